@@ -1,0 +1,32 @@
+"""One small hierarchy of errors: each says what was wrong, where, and what to do about it."""
+
+
+class RbpError(Exception):
+    """An error that a user can mend.
+
+    ``what`` was wrong, ``where`` (a file, a row, a parameter) and the ``remedy``; printed in one or two lines.
+    """
+
+    def __init__(self, what: str, where: str | None = None, remedy: str | None = None) -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        place = f" ({where})" if where else ""
+        super().__init__(f"{what}{place}" + (f"\n{remedy}" if remedy else ""))
+
+    def __reduce__(self) -> tuple[type["RbpError"], tuple[str, str | None, str | None]]:
+        return type(self), (self.what, self.where, self.remedy)
+
+
+class DataError(RbpError):
+    """A data file is missing, malformed, or says something impossible."""
+
+
+class ParameterError(RbpError):
+    """A name or a value given by the user is not one that there is."""
+
+
+class FitError(RbpError):
+    """The points given cannot carry the fit that was asked for."""
+
+
+class ChapterError(RbpError):
+    """A chapter cannot be found, declared or executed as it stands."""
