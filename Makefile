@@ -1,0 +1,43 @@
+# The book, from a bare checkout: only Python 3.11+ and make are needed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: book pdf serve test lint bench lock clean
+
+book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
+	@$(BIN)/rbp book
+
+pdf: .venv/installed             ## the same, with the whole book as a PDF (needs Chromium)
+	@$(BIN)/rbp book --pdf
+
+serve: .venv/installed           ## read the built book on 127.0.0.1
+	@$(BIN)/rbp serve
+
+test: .venv/installed            ## all tests, those of the built book in a headless browser included
+	@$(BIN)/python -m pytest
+
+lint: .venv/installed            ## ruff, strict mypy, and notebooks without outputs
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+bench: .venv/installed           ## time the fits and the build, each against a reference in the same run
+	@$(BIN)/python -m bench
+
+lock: .venv/installed            ## choose the newest pins again, for requirements.lock and environment.yml
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 \
+	  --no-header --no-annotate --upgrade --quiet --output-file requirements.lock
+	@{ sed '/- pip:/q' environment.yml; sed 's/.*/      - &/' requirements.lock; } > environment.yml.new
+	@mv environment.yml.new environment.yml
+
+clean:                           ## remove what was built; the environment stays
+	rm -rf _build runs .snakemake
+
+.venv/installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@echo "Installing the pinned environment into .venv (about 1 GB, once) …"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@

@@ -1,0 +1,202 @@
+"""What a chapter calls: record a number, show a figure or a table, and close with how to rerun it.
+
+Everything shown is also a file: figures as SVG, PNG and CSV, tables as CSV, numbers in `results.json`. They go into
+the folder that the environment variable RBP_OUT names, else into `runs/interactive/` (a notebook opened by hand).
+"""
+
+import html
+import io
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from IPython.display import HTML, display
+from matplotlib.figure import Figure
+
+from rbp import figures, published, results
+from rbp.errors import ChapterError
+from rbp.files import write_atomically
+from rbp.paths import ROOT
+
+Format = str | Callable[[Any], str]
+
+
+class Page:
+    """One chapter while it runs.
+
+    `name` is the notebook's name without its ending, such as "03_k1". Raises ChapterError where a name is used twice.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.out = Path(os.environ.get("RBP_OUT", ROOT / "runs" / "interactive" / name))
+        self.files = self.out / name
+        self.values: dict[str, results.Value] = {}
+        self._shown: set[str] = set()
+
+    def record(
+        self,
+        key: str,
+        value: float | int | str | bool,
+        *,
+        unit: str = "",
+        tolerance: float | None = 1e-9,
+    ) -> None:
+        """Record a number (or a word) once: for the prose, which glues it in by `key`, for CI, and for the ledger.
+
+        `tolerance` is relative; None says that the value is not compared between builds.
+        """
+        if key in self.values:
+            raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own.")
+        from myst_nb import glue
+
+        self.values[key] = results.Value.of(value, unit=unit, tolerance=tolerance)
+        glue(key, self.values[key].value, display=False)
+
+    def record_fit(self, key: str, fit: Any) -> None:
+        """Record a `PowerLawFit` under `alpha.KEY`, `alpha_low.KEY`, `alpha_high.KEY`, `r_squared.KEY` and `n.KEY`."""
+        for field in ("alpha", "alpha_low", "alpha_high", "r_squared", "n"):
+            self.record(f"{field}.{key}", getattr(fit, field))
+
+    def figure(
+        self, name: str, figure: Figure | figures.Panels, *, caption: str, alt: str, data: pd.DataFrame
+    ) -> None:
+        """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
+
+        `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it.
+        """
+        self._once(name)
+        if isinstance(figure, figures.Panels):
+            whole = figure.together()
+            shown = "".join(_inline_svg(figure.single(key), f"{alt} ({key})") for key in figure.keys)
+            columns = figure.columns if len(figure.keys) > 1 else 1
+        else:
+            whole, shown, columns = figure, _inline_svg(figure, alt), 1
+        write_atomically(self.files / f"{name}.svg", _svg(whole).encode())
+        write_atomically(self.files / f"{name}.png", _png(whole))
+        self._save_csv(name, data)
+        width = "19rem" if columns > 1 else "100%"
+        grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
+        self._show(name, f'<div style="{grid}">{shown}</div>', caption, ("svg", "png", "csv"))
+
+    def interactive(self, name: str, figure: Any, *, caption: str, alt: str, data: pd.DataFrame) -> None:
+        """Show a Plotly figure that works offline, with its data as CSV. Its page must load Plotly's script."""
+        import plotly.io as pio
+
+        self._once(name)
+        body = pio.to_html(
+            figure,
+            full_html=False,
+            include_plotlyjs=False,
+            include_mathjax=False,
+            div_id=f"{self.name}-{name}",
+            default_height="520px",
+            config={"responsive": True, "displayModeBar": False},
+        )
+        self._save_csv(name, data)
+        label = html.escape(alt, quote=True)
+        self._show(name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",))
+
+    def table(
+        self,
+        name: str,
+        table: pd.DataFrame,
+        *,
+        caption: str,
+        formats: Mapping[str, Format] | None = None,
+        data: pd.DataFrame | None = None,
+    ) -> None:
+        """Show a table (it scrolls within itself on a phone), and keep it, or `data` in its stead, as CSV.
+
+        `formats` maps a column to a format string or a function. A missing value is shown as a dash.
+        """
+        self._once(name)
+        body = _html_table(table, formats or {})
+        self._save_csv(name, table if data is None else data)
+        self._show(name, f'<div class="rbp-scroll" tabindex="0">{body}</div>', caption, ("csv",))
+
+    def show(self, markup: str) -> None:
+        """Show a piece of HTML that a function of the package made."""
+        display(HTML(markup))
+
+    def close(self) -> None:
+        """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
+        from rbp.chapters import rerun_box
+
+        results.write_chapter(self.out / "results.json", self.name, self.values, sorted(published.opened))
+        self.show(rerun_box(self.name))
+
+    def _once(self, name: str) -> None:
+        if name in self._shown:
+            raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
+        self._shown.add(name)
+
+    def _save_csv(self, name: str, data: pd.DataFrame) -> None:
+        write_atomically(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
+
+    def _show(self, name: str, body: str, caption: str, kinds: tuple[str, ...]) -> None:
+        links = " · ".join(
+            f'<a href="{self.name}/{name}.{kind}" download>{"data (CSV)" if kind == "csv" else kind.upper()}</a>'
+            for kind in kinds
+        )
+        display(
+            HTML(
+                f'<figure class="rbp-figure" id="{name}">{body}<figcaption>{caption} '
+                f'<span class="rbp-downloads">Download: {links}</span></figcaption></figure>'
+            )
+        )
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=200, facecolor="white", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _inline_svg(figure: Figure, alt: str) -> str:
+    """The figure as SVG within the page, in the page's own ink, so that it reads in the dark as well."""
+    svg = _svg(figure)
+    svg = svg[svg.index("<svg") :].replace("\n", " ")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg)
+    # Groups are numbered alike in every figure (axes_1, text_2): unused here, and ids must be unique in a page.
+    svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)
+    svg = svg.replace(figures.INK, "currentColor").replace(figures.GRID, "var(--rbp-grid, #8884)")
+    width = re.search(r'width="([\d.]+)pt"', svg)
+    size = f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
+    svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
+    label = html.escape(alt, quote=True)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
+
+
+def _cell(value: Any, how: Format | None) -> str:
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return "–"
+    if how is None:
+        return str(value)
+    text = how.format(value) if isinstance(how, str) else how(value)
+    return re.sub(r"^-(?=\d)", "−", text)
+
+
+def _html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
+    """The table as HTML: numbers to the right, words to the left."""
+    sides = {column: "num" if pd.api.types.is_numeric_dtype(table[column]) else "txt" for column in table}
+    head = "".join(f'<th class="{sides[column]}">{html.escape(str(column))}</th>' for column in table)
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="{sides[column]}">{html.escape(_cell(value, formats.get(str(column))))}</td>'
+            for column, value in zip(table.columns, row, strict=True)
+        )
+        + "</tr>"
+        for row in table.itertuples(index=False)
+    )
+    return f'<table class="rbp-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'

@@ -1,0 +1,172 @@
+"""Record a number once: for the prose, for the check against the accepted values, and for the ledger.
+
+A chapter writes ``results.json`` = {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": [files]}.
+The book merges them into ``_build/results.json`` = {chapter: {key: {"value", "unit", "tolerance"}}}; the accepted
+ones lie in ``data/expected/results.json`` in the same form.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rbp.errors import DataError, RbpError
+from rbp.files import write_json
+
+Value = float | int | str | bool
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One recorded value, its unit ("" for a pure number), and how far it may move.
+
+    ``tolerance`` is relative to the accepted value; None: the value is not compared (a time, say).
+    """
+
+    value: Value
+    unit: str = ""
+    tolerance: float | None = 1e-9
+
+
+Results = dict[str, dict[str, Recorded]]
+"""chapter -> key -> recorded value"""
+
+
+def recorded(key: str, value: Any, unit: str = "", tolerance: float | None = 1e-9) -> Recorded:
+    """A checked `Recorded`; a NumPy scalar becomes a plain one.
+
+    Raises RbpError for NaN, an infinite number, a negative tolerance, and whatever is no number, string or bool.
+    """
+    plain = value.item() if hasattr(value, "item") else value
+    if not isinstance(plain, int | float | str):
+        raise RbpError(f"a recorded value is a {type(value).__name__}", key, "Record a number, a string or a bool.")
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise RbpError(f"a recorded value is {plain}", key, "Record finite numbers, or leave the key out.")
+    if tolerance is not None and not 0 <= tolerance < math.inf:
+        raise RbpError(f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative.")
+    return Recorded(plain, unit, tolerance)
+
+
+@dataclass(frozen=True)
+class ChapterResults:
+    """What a chapter recorded, and the project's data files that it read (paths relative to the root)."""
+
+    chapter: str
+    values: dict[str, Recorded]
+    reads: tuple[str, ...] = ()
+
+
+def write_chapter(path: Path, results: ChapterResults) -> None:
+    """Write a chapter's ``results.json`` atomically. Raises RbpError for a value that cannot be recorded."""
+    values = {key: asdict(recorded(key, **asdict(each))) for key, each in results.values.items()}
+    write_json(path, {"chapter": results.chapter, "values": values, "reads": sorted(set(results.reads))})
+
+
+def _read_json(path: Path, remedy: str) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError("there are no results here", str(path), remedy) from None
+    except ValueError as error:
+        raise DataError(f"the results are not JSON: {error}", str(path), remedy) from None
+
+
+def _values(path: Path, values: Any, remedy: str) -> dict[str, Recorded]:
+    try:
+        return {key: recorded(key, **fields) for key, fields in values.items()}
+    except (AttributeError, TypeError) as error:
+        raise DataError(f"the results have another form: {error}", str(path), remedy) from None
+
+
+def read_chapter(path: Path) -> ChapterResults:
+    """Read a chapter's ``results.json``. Raises DataError if it is missing or malformed."""
+    remedy = "Execute the chapter again: its last cell, page.close(), writes this file."
+    content = _read_json(path, remedy)
+    try:
+        chapter, values, reads = content["chapter"], content["values"], content.get("reads", [])
+    except (KeyError, TypeError, AttributeError):
+        raise DataError("the results have another form", str(path), remedy) from None
+    return ChapterResults(chapter, _values(path, values, remedy), tuple(reads))
+
+
+def merge(paths: Iterable[Path]) -> Results:
+    """The results of several chapters. Raises DataError if two files are of the same chapter."""
+    merged: Results = {}
+    for path in paths:
+        results = read_chapter(path)
+        if results.chapter in merged:
+            raise DataError(f"the chapter {results.chapter} has results already", str(path))
+        merged[results.chapter] = results.values
+    return merged
+
+
+def write_book(path: Path, results: Mapping[str, Mapping[str, Recorded]]) -> None:
+    """Write merged results atomically, sorted by chapter and key."""
+    write_json(path, {c: {key: asdict(each) for key, each in values.items()} for c, values in results.items()})
+
+
+def read_book(path: Path) -> Results:
+    """Read merged results. Raises DataError if the file is missing or malformed."""
+    remedy = "Run `rbp book` to build them, `rbp verify --accept` to accept them."
+    content = _read_json(path, remedy)
+    if not isinstance(content, dict):
+        raise DataError("the results have another form", str(path), remedy)
+    return {chapter: _values(path, values, remedy) for chapter, values in content.items()}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A value that ``moved`` beyond its tolerance, is ``new``, or is ``missing``."""
+
+    chapter: str
+    key: str
+    kind: str
+    expected: Recorded | None
+    built: Recorded | None
+
+    def __str__(self) -> str:
+        name = f"{self.kind:7} {self.chapter} {self.key}"
+        if self.expected is None or self.built is None:
+            only = self.expected or self.built
+            return f"{name}: {only and only.value}"
+        old, new = self.expected, self.built
+        text = f"{name}: {old.value} -> {new.value}"
+        if not isinstance(old.value, str) and not isinstance(new.value, str) and old.value and not _same(old, new):
+            text += f" ({(new.value - old.value) / abs(old.value):+.2g} of it; allowed {old.tolerance:g})"
+        if old.unit != new.unit:
+            text += f"; unit {old.unit!r} -> {new.unit!r}"
+        if old.tolerance != new.tolerance:
+            text += f"; tolerance {old.tolerance} -> {new.tolerance}"
+        return text
+
+
+def _same(expected: Recorded, built: Recorded) -> bool:
+    """Whether the values agree; by the accepted tolerance, so that a chapter cannot widen its own."""
+    old, new = expected.value, built.value
+    if expected.tolerance is None:
+        return True
+    if isinstance(old, bool | str) or isinstance(new, bool | str):
+        return type(old) is type(new) and old == new
+    return abs(new - old) <= expected.tolerance * abs(old)
+
+
+def compare(
+    built: Mapping[str, Mapping[str, Recorded]], expected: Mapping[str, Mapping[str, Recorded]]
+) -> list[Difference]:
+    """What differs between two merged results, sorted by chapter and key.
+
+    A value moved if it is off by more than the accepted tolerance, or has another unit or tolerance. A string, a
+    bool, and an accepted 0 must be met exactly.
+    """
+    differences = []
+    for chapter in sorted({*built, *expected}):
+        new, old = built.get(chapter, {}), expected.get(chapter, {})
+        for key in sorted({*new, *old}):
+            b, e = new.get(key), old.get(key)
+            if b is None or e is None:
+                differences.append(Difference(chapter, key, "missing" if b is None else "new", e, b))
+            elif not _same(e, b) or (e.unit, e.tolerance) != (b.unit, b.tolerance):
+                differences.append(Difference(chapter, key, "moved", e, b))
+    return differences

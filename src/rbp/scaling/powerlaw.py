@@ -1,0 +1,140 @@
+"""The power law y = A·S^(−α), fitted as a line through ln S and ln y (section 4 and Table 1 of the paper)."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import statsmodels.api as sm
+
+from rbp.errors import FitError, ParameterError
+from rbp.scaling.points import as_positive, check_level, check_points
+
+WEAK = 4  # with this many points or fewer, an interval rests on one or two degrees of freedom
+
+
+@dataclass(frozen=True)
+class PowerLawFit:
+    """A fitted power law; every interval has the confidence ``level``.
+
+    ``alpha`` is the positive exponent (the paper prints the slope, −α). ``prefactor`` is A, the value at S = 1, in
+    units of y. ``r_squared`` is taken on the log scale (weighted where the fit is). ``residual_se`` is the standard
+    deviation of the residuals of ln y. ``scale`` is None for OLS; for a weighted fit it is the mean squared residual
+    in units of the stated variances: about 1 where sampling noise alone explains the scatter. ``weak``: n ≤ 4.
+    """
+
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    alpha_se: float
+    prefactor: float
+    prefactor_low: float
+    prefactor_high: float
+    r_squared: float
+    residual_se: float
+    scale: float | None
+    n: int
+    df: int
+    level: float
+    weak: bool
+    size_min: float
+    size_max: float
+    _results: Any = field(repr=False, compare=False)
+    _centre: float = field(repr=False, compare=False)
+
+    @property
+    def slope(self) -> float:
+        """d ln y / d ln S, as the paper's Table 1 prints it."""
+        return -self.alpha
+
+    @property
+    def slope_low(self) -> float:
+        return -self.alpha_high
+
+    @property
+    def slope_high(self) -> float:
+        return -self.alpha_low
+
+    def predict(self, size: npt.ArrayLike) -> pd.DataFrame:
+        """The law at each of ``size`` (shape (m,)): a table of m rows.
+
+        Columns ``size``, ``value``; ``mean_low``, ``mean_high`` (confidence band of the line) and ``low``, ``high``
+        (prediction interval of one new measurement). After a weighted fit, a new measurement is taken to be as
+        noisy as the fitted ones are on average (the mean of their variances of ln y). Raises ParameterError for a
+        size that is not positive and finite.
+        """
+        try:
+            sizes = as_positive(np.atleast_1d(np.asarray(size)), "size")
+        except FitError as error:
+            raise ParameterError(error.what, error.where, "Give sizes as positive numbers of parameters.") from None
+        noise = float(np.mean(1 / self._results.model.weights)) if self.scale is not None else 1.0
+        exog = _design(np.log(sizes) - self._centre)
+        at = self._results.get_prediction(exog, weights=np.full(sizes.size, 1 / noise))
+        frame = at.summary_frame(alpha=1 - self.level)
+        columns = {"mean": "value", "mean_ci_lower": "mean_low", "mean_ci_upper": "mean_high"}
+        columns |= {"obs_ci_lower": "low", "obs_ci_upper": "high"}
+        law = np.exp(frame[list(columns)].rename(columns=columns).reset_index(drop=True))
+        law.insert(0, "size", sizes)
+        return law
+
+    def as_dict(self) -> dict[str, float | int | bool | None]:
+        """The public fields by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if not f.name.startswith("_")}
+
+
+def fit_power_law(
+    size: npt.ArrayLike, value: npt.ArrayLike, *, variance: npt.ArrayLike | None = None, level: float = 0.95
+) -> PowerLawFit:
+    """Fit ln y = ln A − α ln S + ε by least squares, with Student-t intervals of n − 2 degrees of freedom.
+
+    ``size`` and ``value`` have shape (n,); the order does not matter and sizes may repeat. Without ``variance`` the
+    fit is ordinary least squares, the paper's. ``variance`` (shape (n,), in units of y²) is each value's own
+    sampling variance: the fit is then weighted by 1/var(ln y) = y²/variance (delta method). The scale of the noise
+    is estimated all the same: the known variances give the proportions, the estimated ``scale`` absorbs what they
+    miss (scatter between models that no amount of text removes), and a ``scale`` near 1 tells that they miss little.
+
+    Raises FitError for fewer than three different sizes, lengths that differ, a size, value or variance that is not
+    positive and finite (its row is named), or values that are all equal; ParameterError for a bad ``level``.
+    """
+    check_level(level)
+    sizes, values = check_points(size, value)
+    log_size, log_value = np.log(sizes), np.log(values)
+    # Centred, so that the two coefficients are nearly uncorrelated and the units of S drop out to the last digits.
+    centre = float(log_size.mean())
+    exog = _design(log_size - centre)
+    if variance is None:
+        results = sm.OLS(log_value, exog).fit()
+    else:
+        variances = as_positive(variance, "variance")
+        if variances.size != values.size:
+            raise FitError(f"{values.size} values but {variances.size} variances", "variance")
+        results = sm.WLS(log_value, exog, weights=values**2 / variances).fit()
+    slope_low, slope_high = results.conf_int(1 - level)[1]
+    origin = results.get_prediction(np.array([[1.0, -centre]]), weights=np.ones(1))
+    prefactor_low, prefactor_high = np.exp(origin.conf_int(alpha=1 - level)[0])
+    n, df = sizes.size, int(results.df_resid)
+    return PowerLawFit(
+        alpha=-float(results.params[1]),
+        alpha_low=-float(slope_high),
+        alpha_high=-float(slope_low),
+        alpha_se=float(results.bse[1]),
+        prefactor=float(np.exp(origin.predicted_mean[0])),
+        prefactor_low=float(prefactor_low),
+        prefactor_high=float(prefactor_high),
+        r_squared=float(results.rsquared),
+        residual_se=float(np.sqrt(np.sum(results.resid**2) / df)),
+        scale=None if variance is None else float(results.scale),
+        n=n,
+        df=df,
+        level=level,
+        weak=n <= WEAK,
+        size_min=float(sizes.min()),
+        size_max=float(sizes.max()),
+        _results=results,
+        _centre=centre,
+    )
+
+
+def _design(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.column_stack([np.ones_like(x), x])

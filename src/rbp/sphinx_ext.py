@@ -1,0 +1,30 @@
+"""What the book's pages need beyond Jupyter Book: Plotly where a figure uses it, buttons where there is a repository."""
+
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+
+def _switch_buttons(app: Sphinx, config: Config) -> None:
+    """Source, issue and launch buttons lead to the repository, so they appear once its address is set."""
+    options = config.html_theme_options
+    known = bool(options.get("repository_url"))
+    for button in ("use_repository_button", "use_source_button", "use_issues_button"):
+        options[button] = known
+    options["launch_buttons"] = (
+        {"binderhub_url": "https://mybinder.org", "colab_url": "https://colab.research.google.com"} if known else {}
+    )
+
+
+def _load_plotly(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Plotly weighs 4.8 MB: only the pages with an interactive figure load it."""
+    if "plotly-graph-div" in context.get("body", ""):
+        app.add_js_file("plotly.min.js")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension with Sphinx."""
+    app.connect("config-inited", _switch_buttons)
+    app.connect("html-page-context", _load_plotly)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
