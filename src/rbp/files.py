@@ -12,7 +12,7 @@ from typing import Any
 
 
 def _beside(path: Path) -> Path:
-    """A hidden name beside ``path`` that nobody else uses: on the same file system, so that a rename is atomic."""
+    """A hidden name beside ``path`` that is free: on the same file system, so that a rename is atomic."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
 
 

@@ -1,7 +1,7 @@
-"""An IPython extension, loaded into the kernel that executes a chapter: it carries an RbpError out of the kernel.
+"""An IPython extension for the kernel that executes a chapter: it carries an RbpError out of the kernel.
 
-A kernel reports a failed cell by the exception's name and text alone, and other packages have a DataError too.
-So the exception itself is looked at, where it is raised, and written to ``RBP_OUT/error.json``.
+A kernel reports a failed cell by the exception's name and text alone, and other packages have a DataError
+too. So the exception itself is looked at, where it is raised, and written to ``RBP_OUT/error.json``.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Where the project's folders are: the package is installed from its checkout, beside the data and the notebooks."""
+"""Where the project's folders are: the package is installed from its checkout, beside data and notebooks."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Record a number once: for the prose, for the check against the accepted values, and for the ledger.
 
-A chapter writes ``results.json`` = {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": [files]}.
-The book merges them into ``_build/results.json`` = {chapter: {key: {"value", "unit", "tolerance"}}}; the accepted
-ones lie in ``data/expected/results.json`` in the same form.
+A chapter writes ``results.json``: {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": […]}.
+The book merges them into ``_build/results.json``: {chapter: {key: {"value", "unit", "tolerance"}}}. The
+accepted values lie in ``data/expected/results.json`` in the same form.
 """
 
 import json
@@ -37,15 +37,19 @@ Results = dict[str, dict[str, Recorded]]
 def recorded(key: str, value: Any, unit: str = "", tolerance: float | None = 1e-9) -> Recorded:
     """A checked `Recorded`; a NumPy scalar becomes a plain one.
 
-    Raises RbpError for NaN, an infinite number, a negative tolerance, and whatever is no number, string or bool.
+    Raises RbpError for NaN, an infinite number, a negative tolerance, and what is no number, string or bool.
     """
     plain = value.item() if hasattr(value, "item") else value
     if not isinstance(plain, int | float | str):
-        raise RbpError(f"a recorded value is a {type(value).__name__}", key, "Record a number, a string or a bool.")
+        raise RbpError(
+            f"a recorded value is a {type(value).__name__}", key, "Record a number, a string or a bool."
+        )
     if isinstance(plain, float) and not math.isfinite(plain):
         raise RbpError(f"a recorded value is {plain}", key, "Record finite numbers, or leave the key out.")
     if tolerance is not None and not 0 <= tolerance < math.inf:
-        raise RbpError(f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative.")
+        raise RbpError(
+            f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative."
+        )
     return Recorded(plain, unit, tolerance)
 
 
@@ -104,7 +108,9 @@ def merge(paths: Iterable[Path]) -> Results:
 
 def write_book(path: Path, results: Mapping[str, Mapping[str, Recorded]]) -> None:
     """Write merged results atomically, sorted by chapter and key."""
-    write_json(path, {c: {key: asdict(each) for key, each in values.items()} for c, values in results.items()})
+    write_json(
+        path, {c: {key: asdict(each) for key, each in values.items()} for c, values in results.items()}
+    )
 
 
 def read_book(path: Path) -> Results:
@@ -126,14 +132,19 @@ class Difference:
     expected: Recorded | None
     built: Recorded | None
 
-    def __str__(self) -> str:
+    def __str__(self) -> str:  # noqa: D105
         name = f"{self.kind:7} {self.chapter} {self.key}"
         if self.expected is None or self.built is None:
             only = self.expected or self.built
             return f"{name}: {only and only.value}"
         old, new = self.expected, self.built
         text = f"{name}: {old.value} -> {new.value}"
-        if not isinstance(old.value, str) and not isinstance(new.value, str) and old.value and not _same(old, new):
+        if (
+            not isinstance(old.value, str)
+            and not isinstance(new.value, str)
+            and old.value
+            and not _same(old, new)
+        ):
             text += f" ({(new.value - old.value) / abs(old.value):+.2g} of it; allowed {old.tolerance:g})"
         if old.unit != new.unit:
             text += f"; unit {old.unit!r} -> {new.unit!r}"
@@ -157,8 +168,8 @@ def compare(
 ) -> list[Difference]:
     """What differs between two merged results, sorted by chapter and key.
 
-    A value moved if it is off by more than the accepted tolerance, or has another unit or tolerance. A string, a
-    bool, and an accepted 0 must be met exactly.
+    A value moved if it is off by more than the accepted tolerance, or has another unit or tolerance. A
+    string, a bool, and an accepted 0 must be met exactly.
     """
     differences = []
     for chapter in sorted({*built, *expected}):
