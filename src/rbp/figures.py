@@ -5,7 +5,7 @@ and stay apart for colour-blind readers. Ink and grid are two fixed colours, so 
 own and a figure reads in the dark as well (`rbp.page`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,14 @@ _RC = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.linewidth": 0.8,
+    "xtick.major.width": 0.8,
+    "ytick.major.width": 0.8,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "xtick.major.size": 4,
+    "ytick.major.size": 4,
+    "xtick.minor.size": 2.5,
+    "ytick.minor.size": 2.5,
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -86,6 +94,12 @@ def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
 def dataset_label(dataset: str) -> str:
     """The name of a dataset as a title shows it."""
     return DATASETS.get(dataset, dataset)
+
+
+def dataset_order(datasets: Iterable[str]) -> list[str]:
+    """The datasets, each once: the paper's first and in its order, then others by name."""
+    known = list(DATASETS)
+    return sorted(set(datasets), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def neg_log_rbp_label(k: int | None = None) -> str:
@@ -135,22 +149,34 @@ def one(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) ->
     return figure
 
 
+#: labelled multiples of a power of ten, from many decades in view to a small part of one
+_TICKS: tuple[tuple[float, ...], ...] = (
+    (1,),
+    (1, 3),
+    (1, 2, 5),
+    (1, 1.5, 2, 3, 4, 5, 6, 8),
+    tuple(np.arange(10, 100, 5) / 10),
+    tuple(np.arange(100, 1000, 10) / 100),
+)
+
+
+def _count(low: float, high: float, subs: Sequence[float]) -> int:
+    """How many of the multiples `subs` of powers of ten lie in view."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = np.outer(powers, subs)
+    return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
+
+
 def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     """Make the axis `which` ("x" or "y") logarithmic, with few labels that read as numbers even within one decade."""
     getattr(ax, f"set_{which}scale")("log")
     axis = ax.xaxis if which == "x" else ax.yaxis
     low, high = sorted(axis.get_view_interval())
-    decades = np.log10(high / low)
-    if decades >= 2.5:
-        subs: Sequence[float] = (1,)
-    elif decades >= 0.9:
-        subs = (1, 2, 5)
-    elif decades >= 0.35:
-        subs = (1, 1.5, 2, 3, 4, 5, 6, 8)
-    else:
-        subs = tuple(np.arange(10, 100, 5) / 10) if decades >= 0.12 else tuple(np.arange(100, 1000, 10) / 100)
+    subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), _TICKS[-1])
     axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
-    axis.set_minor_locator(ticker.NullLocator() if decades < 0.35 else ticker.LogLocator(subs=range(2, 10), numticks=60))
+    axis.set_minor_locator(
+        ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 9 else ticker.NullLocator()
+    )
     axis.set_minor_formatter(ticker.NullFormatter())
     if plain:
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -207,7 +233,9 @@ def scaling_panel(
     for family in families:
         colour, marker = family_style(family, families)
         own = points[points.family == family].sort_values("size")
-        ax.plot(own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3)
+        ax.plot(
+            own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3
+        )
         last = own.iloc[-1]
         ends[family] = (float(last["size"]), float(last["value"]), colour)
         fit = fits.get(family)
@@ -228,3 +256,24 @@ def scaling_panel(
     ax.set_title(title)
     sns.despine(ax=ax)
     label_line_ends(ax, ends)
+
+
+def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) -> Panels:
+    """One `scaling_panel` for each dataset of `points` (a measurement table of one metric and one k), fits included.
+
+    A family with too few sizes, or with a value that has no logarithm, is shown without a line.
+    """
+    from rbp.errors import FitError
+    from rbp.scaling import fit_power_law
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = points[points.dataset == dataset]
+        fits = {}
+        for family, rows in own.groupby("family"):
+            try:
+                fits[family] = fit_power_law(rows["size"], rows["value"], level=level)
+            except FitError:
+                continue
+        scaling_panel(ax, own, fits, ylabel=ylabel, title=dataset_label(dataset))
+
+    return Panels(dataset_order(points.dataset), draw)

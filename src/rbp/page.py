@@ -17,9 +17,11 @@ from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from rbp import figures, published, results
+from rbp.chapters import find
 from rbp.errors import ChapterError
-from rbp.files import write_atomically
-from rbp.paths import ROOT
+from rbp.files import write_file
+from rbp.paths import ROOT, Project
+from rbp.rerun import rerun_box
 
 Format = str | Callable[[Any], str]
 
@@ -34,13 +36,13 @@ class Page:
         self.name = name
         self.out = Path(os.environ.get("RBP_OUT", ROOT / "runs" / "interactive" / name))
         self.files = self.out / name
-        self.values: dict[str, results.Value] = {}
+        self.values: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
 
     def record(
         self,
         key: str,
-        value: float | int | str | bool,
+        value: results.Value,
         *,
         unit: str = "",
         tolerance: float | None = 1e-9,
@@ -50,16 +52,24 @@ class Page:
         `tolerance` is relative; None says that the value is not compared between builds.
         """
         if key in self.values:
-            raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own.")
+            raise ChapterError(
+                f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own."
+            )
         from myst_nb import glue
 
-        self.values[key] = results.Value.of(value, unit=unit, tolerance=tolerance)
+        self.values[key] = results.recorded(key, value, unit, tolerance)
         glue(key, self.values[key].value, display=False)
 
-    def record_fit(self, key: str, fit: Any) -> None:
-        """Record a `PowerLawFit` under `alpha.KEY`, `alpha_low.KEY`, `alpha_high.KEY`, `r_squared.KEY` and `n.KEY`."""
-        for field in ("alpha", "alpha_low", "alpha_high", "r_squared", "n"):
-            self.record(f"{field}.{key}", getattr(fit, field))
+    def record_fits(self, fits: pd.DataFrame, key: str) -> None:
+        """Record the fits of a `scaling.fit_table`: exponent, its interval, R² and the number of sizes.
+
+        `key` is a format string over the columns, such as "{dataset}.{family}.k{k}"; the recorded keys are
+        `alpha.KEY`, `alpha_low.KEY`, `alpha_high.KEY`, `r_squared.KEY` and `n.KEY`. A row without a fit is left out.
+        """
+        for row in fits.dropna(subset=["alpha"]).to_dict("records"):
+            name = key.format(**row)
+            for field in ("alpha", "alpha_low", "alpha_high", "r_squared", "n"):
+                self.record(f"{field}.{name}", row[field])
 
     def figure(
         self, name: str, figure: Figure | figures.Panels, *, caption: str, alt: str, data: pd.DataFrame
@@ -75,8 +85,8 @@ class Page:
             columns = figure.columns if len(figure.keys) > 1 else 1
         else:
             whole, shown, columns = figure, _inline_svg(figure, alt), 1
-        write_atomically(self.files / f"{name}.svg", _svg(whole).encode())
-        write_atomically(self.files / f"{name}.png", _png(whole))
+        write_file(self.files / f"{name}.svg", _svg(whole).encode())
+        write_file(self.files / f"{name}.png", _png(whole))
         self._save_csv(name, data)
         width = "19rem" if columns > 1 else "100%"
         grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
@@ -98,7 +108,9 @@ class Page:
         )
         self._save_csv(name, data)
         label = html.escape(alt, quote=True)
-        self._show(name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",))
+        self._show(
+            name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",)
+        )
 
     def table(
         self,
@@ -124,18 +136,19 @@ class Page:
 
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
-        from rbp.chapters import rerun_box
-
-        results.write_chapter(self.out / "results.json", self.name, self.values, sorted(published.opened))
-        self.show(rerun_box(self.name))
+        read = tuple(sorted(published.opened))
+        results.write_chapter(self.out / "results.json", results.ChapterResults(self.name, self.values, read))
+        self.show(rerun_box(self.name, find(Project(), self.name).parameters))
 
     def _once(self, name: str) -> None:
         if name in self._shown:
-            raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
+            raise ChapterError(
+                f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own."
+            )
         self._shown.add(name)
 
     def _save_csv(self, name: str, data: pd.DataFrame) -> None:
-        write_atomically(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
+        write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
 
     def _show(self, name: str, body: str, caption: str, kinds: tuple[str, ...]) -> None:
         links = " · ".join(
@@ -171,7 +184,9 @@ def _inline_svg(figure: Figure, alt: str) -> str:
     svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)
     svg = svg.replace(figures.INK, "currentColor").replace(figures.GRID, "var(--rbp-grid, #8884)")
     width = re.search(r'width="([\d.]+)pt"', svg)
-    size = f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
+    size = (
+        f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
+    )
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
     label = html.escape(alt, quote=True)
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
