@@ -1,0 +1,57 @@
+# The book as a workflow, driven by `rbp book`. Every job is a plain command with declared inputs, outputs, threads
+# and resources, so that another executor can run it: `rbp book -- --executor slurm --jobs 20`.
+import shlex
+import sys
+from pathlib import Path
+
+from rbp import book
+from rbp.paths import Project
+
+project = Project(Path.cwd())
+chapters = book.chapter_names(project)
+command = shlex.join([sys.executable, "-m", "rbp.cli", "--root", str(project.root)])
+
+
+rule all:
+    input:
+        "_build/results.json",
+        "_build/site.json",
+
+
+rule chapter:
+    input:
+        lambda wildcards: book.chapter_inputs(project, wildcards.chapter),
+    output:
+        "_build/chapters/{chapter}/{chapter}.ipynb",
+        "_build/chapters/{chapter}/results.json",
+    params:
+        overrides=lambda wildcards: book.canonical_overrides(project, wildcards.chapter),
+    wildcard_constraints:
+        chapter=r"\d\d_\w+",
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    shell:
+        "{command} _chapter {wildcards.chapter}"
+
+
+rule results:
+    input:
+        expand("_build/chapters/{chapter}/results.json", chapter=chapters),
+    output:
+        "_build/results.json",
+    shell:
+        "{command} _results"
+
+
+rule site:
+    input:
+        book.site_inputs(project),
+    output:
+        "_build/site.json",
+    resources:
+        mem_mb=2000,
+        runtime=15,
+    shell:
+        "{command} _site"

@@ -1,0 +1,190 @@
+"""Build the book: which file depends on which, the Snakefile's jobs, and the run of Snakemake over them."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rbp import results
+from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
+from rbp.errors import ParameterError, RbpError
+from rbp.files import canonical_json, write_json
+from rbp.parameters import check, nearest
+from rbp.paths import ROOT, Project
+
+
+def chapter_names(project: Project) -> list[str]:
+    """The chapters' names, in the book's order."""
+    return [chapter.name for chapter in all_chapters(project)]
+
+
+def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
+    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``.
+
+    Raises ParameterError for a table of no chapter and for whatever `rbp.parameters.check` refuses.
+    """
+    path = project.book / "parameters.toml"
+    if not path.exists():
+        return {}
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
+    names = chapter_names(project)
+    for name, table in tables.items():
+        if name not in names or not isinstance(table, dict):
+            raise ParameterError(
+                f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names)
+            )
+    return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
+
+
+def canonical_overrides(project: Project, name: str) -> str:
+    """A chapter's overrides as text: the parameters that Snakemake watches."""
+    return canonical_json(overrides(project, find(project, name)))
+
+
+def _files(folder: Path) -> list[Path]:
+    """All files below ``folder``, but caches and hidden ones, sorted."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:])
+    )
+
+
+def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
+    """The files that overriding values name: a user's measurements, say."""
+    words = [word.strip() for value in values.values() if isinstance(value, str) for word in value.split(",")]
+    named = [project.root / word for word in words if word]
+    return [file for path in named if path.exists() for file in (_files(path) if path.is_dir() else [path])]
+
+
+def chapter_inputs(project: Project, name: str) -> list[str]:
+    """What a chapter depends on, relative to the root: notebook, data, package, pins, others' results."""
+    chapter = find(project, name)
+    code = [path for path in _files(project.root / "src" / "rbp") if path.suffix == ".py"]
+    pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
+    data = [project.root / path for path in chapter.reads]
+    own = _existing(project, overrides(project, chapter))
+    others = [other for other in chapter_names(project) if other != name]
+    wanted = (
+        others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
+    )
+    of_others = [project.chapters / other / "results.json" for other in wanted]
+    paths = [chapter.path, *data, *own, *of_others, *code, *pins]
+    return list(dict.fromkeys(str(_relative(project, path)) for path in paths))
+
+
+def _relative(project: Project, path: Path) -> Path:
+    return path.relative_to(project.root) if path.is_relative_to(project.root) else path
+
+
+def site_inputs(project: Project) -> list[str]:
+    """What the HTML depends on, relative to the root."""
+    executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
+    recorded = [path.with_name("results.json") for path in executed]
+    code = [path for path in _files(project.root / "src" / "rbp") if path.suffix == ".py"]
+    config = project.root / "_config.yml"
+    return [
+        str(_relative(project, path)) for path in [*executed, *recorded, *_files(project.book), config, *code]
+    ]
+
+
+def run_chapter(project: Project, name: str) -> bool:
+    """Execute a chapter for the book, with a line when it starts and when it ends; whether it went well.
+
+    Its time is kept, outside of the outputs, which are the same from one execution to the next.
+    """
+    names = chapter_names(project)
+    label = f"[{names.index(name) + 1}/{len(names)}] {name}"
+    chapter = find(project, name)
+    typer.echo(f"{label} …")
+    try:
+        seconds = execute(chapter, overrides(project, chapter), project.chapters / name, project.root)
+    except (RbpError, ChapterFailed) as error:
+        kept = getattr(error, "kept", None)
+        typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
+        return False
+    write_json(_time_file(project, name), {"seconds": round(seconds, 1)})
+    typer.echo(f"{label} … {seconds:.1f} s")
+    return True
+
+
+def _time_file(project: Project, name: str) -> Path:
+    return project.build / "times" / f"{name}.json"
+
+
+def times(project: Project) -> dict[str, float]:
+    """chapter -> seconds that its last execution took, for the chapters that were executed."""
+    files = {name: _time_file(project, name) for name in chapter_names(project)}
+    return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
+
+
+def merge_results(project: Project) -> None:
+    """Write ``_build/results.json`` from the chapters' results."""
+    paths = [project.chapters / name / "results.json" for name in chapter_names(project)]
+    results.write_book(project.results, results.merge(paths))
+
+
+@contextmanager
+def _lock(project: Project) -> Iterator[int]:
+    """Hold ``_build/.lock`` until this process and Snakemake, which inherits it, have ended."""
+    project.build.mkdir(parents=True, exist_ok=True)
+    with (project.build / ".lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remedy = "Wait until it has ended, or stop it."
+            raise RbpError("another build of this book is running", str(project.build), remedy) from None
+        yield stream.fileno()
+
+
+def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) -> bool:
+    """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--directory", str(project.root), "--cores", str(cores), "--quiet", "all", "--nolock"]
+    command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB", *extra]
+    log = project.build / "snakemake.log"
+    with log.open("w") as stream:
+        done = subprocess.run(  # noqa: S603 (our own command)
+            command, stderr=None if extra else stream, pass_fds=[lock], check=False
+        )
+    if done.returncode and not extra:
+        typer.echo(log.read_text(encoding="utf-8").strip(), err=True)
+    return done.returncode == 0
+
+
+def build(project: Project, cores: int | None = None, extra: Sequence[str] = (), pdf: bool = False) -> bool:
+    """Execute the stale chapters, merge the results, build the HTML (and the PDF); whether all went well.
+
+    ``extra`` arguments go to Snakemake. Prints progress, the chapters' times, and where the book is. Raises
+    RbpError if another build is running, or if the project is not as it should be.
+    """
+    start = time.perf_counter()
+    for chapter in all_chapters(project):  # say what is wrong before Snakemake says it at length
+        overrides(project, chapter)
+        chapter_inputs(project, chapter.name)
+    index = project.html / "index.html"
+    with _lock(project) as lock:
+        if not index.exists():
+            (project.build / "site.json").unlink(missing_ok=True)
+        if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
+            typer.echo("The book is not complete.", err=True)
+            return False
+        if pdf:
+            from rbp.site import add_pdf
+
+            add_pdf(project)
+    for name, seconds in times(project).items():
+        typer.echo(f"  {name:20} {seconds:6.1f} s")
+    typer.echo(f"The book ({time.perf_counter() - start:.1f} s): {index}")
+    return True

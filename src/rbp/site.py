@@ -1,0 +1,193 @@
+"""The book's pages: stage the sources, build them with Jupyter Book, print them as a PDF, serve them."""
+
+import contextlib
+import errno
+import functools
+import hashlib
+import http.server
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import typer
+
+from rbp.book import chapter_names
+from rbp.errors import RbpError
+from rbp.files import folder_beside, sha256, swap_in, write_file, write_json
+from rbp.made import made_page
+from rbp.paths import Project
+
+PDF_LINE = "<!-- pdf -->"
+PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def scripts() -> dict[str, Path]:
+    """The two third-party scripts that pages load, by their names below ``_static``.
+
+    Raises RbpError if a package that brings one is not installed.
+    """
+    found = {}
+    for name, package, ending in (
+        ("plotly.min.js", "plotly", "package_data/plotly.min.js"),
+        ("mathjax/tex-svg-full.js", "sphinx-mathjax-offline", "mathjax/tex-svg-full.js"),
+    ):
+        try:
+            files = importlib.metadata.files(package) or []
+            found[name] = next(Path(str(f.locate())) for f in files if f.as_posix().endswith(ending))
+        except (importlib.metadata.PackageNotFoundError, StopIteration):
+            raise RbpError(f"{name} is missing", f"package {package}", "Install requirements.lock.") from None
+    return found
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def stage(project: Project, pdf: bool = True) -> None:
+    """Make ``_build/source`` (pages), ``_build/static`` (scripts), ``_build/extra`` (the figures' files).
+
+    The source mirrors the repository: ``book/`` by hand, ``notebooks/`` executed, ``_toc.yml`` at its root.
+    With ``pdf``, a PDF of these very chapters is offered for download if there is one.
+    """
+    offer = pdf and _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
+    names = chapter_names(project)
+    with contextlib.ExitStack() as stack:
+        source, static, extra = (
+            stack.enter_context(folder_beside(project.build / name)) for name in ("source", "static", "extra")
+        )
+        shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
+        _copy(project.book / "_toc.yml", source / "_toc.yml")
+        write_file(source / "book" / "made.md", made_page(project))
+        for name in names:
+            _copy(project.chapters / name / f"{name}.ipynb", source / "notebooks" / f"{name}.ipynb")
+            if (files := project.chapters / name / name).is_dir():
+                shutil.copytree(files, extra / "notebooks" / name)
+        for name, script in scripts().items():
+            _copy(script, static / name)
+        welcome = source / "book" / "welcome.md"
+        if offer and welcome.exists():
+            write_file(welcome, welcome.read_text(encoding="utf-8").replace(PDF_LINE, PDF_LINK))
+            _copy(pdf_file(project), extra / "book.pdf")
+        for folder, name in ((source, "source"), (static, "static"), (extra, "extra")):
+            swap_in(folder, project.build / name)
+
+
+def jupyter_book(
+    source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True
+) -> Path:
+    """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages. Raises RbpError."""
+    # It has no __main__, and its script may be off the PATH.
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(source), "--all", "--config", str(config)]
+    command += ["--toc", str(source / "_toc.yml"), "--path-output", str(output), "--builder", builder]
+    command += ["-W", "--keep-going", "-n"] if strict else []
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        said = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "rror:"))]
+        text = "\n".join(dict.fromkeys(said or lines[-20:])).replace(f"{source}{os.sep}", "")
+        raise RbpError("the pages cannot be built", None, text)
+    return output / "_build" / builder
+
+
+def build_html(project: Project) -> None:
+    """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError."""
+    stage(project)
+    with folder_beside(project.html) as aside:
+        swap_in(jupyter_book(project.build / "source", project.root / "_config.yml", aside), project.html)
+    write_json(project.build / "site.json", {"chapters": fingerprint(project)})
+
+
+def fingerprint(project: Project) -> str:
+    """A checksum over all that the pages are made of, but for the page on how the book was made."""
+    executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
+    by_hand = [path for path in project.book.rglob("*") if path.is_file()]
+    paths = sorted([*executed, *by_hand, project.root / "_config.yml"])
+    return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
+
+
+def pdf_file(project: Project) -> Path:
+    """Where the PDF lies."""
+    return project.build / "pdf" / "book.pdf"
+
+
+def _pdf_stamp(project: Project) -> Path:
+    """The fingerprint of the chapters that the PDF shows."""
+    return pdf_file(project).with_suffix(".sha256")
+
+
+def add_pdf(project: Project) -> None:
+    """Print the whole book as a PDF and put it into the HTML, unless both are there for these chapters."""
+    current = _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
+    if not current:
+        print_pdf(project)
+    if not current or not (project.html / "book.pdf").exists():
+        build_html(project)
+    typer.echo(f"The PDF: {pdf_file(project)}")
+
+
+def print_pdf(project: Project) -> None:
+    """Print the book with a headless browser into ``_build/pdf/book.pdf``. Raises RbpError without one."""
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        raise RbpError(
+            "no browser to print the PDF with", None, "Install Chromium (apt-get install chromium)."
+        )
+    stage(project, pdf=False)
+    with folder_beside(project.build / "singlehtml") as aside:
+        pages = jupyter_book(project.build / "source", project.root / "_config.yml", aside, "singlehtml")
+        page = max(pages.rglob("*.html"), key=lambda path: path.stat().st_size)
+        _drop_local_links(page)
+        target = aside / "book.pdf"
+        with tempfile.TemporaryDirectory() as profile:
+            command = [
+                browser,
+                "--headless",
+                "--disable-gpu",
+                "--no-first-run",
+                "--disable-background-networking",
+            ]
+            command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}"]
+            command += ["--virtual-time-budget=60000", "--no-pdf-header-footer", f"--print-to-pdf={target}"]
+            command += ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
+            done = subprocess.run(  # noqa: S603 (our own command)
+                [*command, page.as_uri()], capture_output=True, text=True, check=False, timeout=300
+            )
+        if done.returncode or not target.exists():
+            raise RbpError("the browser printed no PDF", browser, done.stderr.strip()[-500:])
+        write_file(pdf_file(project), target.read_bytes())
+    write_file(_pdf_stamp(project), fingerprint(project))
+
+
+def _drop_local_links(page: Path) -> None:
+    """Unlink what a PDF cannot reach: Chromium would print links to files of this machine."""
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    for link in soup.find_all("a", href=True):
+        if not str(link["href"]).startswith(("#", "http://", "https://", "mailto:")):
+            del link["href"]
+    write_file(page, str(soup))
+
+
+def serve(project: Project, port: int) -> None:
+    """Serve the built book on 127.0.0.1 until interrupted. Raises RbpError if there is none, or no port."""
+    if not (project.html / "index.html").exists():
+        raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(project.html))
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        remedy = "Give another: rbp serve --port 8001, or --port 0 for any free one."
+        raise RbpError(f"the port {port} is taken", "127.0.0.1", remedy) from None
+    with server:
+        typer.echo(f"The book is at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends this)")
+        server.serve_forever()
