@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -80,7 +79,6 @@ _RC = {
 def use_style() -> None:
     """Make the book's style the current one: seaborn's ticks, with ours on top."""
     sns.set_theme(context="notebook", style="ticks", rc=_RC)
-    mpl.rcParams.update(_RC)
 
 
 def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
@@ -174,9 +172,7 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     low, high = sorted(axis.get_view_interval())
     subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), _TICKS[-1])
     axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
-    axis.set_minor_locator(
-        ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 9 else ticker.NullLocator()
-    )
+    axis.set_minor_locator(ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 9 else ticker.NullLocator())
     axis.set_minor_formatter(ticker.NullFormatter())
     if plain:
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -190,7 +186,7 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
     `ends` maps a name to (x, y, colour) in data coordinates. Call it when the limits of the axes are final.
     """
     # In axes coordinates a line of text is as tall as its points over the panel's height.
-    height = ax.figure.get_size_inches()[1] * ax.get_position().height * 72
+    height = ax.bbox.height * 72 / ax.figure.dpi
     gap = 11.5 / height
     names = sorted(ends, key=lambda name: ends[name][1])
     to_axes = ax.transData + ax.transAxes.inverted()
@@ -233,9 +229,7 @@ def scaling_panel(
     for family in families:
         colour, marker = family_style(family, families)
         own = points[points.family == family].sort_values("size")
-        ax.plot(
-            own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3
-        )
+        ax.plot(own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3)
         last = own.iloc[-1]
         ends[family] = (float(last["size"]), float(last["value"]), colour)
         fit = fits.get(family)
@@ -271,7 +265,7 @@ def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) ->
         fits = {}
         for family, rows in own.groupby("family"):
             try:
-                fits[family] = fit_power_law(rows["size"], rows["value"], level=level)
+                fits[str(family)] = fit_power_law(rows["size"], rows["value"], level=level)
             except FitError:
                 continue
         scaling_panel(ax, own, fits, ylabel=ylabel, title=dataset_label(dataset))

@@ -52,9 +52,7 @@ class Page:
         `tolerance` is relative; None says that the value is not compared between builds.
         """
         if key in self.values:
-            raise ChapterError(
-                f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own."
-            )
+            raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own.")
         from myst_nb import glue
 
         self.values[key] = results.recorded(key, value, unit, tolerance)
@@ -67,13 +65,11 @@ class Page:
         `alpha.KEY`, `alpha_low.KEY`, `alpha_high.KEY`, `r_squared.KEY` and `n.KEY`. A row without a fit is left out.
         """
         for row in fits.dropna(subset=["alpha"]).to_dict("records"):
-            name = key.format(**row)
+            name = key.format_map(row)
             for field in ("alpha", "alpha_low", "alpha_high", "r_squared", "n"):
                 self.record(f"{field}.{name}", row[field])
 
-    def figure(
-        self, name: str, figure: Figure | figures.Panels, *, caption: str, alt: str, data: pd.DataFrame
-    ) -> None:
+    def figure(self, name: str, figure: Figure | figures.Panels, *, caption: str, alt: str, data: pd.DataFrame) -> None:
         """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
 
         `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it.
@@ -108,9 +104,7 @@ class Page:
         )
         self._save_csv(name, data)
         label = html.escape(alt, quote=True)
-        self._show(
-            name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",)
-        )
+        self._show(name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",))
 
     def table(
         self,
@@ -142,9 +136,7 @@ class Page:
 
     def _once(self, name: str) -> None:
         if name in self._shown:
-            raise ChapterError(
-                f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own."
-            )
+            raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
         self._shown.add(name)
 
     def _save_csv(self, name: str, data: pd.DataFrame) -> None:
@@ -184,9 +176,7 @@ def _inline_svg(figure: Figure, alt: str) -> str:
     svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)
     svg = svg.replace(figures.INK, "currentColor").replace(figures.GRID, "var(--rbp-grid, #8884)")
     width = re.search(r'width="([\d.]+)pt"', svg)
-    size = (
-        f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
-    )
+    size = f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
     label = html.escape(alt, quote=True)
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)

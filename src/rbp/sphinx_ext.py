@@ -1,4 +1,4 @@
-"""What the book's pages need beyond Jupyter Book: Plotly where a figure uses it, buttons where there is a repository."""
+"""What the pages need beyond Jupyter Book: Plotly where a figure uses it, buttons where there is a repository."""
 
 from typing import Any
 
