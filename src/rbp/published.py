@@ -52,11 +52,11 @@ def _read(
     opened.add(label(path))
     table = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
     if name != "models.csv" and "model" in table:
-        known = models(folder)["model"]
-        if (unknown := ~table["model"].isin(known)).any():
-            line = unknown.idxmax()
-            what = f"unknown model {table['model'][line]!r}: models.csv does not list it"
-            raise DataError(what, f"{label(path)}, line {line}", remedy)
+        known = set(models(folder)["model"])
+        for line, model in table["model"].items():
+            if model not in known:
+                what = f"unknown model {model!r}: models.csv does not list it"
+                raise DataError(what, f"{label(path)}, line {line}", remedy)
     return table
 
 
@@ -80,7 +80,7 @@ def rbp(folder: Path | None = None) -> pd.DataFrame:
 
 
 def table1(folder: Path | None = None) -> pd.DataFrame:
-    """The printed Table 1: dataset, metric, k (missing for cross_entropy), family, r_squared, slope (= −α)."""
+    """The printed Table 1: dataset, metric, k (none for cross_entropy), family, r_squared, slope (= −α)."""
     columns = {
         "dataset": _DATASET,
         "metric": pa.Column("str", _among(("cross_entropy", "neg_log_rbp"))),
@@ -103,7 +103,7 @@ def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
         "dataset": _DATASET,
         "k": _COUNT,
         "r_squared": pa.Column("float64", _SHARE),
-        "slope": pa.Column("Float64", nullable=True),
+        "slope": pa.Column("float64", nullable=True),
     }
     return _read(folder, "fit_by_k.csv", columns, ["family", "dataset", "k"])
 
@@ -150,7 +150,7 @@ def gpt2_window_counts(folder: Path | None = None) -> pd.DataFrame:
 
 
 def gpt2_cross_entropy(folder: Path | None = None) -> pd.DataFrame:
-    """GPT-2 (repository): dataset, model, cross_entropy (nats), mean_p_truth (mean probability of the truth)."""
+    """GPT-2 (repository): dataset, model, cross_entropy (nats), mean_p_truth (its mean probability)."""
     columns = {"dataset": _DATASET, "model": _NAME, "cross_entropy": _VALUE}
     columns["mean_p_truth"] = pa.Column("float64", _SHARE)
     return _read(folder, "gpt2_cross_entropy.csv", columns, ["dataset", "model"])

@@ -29,7 +29,7 @@ def label(path: Path) -> str:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """The cells of a CSV file as text (None where empty); the index is the line on which a row ends.
+    """The cells of a CSV file as text (None where empty); the index is the line on which a row begins.
 
     Raises DataError if the file is missing, empty, no UTF-8 or no CSV.
     """
@@ -47,15 +47,17 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("the file is not CSV: it holds zero bytes", label(path), "Export it again as CSV.")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: dict[int, list[str]] = {}
+    begin = 1
     try:
         for row in reader:
             if row:  # a blank line holds no row
-                rows[reader.line_num] = [cell.strip() for cell in row]
+                rows[begin] = [cell.strip() for cell in row]
+            begin = reader.line_num + 1
     except csv.Error as error:
-        where = f"{label(path)}, line {reader.line_num}"
+        where = f"{label(path)}, line {begin}"
         raise DataError(f"the file is not CSV: {error}", where, "Mend the quotes there.") from None
     if not rows:
-        raise DataError("the file is empty", label(path), "It needs a line of column names, then one line a row.")
+        raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
     header_line = next(iter(rows))
     header = rows.pop(header_line)
     if len(set(header)) < len(header):
@@ -79,7 +81,8 @@ def read_parquet(path: Path) -> pd.DataFrame:
     except (OSError, arrow.ArrowException) as error:
         what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
         raise DataError(what, label(path), "Write it again, or give a CSV file.") from None
-    names = columns.column_names
+    # pandas stores row labels that are no plain count as columns of this name
+    names = [name for name in columns.column_names if not name.startswith("__index_level_")]
     if len(set(names)) < len(names):
         raise DataError("a column name stands twice", label(path), "Rename one.")
     rows = pd.RangeIndex(1, columns.num_rows + 1, name="row")
@@ -101,7 +104,7 @@ def _real(value: object) -> float:
         raise ValueError("is no number") from None
     if not math.isfinite(number):
         raise ValueError("is NaN" if math.isnan(number) else "is infinite")
-    return number
+    return number + 0.0  # −0 becomes 0
 
 
 def _whole(value: object) -> int:
@@ -117,7 +120,7 @@ def _whole(value: object) -> int:
     return int(number)
 
 
-_CONVERT = {"str": _text, "float64": _real, "Float64": _real, "int64": _whole, "Int64": _whole}
+_NUMBERS = {"float64": _real, "int64": _whole, "Int64": _whole}
 
 
 def checked(
@@ -133,7 +136,7 @@ def checked(
         return DataError(what, label(path) + (f", {raw.index.name} {row}" if row is not None else ""), remedy)
 
     if missing := [name for name, column in schema.columns.items() if column.required and name not in raw]:
-        raise fail(f"column {missing[0]} is missing: the file has {', '.join(map(str, raw.columns)) or 'none'}")
+        raise fail(f"column {missing[0]} is missing: the file has {', '.join(map(str, raw.columns))}")
     if unknown := [str(name) for name in raw.columns if name not in schema.columns]:
         near = get_close_matches(unknown[0], schema.columns, 1)
         raise fail(f"unknown column {unknown[0]!r}" + (f": is {near[0]} meant?" if near else ""))
@@ -141,31 +144,32 @@ def checked(
         raise fail("the table has no rows")
     table = pd.DataFrame(index=raw.index)
     for name, column in schema.columns.items():
-        kind = str(column.dtype)
+        kind = str(column.dtype) if str(column.dtype) in _NUMBERS else "str"
+        convert = _NUMBERS.get(kind, _text)
         cells: list[Any] = []
         for row, value in (raw[name] if name in raw else pd.Series(None, raw.index, dtype=object)).items():
             if value is None or (isinstance(value, float) and math.isnan(value) and column.nullable):
                 if not column.nullable:
                     raise fail(f"{name} is empty", row)
-                cells.append(pd.NA)
+                cells.append(math.nan if kind == "float64" else pd.NA)
                 continue
             try:
-                cells.append(_CONVERT[kind](value))
+                cells.append(convert(value))
             except ValueError as error:
                 raise fail(f"{name} {error}: {value!r}", row) from None
         table[name] = pd.array(cells, dtype=kind)  # type: ignore[call-overload]  # the kind is the schema's
     try:
         table = schema.validate(table, lazy=True)
     except pa.errors.SchemaErrors as errors:
-        cases = errors.failure_cases.sort_values("index", kind="stable")
+        cases = errors.failure_cases.sort_values(["index", "schema_context"], kind="stable")
         first = cases.iloc[0]
         rows = cases["index"].nunique()
         more = f", and {rows - 1} more rows are wrong" if rows > 1 else ""
-        subject = f"{first['column']} {first['failure_case']!r}: " if first["schema_context"] == "Column" else ""
+        one_cell = first["schema_context"] == "Column"
+        subject = f"{first['column']} {first['failure_case']} " if one_cell else ""
         raise fail(f"{subject}{first['check']}{more}", first["index"]) from None
-    if keys and (again := table.duplicated(list(keys))).any():
-        row = again.idxmax()
-        same = table[list(keys)].astype(object).fillna("none").eq(table.loc[row, list(keys)].fillna("none"))
-        what = f"the row repeats {raw.index.name} {same.all(axis=1).idxmax()}: the same {', '.join(keys)}"
-        raise fail(what, row)
+    lines: dict[tuple[object, ...], object] = {}
+    for row, *key in table[list(keys)].itertuples(name=None):
+        if keys and (first_row := lines.setdefault(tuple(key), row)) != row:
+            raise fail(f"the row repeats {raw.index.name} {first_row}: the same {', '.join(keys)}", row)
     return table
