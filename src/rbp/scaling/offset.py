@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import brentq, least_squares
+from scipy.optimize import brentq, least_squares, minimize_scalar
 from scipy.special import expit
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
@@ -18,16 +18,16 @@ from rbp.errors import FitError, ParameterError
 from rbp.scaling.points import ROUNDING, Floats, as_positive, check_level, check_points
 from rbp.scaling.powerlaw import WEAK
 
-STARTS = (0.02, 0.25, 0.5, 0.75, 0.9, 0.99)  # first guesses of E, in units of the smallest value
+STARTS = 8  # exponents of either sign from which the search sets out
 
 
 @dataclass(frozen=True)
 class OffsetFit:
     """A fitted offset law; every interval is a profile interval of the confidence ``level``.
 
-    ``offset`` is E ≥ 0 in units of y; ``offset_low`` is exactly 0 where E = 0 is not excluded. ``alpha_high`` is
-    inf (``alpha_low`` −inf) where no exponent, however large, is excluded. ``prefactor`` is A. ``rss`` is the
-    residual sum of squares of ln y, ``df`` = n − 3. ``distinguishable``: the interval of E leaves out 0.
+    ``offset`` is E ≥ 0 in units of y; ``offset_low`` is exactly 0 where E = 0 is not excluded. ``alpha_high``
+    is inf (``alpha_low`` −inf) where no exponent, however large, is excluded. ``prefactor`` is A. ``rss`` is
+    the residual sum of squares of ln y, ``df`` = n − 3. ``distinguishable``: the interval of E leaves out 0.
     ``statement`` says so in a sentence. ``weak``: n ≤ 4.
     """
 
@@ -52,20 +52,23 @@ class OffsetFit:
 
     @property
     def distinguishable(self) -> bool:
+        """Whether the interval of E leaves out 0."""
         return self.offset_low > 0
 
     @property
     def statement(self) -> str:
-        interval = f"{self.level:.4g} interval {self.offset_low:.3g} to {self.offset_high:.3g}, {self.n} points"
+        """Whether E can be told from 0, in one sentence."""
+        ends = f"{self.offset_low:.3g} to {self.offset_high:.3g}"
+        interval = f"{100 * self.level:.4g}% interval {ends}, {self.n} points"
         verdict = "can be told from 0" if self.distinguishable else "cannot be told from 0"
         return f"An offset {verdict}: E = {self.offset:.3g} ({interval})."
 
     def predict(self, size: npt.ArrayLike) -> pd.DataFrame:
         """The law at each of ``size`` (shape (m,)), with the columns of ``PowerLawFit.predict``.
 
-        The intervals are approximate: delta method on ln y with the t quantile of n − 3 degrees of freedom, which
-        takes the law to be linear in its parameters near the best fit. Raises ParameterError for a size that is not
-        positive and finite.
+        The intervals are approximate: delta method on ln y with the t quantile of n − 3 degrees of freedom,
+        which takes the law to be linear in its parameters near the best fit. Raises ParameterError for a size
+        that is not positive and finite.
         """
         try:
             sizes = as_positive(np.atleast_1d(np.asarray(size)), "size")
@@ -92,9 +95,10 @@ class OffsetFit:
 def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95) -> OffsetFit:
     """Fit ln y = ln(E + A·S^(−α)) + ε with E ≥ 0 by least squares from several starts.
 
-    ``size`` and ``value`` have shape (n,), n ≥ 4. The interval of E (and of α) holds every E at which the best fit of
-    the other two parameters has RSS ≤ RSS_min·(1 + F(level; 1, n − 3)/(n − 3)). The noise is on the log scale, so E
-    may exceed the smallest value; its upper end is finite all the same, because RSS grows without bound with E.
+    ``size`` and ``value`` have shape (n,), n ≥ 4. The interval of E (and of α) holds every E at which the
+    best fit of the other two parameters has RSS ≤ RSS_min·(1 + F(level; 1, n − 3)/(n − 3)). The noise is on
+    the log scale, so E may exceed the smallest value; its upper end is finite all the same, because RSS grows
+    without bound with E.
 
     Raises FitError as ``fit_power_law`` does, and for fewer than 4 points (three parameters leave none over).
     """
@@ -111,12 +115,9 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
     while profile.at_offset(largest) <= cut:
         largest *= 2
     offset = float(np.exp(point[2]))
-    distinct = np.unique(x)
-    # At these exponents A·S^(−α) has vanished at every size but the smallest (largest): a steeper law fits no worse.
-    steepest, most_rising = 40 / (distinct[1] - distinct[0]), -40 / (distinct[-1] - distinct[-2])
     alpha = float(point[1])
-    alpha_low = _edge(profile.at_alpha, alpha, min(most_rising, alpha), cut)
-    alpha_high = _edge(profile.at_alpha, alpha, max(steepest, alpha), cut)
+    alpha_low = _edge(profile.at_alpha, alpha, min(profile.rising, alpha), cut)
+    alpha_high = _edge(profile.at_alpha, alpha, max(profile.steepest, alpha), cut)
 
     jacobian = _sensitivity(point, x)
     with np.errstate(over="ignore"):  # a step-like fit has an A beyond the largest float: inf says so
@@ -126,8 +127,8 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
         offset_low=unit * _edge(profile.at_offset, offset, 0.0, cut),
         offset_high=unit * _edge(profile.at_offset, offset, largest, cut),
         alpha=alpha,
-        alpha_low=-np.inf if alpha_low <= most_rising else alpha_low,
-        alpha_high=np.inf if alpha_high >= steepest else alpha_high,
+        alpha_low=-np.inf if alpha_low <= profile.rising else alpha_low,
+        alpha_high=np.inf if alpha_high >= profile.steepest else alpha_high,
         prefactor=prefactor,
         rss=rss,
         n=n,
@@ -137,15 +138,15 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
         size_min=float(sizes.min()),
         size_max=float(sizes.max()),
         _point=point,
-        _covariance=rss / df * np.linalg.pinv(jacobian.T @ jacobian),
+        _covariance=np.asarray(rss / df * np.linalg.pinv(jacobian.T @ jacobian), dtype=np.float64),
         _centre=centre,
         _unit=unit,
     )
 
 
 def _law(point: Floats, x: Floats) -> Floats:
-    """ln(E + A·S^(−α)) at centred ln S; ``point`` is (ln A at the centre, α, ln E), and E = 0 is ln E = −inf."""
-    return np.logaddexp(point[0] - point[1] * x, point[2])
+    """ln(E + A·S^(−α)) at centred ln S; ``point`` is (ln A at the centre, α, ln E), ln E = −inf for E = 0."""
+    return np.asarray(np.logaddexp(point[0] - point[1] * x, point[2]))
 
 
 def _sensitivity(point: Floats, x: Floats) -> Floats:
@@ -157,50 +158,84 @@ def _sensitivity(point: Floats, x: Floats) -> Floats:
 class _Profile:
     """Least residual sums of squares, over all parameters or with one of them held.
 
-    Parameters are (ln A, α, ln E): no bounds are needed, and the Jacobian's entries are the shares of the two terms.
-    The edges that logarithms cannot reach, E = 0 and A = 0, are laws of their own and are compared directly.
+    Parameters are (ln A, α, ln E): no bounds are needed, and the Jacobian's entries are the shares of the two
+    terms. The edges that logarithms cannot reach, E = 0 and A = 0, are laws of their own and are compared
+    directly.
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
         self.x, self.y = x, y
         slope, level = np.polyfit(x, y, 1)
         self.pure = np.array([level, -slope, -np.inf])
-        self.starts = [self._start(fraction * float(np.exp(y.min()))) for fraction in STARTS]
+        distinct = np.unique(x)
+        # At these exponents A·S^(−α) has vanished at all sizes but the largest, or the smallest: larger ones
+        # give the same law.
+        self.rising = -40 / float(distinct[-1] - distinct[-2])
+        self.steepest = 40 / float(distinct[1] - distinct[0])
+        gentle = 0.1 / (distinct[-1] - distinct[0])
+        scan = [
+            self._mix(sign * alpha)
+            for sign, end in ((1, self.steepest), (-1, -self.rising))
+            for alpha in np.geomspace(gentle, end, STARTS)
+        ]
+        polished = [self._polish(start, (0, 1, 2)) for start, _ in scan if np.isfinite(start[2])]
+        ranked = sorted((self.pure, *polished), key=self._rss)
+        # Starts that ran into the same optimum are one.
+        self.optima = [
+            p for i, p in enumerate(ranked) if not any(abs(p[1] - q[1]) < 1e-2 * abs(q[1]) for q in ranked[:i])
+        ]
 
     def best(self) -> tuple[Floats, float]:
         """The best point and its RSS."""
-        candidates = [self.pure, *(self._polish(start, (0, 1, 2)) for start in self.starts)]
-        point = min(candidates, key=self._rss)
-        self.starts.append(point)
-        return point, self._rss(point)
+        least = self._rss(self.optima[0])
+        pure = self._rss(self.pure)
+        # Where E = 0 is best, the search creeps up to it without arriving.
+        if pure <= least * (1 + 1e-9) + self.x.size * ROUNDING**2:
+            return self.pure, pure
+        return self.optima[0], least
 
     def at_offset(self, offset: float) -> float:
         """The least RSS with E held."""
         if offset == 0:
             return self._rss(self.pure)
         held = np.log(offset)
-        starts = [self._start(min(offset, 0.99 * float(np.exp(self.y.min())))), self.starts[-1]]
         constant = float(np.sum((self.y - held) ** 2))  # A = 0
-        return min(constant, *(self._held(start, 2, held) for start in starts))
+        # The optima, and the line through what is left of y above E (little, where E exceeds the smallest y).
+        above = np.log(np.maximum(np.exp(self.y) - offset, 0.01 * np.exp(self.y)))
+        slope, level = np.polyfit(self.x, above, 1)
+        starts = [(level, -slope), *((level, alpha) for level, alpha, _ in self.optima[:2])]
+        return min(constant, *(self._rss(self._polish(np.array([*start, held]), (0, 1))) for start in starts))
 
     def at_alpha(self, alpha: float) -> float:
         """The least RSS with α held."""
-        line = self.y + alpha * self.x  # E = 0
-        constant = self.y - self.y.mean()  # A = 0
-        edges = (float(np.sum((line - line.mean()) ** 2)), float(constant @ constant))
-        # ln A is that of the centre of the sizes: with a steep α the two terms meet at the smallest size, far from it
-        meet = abs(alpha) * np.array([0.0, 0.5, 1.0]) * float(self.x[0 if alpha < 0 else -1])
-        del meet
-        return min(*edges, *(self._held(start, 1, alpha) for start in self.starts))
+        return self._mix(alpha)[1]
 
-    def _held(self, start: Floats, index: int, held: float) -> float:
-        start = start.copy()
-        start[index] = held
-        return self._rss(self._polish(start, tuple(i for i in range(3) if i != index)))
+    def _mix(self, alpha: float) -> tuple[Floats, float]:
+        """The best point with α held, and its RSS: only the mix of the two terms, q = ln(E/A), is searched.
 
-    def _start(self, offset: float) -> Floats:
-        slope, level = np.polyfit(self.x, np.log(np.exp(self.y) - offset), 1)
-        return np.array([level, -slope, np.log(offset)])
+        The common factor is a shift of ln y, so its best value is a mean. RSS can bend only where the two
+        terms meet at some point, q = −α·x, so the search is dense there.
+        """
+
+        def misfit(q: Floats) -> Floats:
+            return np.asarray(self.y - np.logaddexp(-alpha * self.x, q[..., None]))
+
+        meet = np.sort(np.ravel(-alpha * self.x[:, None] + np.linspace(-15, 15, 31)))
+        at = int(np.argmin(np.var(misfit(meet), axis=-1)))
+        around = (meet[max(at - 1, 0)], meet[min(at + 1, meet.size - 1)])
+        refined = minimize_scalar(
+            lambda q: float(np.var(misfit(np.asarray(q)))),
+            bounds=around,
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        mixes = np.array([refined.x, meet[at], -np.inf])  # the last is E = 0
+        left = misfit(mixes)
+        pick = int(np.argmin(np.var(left, axis=-1)))
+        shift = float(left[pick].mean())
+        point = np.array([shift, alpha, shift + mixes[pick]])
+        constant = float(np.sum((self.y - self.y.mean()) ** 2))  # A = 0
+        return point, min(constant, self._rss(point))
 
     def _polish(self, start: Floats, free: tuple[int, ...]) -> Floats:
         columns = list(free)
@@ -218,21 +253,23 @@ class _Profile:
             share = expit(point[0] - point[1] * self.x - point[2])
             return np.column_stack([share, -share * self.x, 1 - share])[:, columns]
 
-        solved = least_squares(residuals, start[columns], jacobian, method="lm", xtol=1e-12, ftol=1e-14, gtol=1e-14)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is taken back
+            solved = least_squares(residuals, start[columns], jacobian, method="lm", xtol=1e-12, ftol=1e-14, gtol=1e-14)
         return fill(solved.x)
 
     def _rss(self, point: Floats) -> float:
-        return float(np.sum((_law(point, self.x) - self.y) ** 2))
+        rss = float(np.sum((_law(point, self.x) - self.y) ** 2))
+        return rss if np.isfinite(rss) else np.inf
 
 
 def _edge(rss: Callable[[float], float], best: float, far: float, cut: float) -> float:
-    """Where ``rss`` crosses ``cut`` between ``best`` and ``far``, the outermost crossing; ``far`` if it never does."""
+    """The outermost crossing of ``rss`` and ``cut`` from ``best`` to ``far``; ``far`` if that is inside."""
     outside = far
     for halving in range(60):
         inside = best + (far - best) / 2**halving
         if rss(inside) <= cut:
             if halving == 0:
                 return far
-            return float(brentq(lambda at: rss(at) - cut, inside, outside, xtol=1e-12, rtol=1e-12))
+            return float(brentq(lambda at: rss(at) - cut, inside, outside, xtol=1e-10, rtol=1e-10))
         outside = inside
     return best

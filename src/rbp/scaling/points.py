@@ -17,7 +17,9 @@ def check_level(level: float) -> None:
     """Raise ParameterError unless ``level`` is a confidence level strictly between 0 and 1."""
     if not 0 < level < 1:
         raise ParameterError(
-            f"a confidence level must lie between 0 and 1, not {level}", "level", "Give 0.95 for 95% intervals."
+            f"a confidence level must lie between 0 and 1, not {level}",
+            "level",
+            "Give 0.95 for 95% intervals.",
         )
 
 
@@ -34,7 +36,9 @@ def as_positive(numbers: npt.ArrayLike, name: str) -> Floats:
         row = int(wrong[0])
         why = "A value of 0 is RBP_k = 1: every token was in the top k. " if array[row] == 0 else ""
         raise FitError(
-            f"{name} {array[row]:g} has no logarithm", f"row {row}, counted from 0", f"{why}Leave this point out."
+            f"{name} {array[row]:g} has no logarithm",
+            f"row {row}, counted from 0",
+            f"{why}Leave this point out.",
         )
     return array  # type: ignore[no-any-return]
 
@@ -59,6 +63,8 @@ def check_points(
         raise FitError(f"only {distinct} different sizes: this fit needs at least 3", "size")
     if np.all(values == values[0]):
         raise FitError(
-            f"the values do not vary: all are {values[0]:g}", name, "R² is undefined, and there is no law to fit."
+            f"the values do not vary: all are {values[0]:g}",
+            name,
+            "R² is undefined, and there is no law to fit.",
         )
     return sizes, values

@@ -18,10 +18,11 @@ WEAK = 4  # with this many points or fewer, an interval rests on one or two degr
 class PowerLawFit:
     """A fitted power law; every interval has the confidence ``level``.
 
-    ``alpha`` is the positive exponent (the paper prints the slope, −α). ``prefactor`` is A, the value at S = 1, in
-    units of y. ``r_squared`` is taken on the log scale (weighted where the fit is). ``residual_se`` is the standard
-    deviation of the residuals of ln y. ``scale`` is None for OLS; for a weighted fit it is the mean squared residual
-    in units of the stated variances: about 1 where sampling noise alone explains the scatter. ``weak``: n ≤ 4.
+    ``alpha`` is the positive exponent (the paper prints the slope, −α). ``prefactor`` is A, the value at S =
+    1, in units of y. ``r_squared`` is taken on the log scale (weighted where the fit is). ``residual_se`` is
+    the standard deviation of the residuals of ln y. ``scale`` is None for OLS; for a weighted fit it is the
+    mean squared residual in units of the stated variances: about 1 where sampling noise alone explains the
+    scatter. ``weak``: n ≤ 4.
     """
 
     alpha: float
@@ -50,19 +51,21 @@ class PowerLawFit:
 
     @property
     def slope_low(self) -> float:
+        """Lower end of the slope's interval."""
         return -self.alpha_high
 
     @property
     def slope_high(self) -> float:
+        """Upper end of the slope's interval."""
         return -self.alpha_low
 
     def predict(self, size: npt.ArrayLike) -> pd.DataFrame:
         """The law at each of ``size`` (shape (m,)): a table of m rows.
 
-        Columns ``size``, ``value``; ``mean_low``, ``mean_high`` (confidence band of the line) and ``low``, ``high``
-        (prediction interval of one new measurement). After a weighted fit, a new measurement is taken to be as
-        noisy as the fitted ones are on average (the mean of their variances of ln y). Raises ParameterError for a
-        size that is not positive and finite.
+        Columns ``size``, ``value``; ``mean_low``, ``mean_high`` (confidence band of the line) and ``low``,
+        ``high`` (prediction interval of one new measurement). After a weighted fit, a new measurement is
+        taken to be as noisy as the fitted ones are on average (the mean of their variances of ln y). Raises
+        ParameterError for a size that is not positive and finite.
         """
         try:
             sizes = as_positive(np.atleast_1d(np.asarray(size)), "size")
@@ -70,11 +73,10 @@ class PowerLawFit:
             raise ParameterError(error.what, error.where, "Give sizes as positive numbers of parameters.") from None
         noise = float(np.mean(1 / self._results.model.weights)) if self.scale is not None else 1.0
         exog = _design(np.log(sizes) - self._centre)
-        at = self._results.get_prediction(exog, weights=np.full(sizes.size, 1 / noise))
-        frame = at.summary_frame(alpha=1 - self.level)
-        columns = {"mean": "value", "mean_ci_lower": "mean_low", "mean_ci_upper": "mean_high"}
-        columns |= {"obs_ci_lower": "low", "obs_ci_upper": "high"}
-        law = np.exp(frame[list(columns)].rename(columns=columns).reset_index(drop=True))
+        at = self._results.get_prediction(exog, weights=1 / noise)
+        line, new = (at.conf_int(obs=obs, alpha=1 - self.level) for obs in (False, True))
+        columns = np.column_stack([at.predicted_mean, line, new])
+        law = pd.DataFrame(np.exp(columns), columns=["value", "mean_low", "mean_high", "low", "high"])
         law.insert(0, "size", sizes)
         return law
 
@@ -88,19 +90,21 @@ def fit_power_law(
 ) -> PowerLawFit:
     """Fit ln y = ln A − α ln S + ε by least squares, with Student-t intervals of n − 2 degrees of freedom.
 
-    ``size`` and ``value`` have shape (n,); the order does not matter and sizes may repeat. Without ``variance`` the
-    fit is ordinary least squares, the paper's. ``variance`` (shape (n,), in units of y²) is each value's own
-    sampling variance: the fit is then weighted by 1/var(ln y) = y²/variance (delta method). The scale of the noise
-    is estimated all the same: the known variances give the proportions, the estimated ``scale`` absorbs what they
-    miss (scatter between models that no amount of text removes), and a ``scale`` near 1 tells that they miss little.
+    ``size`` and ``value`` have shape (n,); the order does not matter and sizes may repeat. Without
+    ``variance`` the fit is ordinary least squares, the paper's. ``variance`` (shape (n,), in units of y²) is
+    each value's own sampling variance: the fit is then weighted by 1/var(ln y) = y²/variance (delta method).
+    The scale of the noise is estimated all the same: the known variances give the proportions, the estimated
+    ``scale`` absorbs what they miss (scatter between models that no amount of text removes), and a ``scale``
+    near 1 tells that they miss little.
 
-    Raises FitError for fewer than three different sizes, lengths that differ, a size, value or variance that is not
-    positive and finite (its row is named), or values that are all equal; ParameterError for a bad ``level``.
+    Raises FitError for fewer than three different sizes, lengths that differ, a size, value or variance that
+    is not positive and finite (its row is named), or values that are all equal; ParameterError for a bad
+    ``level``.
     """
     check_level(level)
     sizes, values = check_points(size, value)
     log_size, log_value = np.log(sizes), np.log(values)
-    # Centred, so that the two coefficients are nearly uncorrelated and the units of S drop out to the last digits.
+    # Centred, so that the coefficients are nearly uncorrelated, and the units of S drop out to rounding.
     centre = float(log_size.mean())
     exog = _design(log_size - centre)
     if variance is None:
@@ -111,7 +115,7 @@ def fit_power_law(
             raise FitError(f"{values.size} values but {variances.size} variances", "variance")
         results = sm.WLS(log_value, exog, weights=values**2 / variances).fit()
     slope_low, slope_high = results.conf_int(1 - level)[1]
-    origin = results.get_prediction(np.array([[1.0, -centre]]), weights=np.ones(1))
+    origin = results.get_prediction(np.array([[1.0, -centre]]))
     prefactor_low, prefactor_high = np.exp(origin.conf_int(alpha=1 - level)[0])
     n, df = sizes.size, int(results.df_resid)
     return PowerLawFit(

@@ -1,0 +1,32 @@
+"""Scaling laws: power-law fits with intervals, offsets, comparisons of exponents, and forecasts."""
+
+from rbp.scaling.cells import fit_table
+from rbp.scaling.compare import (
+    CommonExponent,
+    OffsetComparison,
+    PairedExponents,
+    aicc,
+    common_exponent,
+    compare_offset,
+    paired_exponents,
+)
+from rbp.scaling.forecast import Forecast, forecast
+from rbp.scaling.offset import OffsetFit, fit_offset
+from rbp.scaling.powerlaw import PowerLawFit, fit_power_law
+
+__all__ = [
+    "CommonExponent",
+    "Forecast",
+    "OffsetComparison",
+    "OffsetFit",
+    "PairedExponents",
+    "PowerLawFit",
+    "aicc",
+    "common_exponent",
+    "compare_offset",
+    "fit_offset",
+    "fit_power_law",
+    "fit_table",
+    "forecast",
+    "paired_exponents",
+]

@@ -1,0 +1,50 @@
+"""Power laws of many cells of a measurement table at once."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+import pandas as pd
+
+from rbp.errors import DataError, FitError, ParameterError
+from rbp.scaling.points import check_level
+from rbp.scaling.powerlaw import PowerLawFit, fit_power_law
+
+FIELDS = [f.name for f in fields(PowerLawFit) if not f.name.startswith("_")]
+MIXED = ("dataset", "metric", "k")  # values of two of these on one line are not one law
+
+
+def fit_table(
+    table: pd.DataFrame, by: Sequence[str] = ("dataset", "family", "k"), *, level: float = 0.95
+) -> pd.DataFrame:
+    """Fit one power law to each cell of ``table``, the rows that agree in the columns ``by``.
+
+    ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its
+    own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
+    and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
+    and ``note`` says why ("" elsewhere).
+
+    Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
+    """
+    check_level(level)
+    by = list(by)
+    if missing := [name for name in (*by, "size", "value") if name not in table.columns]:
+        raise DataError(
+            f"the table has no column {', '.join(missing)}",
+            remedy=f"It has {', '.join(map(str, table.columns))}.",
+        )
+    rows = []
+    for key, points in table.groupby(by, dropna=False, observed=True):
+        cell = dict(zip(by, key, strict=True))
+        for name in MIXED:
+            if name in table.columns and len(points[name].unique()) > 1:
+                raise ParameterError(f"a cell holds several values of {name}", f"{cell}", f"Add {name!r} to by.")
+        try:
+            fit = fit_power_law(points["size"], points["value"], level=level)
+        except FitError as error:
+            note = error.what + (f" ({error.where})" if error.where else "")
+            rows.append(cell | {"n": len(points), "level": level, "note": note})
+        else:
+            rows.append(cell | fit.as_dict() | {"note": ""})
+    columns = [*by, *FIELDS, "note"]
+    fits = pd.DataFrame(rows, columns=columns)
+    return fits.astype({name: table[name].dtype for name in by} | {"weak": "boolean", "n": "int64", "df": "Int64"})
