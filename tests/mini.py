@@ -1,13 +1,14 @@
 """Small books for the tests: chapters that import no more than the standard library."""
 
 import json
+import shutil
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from rbp.paths import Project
+from rbp.paths import ROOT, Project
 
 CLOSE = """
 import json, os, pathlib
@@ -39,11 +40,7 @@ def write_chapter(
     add = notebook.cells.append
     add(nbformat.v4.new_markdown_cell(f"# Chapter {name}", id="title"))
     if parameters is not None:
-        add(
-            nbformat.v4.new_code_cell(
-                textwrap.dedent(parameters).strip(), metadata={"tags": ["parameters"]}, id="p"
-            )
-        )
+        add(nbformat.v4.new_code_cell(textwrap.dedent(parameters).strip(), metadata={"tags": ["parameters"]}, id="p"))
     for number, cell in enumerate(cells):
         if cell.startswith("%%md"):
             add(nbformat.v4.new_markdown_cell(cell[4:].strip(), id=f"md-{number}"))
@@ -62,3 +59,41 @@ def outputs(path: Path) -> str:
     cells: list[Any] = json.loads(path.read_text())["cells"]
     texts = [output.get("text", "") for cell in cells for output in cell.get("outputs", [])]
     return "".join("".join(text) for text in texts)
+
+
+def write_book(project: Project) -> None:
+    """Three chapters and two pages, under the real configuration; the third chapter reads the others' results."""
+    (project.root / "data").mkdir()
+    (project.root / "data" / "a.csv").write_text("x\n1\n")
+    (project.root / "requirements.lock").write_text("one==1\n")
+    (project.root / "src" / "rbp").mkdir(parents=True)
+    (project.root / "src" / "rbp" / "code.py").write_text("ONE = 1\n")
+    write_chapter(
+        project,
+        "01_a",
+        "%%md With $x^2$ it is {glue:text}`v:.3f`.",
+        "from myst_nb import glue\nvalue = k + len(open('data/a.csv').read())\nglue('v', value + 0.5, display=False)",
+        parameters="k: int = 1  # a number",
+        reads=("data/a.csv",),
+    )
+    write_chapter(project, "02_b", "%%md See {glue:text}`01_a.ipynb::v:.1f`, [this](../book/more.md).", "value = 2")
+    write_chapter(
+        project,
+        "03_c",
+        """
+        import json
+        files = [f"_build/chapters/{name}/results.json" for name in ("01_a", "02_b")]
+        value = sum(json.load(open(file))["values"]["value"]["value"] for file in files)
+        """,
+        results_of=("*",),
+    )
+    shutil.copy(ROOT / "_config.yml", project.root)
+    (project.book / "_static").mkdir(parents=True)
+    shutil.copy(ROOT / "book" / "_static" / "rbp.css", project.book / "_static")
+    shutil.copy(ROOT / "book" / "references.bib", project.book)
+    toc = "format: jb-book\nroot: book/welcome\nchapters:\n"
+    pages = ("notebooks/01_a", "notebooks/02_b", "notebooks/03_c", "book/more", "book/made")
+    (project.book / "_toc.yml").write_text(toc + "".join(f"- file: {page}\n" for page in pages))
+    welcome = "# Welcome\n\nIt is {glue:text}`../notebooks/01_a.ipynb::v:.2f`.\n<!-- pdf -->\n"
+    (project.book / "welcome.md").write_text(welcome)
+    (project.book / "more.md").write_text("# More\n\nWords.\n")

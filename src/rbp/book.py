@@ -42,9 +42,7 @@ def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
     names = chapter_names(project)
     for name, table in tables.items():
         if name not in names or not isinstance(table, dict):
-            raise ParameterError(
-                f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names)
-            )
+            raise ParameterError(f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names))
     return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
 
 
@@ -56,9 +54,7 @@ def canonical_overrides(project: Project, name: str) -> str:
 def _files(folder: Path) -> list[Path]:
     """All files below ``folder``, but caches and hidden ones, sorted."""
     found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(
-        p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:])
-    )
+    return sorted(p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
 
 
 def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
@@ -76,9 +72,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     data = [project.root / path for path in chapter.reads]
     own = _existing(project, overrides(project, chapter))
     others = [other for other in chapter_names(project) if other != name]
-    wanted = (
-        others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
-    )
+    wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
     of_others = [project.chapters / other / "results.json" for other in wanted]
     paths = [chapter.path, *data, *own, *of_others, *code, *pins]
     return list(dict.fromkeys(str(_relative(project, path)) for path in paths))
@@ -94,9 +88,7 @@ def site_inputs(project: Project) -> list[str]:
     recorded = [path.with_name("results.json") for path in executed]
     code = [path for path in _files(project.root / "src" / "rbp") if path.suffix == ".py"]
     config = project.root / "_config.yml"
-    return [
-        str(_relative(project, path)) for path in [*executed, *recorded, *_files(project.book), config, *code]
-    ]
+    return [str(_relative(project, path)) for path in [*executed, *recorded, *_files(project.book), config, *code]]
 
 
 def run_chapter(project: Project, name: str) -> bool:

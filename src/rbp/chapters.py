@@ -30,9 +30,7 @@ class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user 
         self.chapter, self.cell, self.error = chapter, cell, error
         self.kept: Path | None = None
         place = f"cell {cell}" if cell else "before its first cell"
-        super().__init__(
-            f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}"
-        )
+        super().__init__(f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}")
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def execute(
     parameters: Mapping[str, Any],
     out: Path,
     cwd: Path,
-    finish: Callable[[Path], None] | None = None,
+    finish: Callable[[Path], object] | None = None,
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
@@ -148,9 +146,7 @@ def execute(
     """
     out = out.resolve()
     if out.exists() and (not out.is_dir() or (foreign := _foreign(out, chapter))):
-        what = (
-            f"the folder holds other things: {', '.join(foreign[:3])}" if out.is_dir() else "this is a file"
-        )
+        what = f"the folder holds other things: {', '.join(foreign[:3])}" if out.is_dir() else "this is a file"
         raise ParameterError(what, str(out), "Name a folder that is new, or that an earlier run has made.")
     failed = out.with_name(f"{out.name}.failed.ipynb")
     start = time.perf_counter()
@@ -242,9 +238,7 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
     """Raises ChapterError if the chapter did not close its page, or read files that it does not declare."""
     path = folder / "results.json"
     if not path.exists():
-        raise ChapterError(
-            "the chapter wrote no results", chapter.name, "Its last cell must call page.close()."
-        )
+        raise ChapterError("the chapter wrote no results", chapter.name, "Its last cell must call page.close().")
     written = results.read_chapter(path)
     if written.chapter != chapter.name:
         remedy = f'Write page = Page("{chapter.name}").'
@@ -254,6 +248,4 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
     undeclared = sorted(set(written.reads) - set(chapter.reads))
     if of_the_project and undeclared:
         remedy = "Add them to rbp.reads in the notebook's metadata."
-        raise ChapterError(
-            f"it reads undeclared files: {', '.join(undeclared)}", chapter.name, remedy
-        )
+        raise ChapterError(f"it reads undeclared files: {', '.join(undeclared)}", chapter.name, remedy)

@@ -6,7 +6,8 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 
 KERNEL_ARGUMENTS = [
-    "--IPKernelApp.log_level=40",  # ipykernel 7 warns of unencrypted TCP, on 127.0.0.1
+    # ipykernel 7 warns of plain TCP on 127.0.0.1, and calls the interrupt before a shutdown an error.
+    "--IPKernelApp.log_level=50",
     "--IPKernelApp.extra_extensions=rbp.kernel",
     "--HistoryManager.enabled=False",
 ]

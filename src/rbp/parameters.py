@@ -70,11 +70,7 @@ def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
 def _comments(source: str) -> dict[int, str]:
     """line number -> text of the comment that ends the line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return {
-        token.start[0]: token.string.lstrip("# ").rstrip()
-        for token in tokens
-        if token.type == tokenize.COMMENT
-    }
+    return {token.start[0]: token.string.lstrip("# ").rstrip() for token in tokens if token.type == tokenize.COMMENT}
 
 
 def declared(source: str, where: str) -> list[Parameter]:
@@ -127,10 +123,8 @@ def _checked(parameter: Parameter, value: Any) -> Any:
             raise ValueError
         items = [_scalar(kind, item) for item in (value if is_list else [value])]
     except ValueError:
-        remedy = f"Give a {parameter.type}; the default is {json.dumps(parameter.default)}."
-        raise ParameterError(
-            f"{value!r} is no {parameter.type}", f"parameter {parameter.name}", remedy
-        ) from None
+        remedy = f"Its type is {parameter.type}, its default {json.dumps(parameter.default)}."
+        raise ParameterError(f"{value!r} is no {parameter.type}", f"parameter {parameter.name}", remedy) from None
     for item in items:
         if parameter.choices is not None and item not in parameter.choices:
             remedy = nearest(str(item), map(str, parameter.choices))

@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,13 @@ from rbp.paths import Project
 
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
+PRINT_STYLE = """
+pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
+figure, table, .cell_output { break-inside: avoid; }
+h1 { break-before: page; }
+/* A page breaks only within blocks, and the theme lays its parts out as flexible boxes. */
+.bd-container, .bd-container__inner, .bd-main, .bd-content, .bd-article-container { display: block !important; }
+"""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -49,6 +57,12 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
 
 
+def copy_scripts(folder: Path) -> None:
+    """Copy the two scripts into the folder that becomes ``_static``."""
+    for name, script in scripts().items():
+        _copy(script, folder / name)
+
+
 def stage(project: Project, pdf: bool = True) -> None:
     """Make ``_build/source`` (pages), ``_build/static`` (scripts), ``_build/extra`` (the figures' files).
 
@@ -68,8 +82,7 @@ def stage(project: Project, pdf: bool = True) -> None:
             _copy(project.chapters / name / f"{name}.ipynb", source / "notebooks" / f"{name}.ipynb")
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
-        for name, script in scripts().items():
-            _copy(script, static / name)
+        copy_scripts(static)
         welcome = source / "book" / "welcome.md"
         if offer and welcome.exists():
             write_file(welcome, welcome.read_text(encoding="utf-8").replace(PDF_LINE, PDF_LINK))
@@ -78,9 +91,7 @@ def stage(project: Project, pdf: bool = True) -> None:
             swap_in(folder, project.build / name)
 
 
-def jupyter_book(
-    source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True
-) -> Path:
+def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
     """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages. Raises RbpError."""
     # It has no __main__, and its script may be off the PATH.
     start = "from jupyter_book.cli.main import main; main()"
@@ -122,6 +133,31 @@ def _pdf_stamp(project: Project) -> Path:
     return pdf_file(project).with_suffix(".sha256")
 
 
+def _root_page(project: Project) -> str:
+    """The name of the book's first page, from its table of contents."""
+    toc = (project.book / "_toc.yml").read_text(encoding="utf-8")
+    found = re.search(r"^root: *(\S+)", toc, re.MULTILINE)
+    if found is None:
+        raise RbpError("the table of contents names no root page", "book/_toc.yml", "Add `root: book/welcome`.")
+    return found[1]
+
+
+def _printable(pages: Path, root_page: str) -> Path:
+    """The one long page as it is printed: without navigation, and without links to files of this machine."""
+    from rbp import onepage
+
+    soup = onepage.read(pages / f"{root_page}.html")
+    onepage.drop_navigation(soup)
+    onepage.keep_links(soup)
+    style = soup.new_tag("style")
+    style.string = PRINT_STYLE
+    (soup.head or soup).append(style)
+    # All addresses in it are relative to the site's root, wherever Sphinx puts the page.
+    page = pages / "print.html"
+    write_file(page, str(soup))
+    return page
+
+
 def add_pdf(project: Project) -> None:
     """Print the whole book as a PDF and put it into the HTML, unless both are there for these chapters."""
     current = _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
@@ -136,14 +172,11 @@ def print_pdf(project: Project) -> None:
     """Print the book with a headless browser into ``_build/pdf/book.pdf``. Raises RbpError without one."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
-        raise RbpError(
-            "no browser to print the PDF with", None, "Install Chromium (apt-get install chromium)."
-        )
+        raise RbpError("no browser to print the PDF with", None, "Install Chromium (apt-get install chromium).")
     stage(project, pdf=False)
     with folder_beside(project.build / "singlehtml") as aside:
         pages = jupyter_book(project.build / "source", project.root / "_config.yml", aside, "singlehtml")
-        page = max(pages.rglob("*.html"), key=lambda path: path.stat().st_size)
-        _drop_local_links(page)
+        page = _printable(pages, _root_page(project))
         target = aside / "book.pdf"
         with tempfile.TemporaryDirectory() as profile:
             command = [
@@ -163,17 +196,6 @@ def print_pdf(project: Project) -> None:
             raise RbpError("the browser printed no PDF", browser, done.stderr.strip()[-500:])
         write_file(pdf_file(project), target.read_bytes())
     write_file(_pdf_stamp(project), fingerprint(project))
-
-
-def _drop_local_links(page: Path) -> None:
-    """Unlink what a PDF cannot reach: Chromium would print links to files of this machine."""
-    from bs4 import BeautifulSoup
-
-    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
-    for link in soup.find_all("a", href=True):
-        if not str(link["href"]).startswith(("#", "http://", "https://", "mailto:")):
-            del link["href"]
-    write_file(page, str(soup))
 
 
 def serve(project: Project, port: int) -> None:

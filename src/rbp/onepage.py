@@ -1,0 +1,107 @@
+"""Make one page of a built book stand by itself: no navigation, no request, links only to what lies beside."""
+
+import base64
+import mimetypes
+import re
+from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
+
+# Of the book's scripts, those that a page without navigation can use.
+USEFUL: tuple[str, ...] = ("mathjax/", "plotly.min.js", "documentation_options.js", "doctools.js", "clipboard.min.js")
+USEFUL += ("copybutton.js", "copybutton_funcs.js", "togglebutton.js", "design-tabs.js")
+NAVIGATION = (
+    *(".skip-link", ".pst-skip-link", "#pst-skip-link", "#pst-back-to-top", "#pst-scroll-pixel-helper"),
+    *(".pst-primary-sidebar-checkbox", ".pst-secondary-sidebar-checkbox", "label.overlay", ".search-button__wrapper"),
+    *("dialog", "#pst-search-dialog", ".pst-async-banner-revealer", ".bd-header", ".bd-header-article"),
+    *(".bd-sidebar-primary", ".bd-sidebar-secondary", ".prev-next-footer", ".bd-footer", ".bd-footer-content"),
+    *("#jb-print-toc", ".sidebar-drawer", "a.headerlink"),
+)
+# The theme's own script, which is left out, would follow the reader's choice of light or dark.
+FOLLOW_THEME = """
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => { document.documentElement.dataset.theme = dark.matches ? "dark" : "light"; };
+follow(); dark.addEventListener("change", follow);
+"""
+
+
+def read(page: Path) -> BeautifulSoup:
+    """A page as a tree."""
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+def drop_navigation(soup: BeautifulSoup) -> None:
+    """Take out what leads to other pages: header, sidebars, search, previous and next."""
+    for selector in NAVIGATION:
+        for tag in soup.select(selector):
+            tag.decompose()
+
+
+def keep_links(soup: BeautifulSoup, beside: str | None = None) -> None:
+    """Unlink all but anchors of this page, outside addresses, and files in the folder ``beside``."""
+    kept = ("#", "http://", "https://", "mailto:", "data:", *([f"{beside}/"] if beside else []))
+    for link in soup.find_all("a", href=True):
+        if not str(link["href"]).startswith(kept):
+            for name in ("href", "download", "title"):
+                del link[name]
+
+
+def _data_uri(file: Path) -> str:
+    kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    return f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"
+
+
+def _local(address: str, folder: Path) -> Path | None:
+    """The file that a relative address means, or None if there is none."""
+    if re.match(r"[a-z]+:|//|#", address):
+        return None
+    file = (folder / re.split(r"[?#]", address)[0]).resolve()
+    return file if file.is_file() else None
+
+
+def _stylesheet(file: Path) -> str:
+    """A stylesheet with its fonts and pictures within it."""
+
+    def within(found: re.Match[str]) -> str:
+        target = _local(found[1].strip("\"'"), file.parent)
+        return f"url({_data_uri(target)})" if target else found[0]
+
+    return re.sub(r"url\(([^)]+)\)", within, file.read_text(encoding="utf-8"))
+
+
+def _element(soup: BeautifulSoup, name: str, text: str) -> Tag:
+    element = soup.new_tag(name)
+    element.string = text
+    return element
+
+
+def inline(soup: BeautifulSoup, folder: Path) -> None:
+    """Put stylesheets, scripts and pictures, whose addresses are relative to ``folder``, into the page."""
+    for script in soup.select("script[data-cfasync]"):  # the theme's memory of light or dark
+        script.decompose()
+    for link in soup.find_all("link", href=True):
+        file = _local(str(link["href"]), folder)
+        if "stylesheet" in link.get_attribute_list("rel") and file:
+            link.replace_with(_element(soup, "style", _stylesheet(file)))
+        else:
+            link.decompose()
+    deferred = []
+    for script in soup.find_all("script", src=True):
+        file = _local(str(script["src"]), folder)
+        if file and any(useful in file.as_posix() for useful in USEFUL):
+            # Within a page, a script ends at the first "</script", wherever it stands.
+            text = file.read_text(encoding="utf-8").replace("</script", "<\\/script")
+            element = _element(soup, "script", text)
+            if script.has_attr("defer"):
+                deferred.append(element)
+            else:
+                script.insert_before(element)
+        script.decompose()
+    if soup.head is not None:
+        soup.head.insert(0, _element(soup, "script", FOLLOW_THEME))
+        soup.head.append(_element(soup, "style", "main { padding-block: 1rem 3rem; }"))
+    for element in deferred:
+        (soup.body or soup).append(element)
+    for picture in soup.find_all("img", src=True):
+        if file := _local(str(picture["src"]), folder):
+            picture["src"] = _data_uri(file)
