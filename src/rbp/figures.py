@@ -153,6 +153,7 @@ _TICKS: tuple[tuple[float, ...], ...] = (
     (1, 3),
     (1, 2, 5),
     (1, 1.5, 2, 3, 4, 5, 6, 8),
+    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
     tuple(np.arange(10, 100, 5) / 10),
     tuple(np.arange(100, 1000, 10) / 100),
 )
@@ -172,7 +173,9 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     low, high = sorted(axis.get_view_interval())
     subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), _TICKS[-1])
     axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
-    axis.set_minor_locator(ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 9 else ticker.NullLocator())
+    axis.set_minor_locator(
+        ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 13 else ticker.NullLocator()
+    )
     axis.set_minor_formatter(ticker.NullFormatter())
     if plain:
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
