@@ -11,6 +11,7 @@ from rbp.scaling.compare import (
     paired_exponents,
 )
 from rbp.scaling.forecast import Forecast, forecast
+from rbp.scaling.model_sets import chains, fit_thresholds, r_squared_interval, steps
 from rbp.scaling.offset import OffsetFit, fit_offset
 from rbp.scaling.powerlaw import PowerLawFit, fit_power_law
 
@@ -22,11 +23,15 @@ __all__ = [
     "PairedExponents",
     "PowerLawFit",
     "aicc",
+    "chains",
     "common_exponent",
     "compare_offset",
     "fit_offset",
     "fit_power_law",
     "fit_table",
+    "fit_thresholds",
     "forecast",
     "paired_exponents",
+    "r_squared_interval",
+    "steps",
 ]
