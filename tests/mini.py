@@ -25,6 +25,7 @@ def write_chapter(
     name: str,
     *cells: str,
     parameters: str | None = None,
+    imports: bool = False,
     close: bool = True,
     reads: tuple[str, ...] = (),
     declared: tuple[str, ...] | None = None,
@@ -39,6 +40,8 @@ def write_chapter(
     }
     add = notebook.cells.append
     add(nbformat.v4.new_markdown_cell(f"# Chapter {name}", id="title"))
+    if imports:
+        add(nbformat.v4.new_code_cell("from typing import Literal", id="imports"))
     if parameters is not None:
         add(nbformat.v4.new_code_cell(textwrap.dedent(parameters).strip(), metadata={"tags": ["parameters"]}, id="p"))
     for number, cell in enumerate(cells):

@@ -72,9 +72,12 @@ def run(
     found = find(project, chapter)
     values = parse(found.parameters, parameter or [], found.name)
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
-    typer.echo(f"{found.name} …", err=True)
+    watched = sys.stderr.isatty()
+    if watched:
+        typer.echo(f"{found.name} …", err=True)
     seconds = execute(found, values, folder, Path.cwd(), finish=lambda new: render(project, found, new))
-    typer.echo(f"{found.name} {seconds:.1f} s", err=True)
+    if watched:
+        typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
     typer.echo(str(folder / f"{found.name}.html"))
 
 

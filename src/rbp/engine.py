@@ -1,5 +1,6 @@
 """papermill's engine "rbp": a kernel with its own environment and folder; the caller's stay as they are."""
 
+import logging
 from typing import Any
 
 from papermill.clientwrap import PapermillNotebookClient
@@ -38,4 +39,6 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         return client.execute(env=kernel_environment, cwd=kernel_cwd)
 
 
+# It warns of annotations that its own inspection cannot read; rbp.parameters has read them.
+logging.getLogger("papermill").setLevel(logging.ERROR)
 papermill_engines.register("rbp", Engine)

@@ -60,13 +60,18 @@ def _local(address: str, folder: Path) -> Path | None:
 
 
 def _stylesheet(file: Path) -> str:
-    """A stylesheet with its fonts and pictures within it."""
+    """A stylesheet with what it imports, its fonts and its pictures within it."""
+
+    def imported(found: re.Match[str]) -> str:
+        target = _local(found[1], file.parent)
+        return _stylesheet(target) if target else found[0]
 
     def within(found: re.Match[str]) -> str:
         target = _local(found[1].strip("\"'"), file.parent)
         return f"url({_data_uri(target)})" if target else found[0]
 
-    return re.sub(r"url\(([^)]+)\)", within, file.read_text(encoding="utf-8"))
+    text = re.sub(r"url\(([^)]+)\)", within, file.read_text(encoding="utf-8"))
+    return re.sub(r"@import\s*[\"']([^\"']+)[\"'];?", imported, text)
 
 
 def _element(soup: BeautifulSoup, name: str, text: str) -> Tag:
