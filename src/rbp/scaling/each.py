@@ -21,11 +21,13 @@ from rbp.scaling.points import check_points
 from rbp.scaling.powerlaw import fit_power_law
 from rbp.scaling.shapes import SHAPES, fit_shape, simulated_r_squared
 
+Row = dict[Any, Any]
+
 CELL = ["dataset", "k", "family"]
 FEW = 5  # families of so many sizes or fewer have their own number of models held out
 
 
-def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], list[dict[str, Any]]]) -> pd.DataFrame:
+def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], list[Row]]) -> pd.DataFrame:
     rows = []
     for key, points in table.groupby(by, dropna=False):
         cell = dict(zip(by, key, strict=True))
@@ -53,7 +55,7 @@ def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
     ``error NAME``, its relative error. Raises FitError where no cell has four sizes.
     """
 
-    def answer(points: pd.DataFrame) -> list[dict[str, Any]]:
+    def answer(points: pd.DataFrame) -> list[Row]:
         check_points(points["size"], points["value"], minimum=4)
         sizes = points["size"].nunique()
         held = min(holdout_few if sizes <= FEW else holdout, sizes - 3)
@@ -82,7 +84,7 @@ def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """``compare_offset`` of every cell: offset, its interval, ``smallest`` value, n, distinguishable, delta_aicc."""
 
-    def answer(points: pd.DataFrame) -> list[dict[str, Any]]:
+    def answer(points: pd.DataFrame) -> list[Row]:
         both = compare_offset(points["size"], points["value"], level=level)
         fit = both.offset
         return [
@@ -104,10 +106,12 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """``common_exponent`` for each dataset and k, with Holm's correction; the columns are its fields.
 
-    ``steepest`` and ``flattest`` name the families of the largest and the smallest exponent.
+    ``steepest`` and ``flattest`` name the families of the largest and the smallest exponent. Families of fewer than
+    three sizes are left out.
     """
 
-    def answer(points: pd.DataFrame) -> list[dict[str, Any]]:
+    def answer(points: pd.DataFrame) -> list[Row]:
+        points = points.groupby("family").filter(lambda own: own["size"].nunique() >= 3)
         test = common_exponent(points, level=level)
         ranked = sorted(test.separate, key=lambda family: test.separate[family].alpha)
         fields = ("f", "p", "df_num", "df_den", "alpha", "alpha_low", "alpha_high")
@@ -121,7 +125,7 @@ def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
 def shapes(table: pd.DataFrame) -> pd.DataFrame:
     """Every shape fitted to every cell: shape, n, r_squared and rss of ln y, and ``best`` (the least rss)."""
 
-    def answer(points: pd.DataFrame) -> list[dict[str, Any]]:
+    def answer(points: pd.DataFrame) -> list[Row]:
         fits = [fit_shape(shape, points["size"], points["value"]) for shape in SHAPES]
         best = min(fits, key=lambda fit: fit.rss)
         return [
@@ -135,7 +139,7 @@ def shapes(table: pd.DataFrame) -> pd.DataFrame:
 def residuals(table: pd.DataFrame) -> pd.DataFrame:
     """The points with ``residual``: how far each lies above the power law of its cell, relative to the law."""
 
-    def answer(points: pd.DataFrame) -> list[dict[str, Any]]:
+    def answer(points: pd.DataFrame) -> list[Row]:
         law = fit_power_law(points["size"], points["value"]).predict(points["size"])["value"].to_numpy()
         return points.assign(residual=points["value"].to_numpy() / law - 1).to_dict("records")
 
