@@ -91,8 +91,7 @@ def write_book(project: Project) -> None:
         results_of=("*",),
     )
     shutil.copy(ROOT / "_config.yml", project.root)
-    (project.book / "_static").mkdir(parents=True)
-    shutil.copy(ROOT / "book" / "_static" / "rbp.css", project.book / "_static")
+    shutil.copytree(ROOT / "book" / "_static", project.book / "_static")
     shutil.copy(ROOT / "book" / "references.bib", project.book)
     toc = "format: jb-book\nroot: book/welcome\nchapters:\n"
     pages = ("notebooks/01_a", "notebooks/02_b", "notebooks/03_c", "book/more", "book/made")

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import signal
@@ -107,24 +108,42 @@ def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project: Project,
     assert [path.name for path in tmp_path.iterdir()] == ["new.failed.ipynb"]
 
 
+def alive(word: str) -> list[str]:
+    """The command lines of running processes that hold ``word``."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if word in line]
+
+
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_leaves_nothing(tmp_path: Path, sent: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize("arguments", [["run", "1", "--out", "runs/out"], ["book"]])
+def test_an_interrupted_command_leaves_nothing(
+    tmp_path: Path, arguments: list[str], sent: signal.Signals, code: int
+) -> None:
     project = Project(tmp_path / "p")
-    write_chapter(project, "01_a", "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(60)")
-    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), "run", "1"]
+    started = tmp_path / "started"
+    write_chapter(project, "01_a", f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
+    project.book.mkdir()
+    (project.root / "_config.yml").touch()
+    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     running = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=project.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     for _ in range(600):
-        if (tmp_path / "started").exists():
+        if started.exists():
             break
         time.sleep(0.05)
+    assert alive(str(project.root)) or not Path("/proc").exists()
     running.send_signal(sent)
     _, said = running.communicate(timeout=30)
     assert running.returncode == code
     assert "Traceback" not in said
-    assert list(project.runs.iterdir()) == []
+    folder = project.chapters if arguments == ["book"] else project.runs
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+    assert alive(str(project.root)) == []
 
 
 def test_verify_and_accept(tmp_path: Path) -> None:

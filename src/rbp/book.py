@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -147,12 +148,19 @@ def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) ->
     command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB", *extra]
     log = project.build / "snakemake.log"
     with log.open("w") as stream:
-        done = subprocess.run(  # noqa: S603 (our own command)
-            command, stderr=None if extra else stream, pass_fds=[lock], check=False
+        # A session of its own: whatever stops this process stops Snakemake and its jobs together, once.
+        running = subprocess.Popen(  # noqa: S603
+            command, stderr=None if extra else stream, pass_fds=[lock], start_new_session=True
         )
-    if done.returncode and not extra:
+        try:
+            code = running.wait()
+        except BaseException:
+            os.killpg(running.pid, signal.SIGINT)
+            running.wait()
+            raise
+    if code and not extra:
         typer.echo(log.read_text(encoding="utf-8").strip(), err=True)
-    return done.returncode == 0
+    return code == 0
 
 
 def build(project: Project, cores: int | None = None, extra: Sequence[str] = (), pdf: bool = False) -> bool:
