@@ -64,7 +64,7 @@ def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
     ticks = [float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 2, 5)]
     axis = {"type": "log", "zeroline": False, "ticks": "outside", "fixedrange": True}
     sizes = axis | {"title": {"text": LABELS["size"]}, "range": [span[0] - 0.15, span[1] + 0.15]}
-    values = axis | {"title": {"text": _title(start)}, "range": windows[start]}
+    values = axis | {"title": {"text": _title(start), "standoff": 8}, "range": windows[start]}
     legend = 20 * len(families)  # pixels below the plot: axis, legend, slider
     slider = {
         "active": thresholds.index(start),
@@ -81,9 +81,9 @@ def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
         plot_bgcolor="rgba(0,0,0,0)",
         font={"size": 13},
         height=12 + _PLOT + 190 + legend,
-        margin={"l": 66, "r": 16, "t": 12, "b": 190 + legend},
+        margin={"l": 84, "r": 16, "t": 12, "b": 190 + legend},
         xaxis=sizes | {"dtick": 1, "exponentformat": "power"},
-        yaxis=values | {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]},
+        yaxis=values | {"tickvals": ticks, "ticktext": [f"{tick:.8f}".rstrip("0").rstrip(".") for tick in ticks]},
         legend={"x": 0, "y": -65 / _PLOT, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
         sliders=[slider],
     )
