@@ -166,6 +166,15 @@ def _count(low: float, high: float, subs: Sequence[float]) -> int:
     return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
 
 
+def _plain(value: float, _: int) -> str:
+    """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
+    if 1e-3 <= value < 1e5:
+        return f"{value:g}"
+    exponent = int(np.floor(np.log10(value) + 1e-9))
+    mantissa = value / 10.0**exponent
+    return rf"$10^{{{exponent}}}$" if round(mantissa, 6) == 1 else rf"${mantissa:g}\cdot 10^{{{exponent}}}$"
+
+
 def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     """Make the axis `which` ("x" or "y") logarithmic, with few labels that read as numbers even within one decade."""
     getattr(ax, f"set_{which}scale")("log")
@@ -178,7 +187,7 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     )
     axis.set_minor_formatter(ticker.NullFormatter())
     if plain:
-        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(ticker.FuncFormatter(_plain))
     else:
         axis.set_major_formatter(ticker.LogFormatterSciNotation())
 

@@ -1,4 +1,4 @@
-"""The ledger's frame: a claim of the paper, the rule that decides it, and the verdict that the recorded numbers give."""
+"""The ledger's frame: a claim of the paper, the rule that decides it, and the verdict that the numbers give."""
 
 import html
 from collections import Counter

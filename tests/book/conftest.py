@@ -1,0 +1,65 @@
+"""The built book, served on loopback, and a headless browser to read it with."""
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from rbp.paths import Project
+from rbp.site import BROWSERS
+
+HTML = Project().html
+FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+@pytest.fixture(scope="session")
+def book() -> Path:
+    """The folder of the built book; what is stale is built first."""
+    done = subprocess.run([sys.executable, "-m", "rbp.cli", "book"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return HTML
+
+
+@pytest.fixture(scope="session")
+def pages(book: Path) -> list[str]:
+    """The book's pages, relative to its folder, as the table of contents lists them."""
+    found = [path.relative_to(book).as_posix() for part in ("book", "notebooks") for path in book.glob(f"{part}/*.html")]
+    assert len(found) >= 14
+    return sorted(found)
+
+
+@pytest.fixture(scope="session")
+def address(book: Path) -> Iterator[str]:
+    """The book served on a free port of 127.0.0.1."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(book)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium. Without one the tests are skipped, but never in CI."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        message = "no Chromium on the PATH (Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield chromium
+        chromium.close()
