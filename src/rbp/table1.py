@@ -1,9 +1,14 @@
 """Our fits beside the R² and the slopes that the paper prints in its Table 1."""
 
+import numpy as np
 import pandas as pd
+from scipy.stats import t as t_distribution
 
 from rbp import published
+from rbp.errors import DataError
 from rbp.figures import dataset_order
+from rbp.scaling import fit_table
+from rbp.scaling.points import check_level
 
 CELL = ["dataset", "metric", "k", "family"]
 
@@ -31,3 +36,72 @@ def beside_printed(fits: pd.DataFrame, *, everything: bool = False) -> pd.DataFr
 def interval(low: float, high: float, digits: int = 3) -> str:
     """An interval as a table shows it, with true minus signs."""
     return f"[{low:.{digits}f}, {high:.{digits}f}]".replace("-", "−")
+
+
+def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """All 168 printed cells of Table 1 in its order, each beside our fit of a measurement table where there is one.
+
+    The columns of `beside_printed`, and: `verdict` ("agrees", "differs", "no points"), `reason` (why there is no fit;
+    "" elsewhere), `models` (how many the family has), and `implied_low`, `implied_high`, `implied_p`: what the printed
+    slope and R² imply with so many models (`implied_by_print`).
+
+    Raises DataError where no cell can be compared.
+    """
+    cells = beside_printed(fit_table(table, CELL, level=level), everything=True).dropna(subset="printed_slope")
+    order = published.table1()[CELL].reset_index(names="place")
+    cells = order.merge(cells, on=CELL, validate="one_to_one").sort_values("place", ignore_index=True)
+    cells = cells.drop(columns="place")
+    both = cells["slope_agrees"] & cells["r_squared_agrees"]
+    cells["verdict"] = both.map({True: "agrees", False: "differs"}).astype(object).where(both.notna(), "no points")
+    if (cells["verdict"] == "no points").all():
+        raise DataError(
+            "no cell of the paper's Table 1 has three sizes or more here",
+            "measurements",
+            'Use its datasets, families and k (see data/published/table1.csv), or "published".',
+        )
+    cells["reason"] = _reasons(cells, table)
+    cells["models"] = cells["family"].map(published.models()["family"].value_counts())
+    printed = cells[["printed_slope", "printed_r_squared", "models"]].to_numpy(dtype=float)
+    implied = [implied_by_print(slope, r_squared, int(n), level=level) for slope, r_squared, n in printed]
+    cells[["implied_low", "implied_high", "implied_p"]] = implied
+    return cells
+
+
+def _reasons(cells: pd.DataFrame, table: pd.DataFrame) -> list[str]:
+    datasets = set(table["dataset"])
+    measured = set(table[["dataset", "metric", "family"]].itertuples(index=False, name=None))
+    reasons = []
+    for cell in cells.itertuples():
+        if cell.verdict != "no points":
+            reason = ""
+        elif cell.dataset not in datasets:
+            reason = "no value of any single model on this dataset"
+        elif isinstance(cell.note, str) and cell.note:
+            reason = cell.note
+        elif (cell.dataset, cell.metric, cell.family) not in measured:
+            metric = "cross-entropy" if cell.metric == "cross_entropy" else "−ln RBP_k"
+            reason = f"no {metric} of this family’s single models"
+        else:
+            reason = "no value of single models at this k"
+        reasons.append(reason)
+    return reasons
+
+
+def implied_by_print(slope: float, r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float, float]:
+    """The slope's interval and its two-sided p value that a printed slope and R² of n points imply.
+
+    In a straight line through n points, t = slope/se has t² = R²(n − 2)/(1 − R²). The printed digits are rounded, so
+    the interval is rough: where R² is printed 0.995, its width is known to about 5%. NaN where R² is printed as 0 or 1.
+    """
+    check_level(level)
+    if not 0 < r_squared < 1:
+        return np.nan, np.nan, np.nan
+    t = np.sqrt(r_squared * (n - 2) / (1 - r_squared))
+    half = abs(slope) / t * t_distribution.ppf((1 + level) / 2, n - 2)
+    return slope - half, slope + half, float(2 * t_distribution.sf(t, n - 2))
+
+
+def with_rounded_shares(table: pd.DataFrame, decimals: int) -> pd.DataFrame:
+    """The measurement table as it would be had every RBP_k been rounded to `decimals` before its logarithm."""
+    rounded = -np.log(np.round(np.exp(-table["value"]), decimals))
+    return table.assign(value=table["value"].where(table["metric"] == "cross_entropy", rounded))
