@@ -6,8 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 from rbp.errors import FitError, ParameterError
-from rbp.scaling import each, fit_power_law
-from rbp.scaling.curvature import curvature
+from rbp.scaling import curvature, each, fit_power_law
 from rbp.scaling.shapes import SHAPES, fit_shape, simulated_r_squared
 
 SIZES = np.geomspace(1e6, 1e10, 8)

@@ -10,6 +10,7 @@ from rbp.scaling.compare import (
     compare_offset,
     paired_exponents,
 )
+from rbp.scaling.curvature import Curvature, curvature
 from rbp.scaling.forecast import Forecast, forecast
 from rbp.scaling.model_sets import chains, fit_thresholds, r_squared_interval, steps
 from rbp.scaling.offset import OffsetFit, fit_offset
@@ -17,6 +18,7 @@ from rbp.scaling.powerlaw import PowerLawFit, fit_power_law
 
 __all__ = [
     "CommonExponent",
+    "Curvature",
     "Forecast",
     "OffsetComparison",
     "OffsetFit",
@@ -26,6 +28,7 @@ __all__ = [
     "chains",
     "common_exponent",
     "compare_offset",
+    "curvature",
     "fit_offset",
     "fit_power_law",
     "fit_table",
