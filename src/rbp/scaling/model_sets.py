@@ -56,8 +56,8 @@ def r_squared_interval(r_squared: float, n: int, *, level: float = 0.95) -> tupl
 
     With the sizes held fixed, t = √((n − 2)·R²/(1 − R²)) has a noncentral t distribution with n − 2 degrees of
     freedom and noncentrality δ; the interval holds every δ²/(δ² + n) for which neither tail is below (1 − level)/2.
-    Its lower end is 0 exactly where the interval of α includes 0; there it covers more often than `level`. Raises ParameterError for R² outside 0 … 1
-    (1 excluded), n below 3 or a bad level.
+    Its lower end is 0 exactly where the interval of α includes 0; there it covers more often than `level`.
+    Raises ParameterError for R² outside 0 … 1 (1 excluded), n below 3 or a bad level.
     """
     check_level(level)
     if not 0 <= r_squared < 1 or n < 3:
