@@ -69,3 +69,19 @@ def test_a_wrong_number_fails_a_check(tmp_path):
     rbp.loc[(rbp["source"] == "figure 3").idxmax(), "neg_log_rbp"] *= 1.01
     rbp.to_csv(tmp_path / "rbp.csv", index=False)
     assert checks.checks(tmp_path).set_index("check").loc["table_1", "agree"] < 96
+
+
+def test_a_table_s_own_tokens_come_first(found):
+    points = pd.DataFrame(
+        {
+            "dataset": ["wikipedia", "wikipedia", "mine", "hotpotqa"],
+            "family": ["Pythia", "OPT", "Mine", "OPT"],
+            "tokens": pd.array([1000, pd.NA, pd.NA, pd.NA], dtype="Int64"),
+            "source": ["mine.csv", "figure 3", "mine.csv", "mine.csv"],
+        }
+    )
+    behind = tokens.tokens_of_points(points, found.reset_index())
+    assert list(behind.itertuples(index=False, name=None)) == [
+        ("wikipedia", "OPT", 317_040, "recovered"),
+        ("wikipedia", "Pythia", 1000, "counted"),
+    ]

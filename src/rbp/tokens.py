@@ -73,3 +73,17 @@ def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
         total = found.tokens / lower
         rows.append((*cell, found.tokens, found.identified, total))
     return pd.DataFrame(rows, columns=["dataset", "model", "ranked_lower", "identified", "tokens"])
+
+
+def tokens_of_points(points: pd.DataFrame, recovered: pd.DataFrame) -> pd.DataFrame:
+    """The tokens behind the cells of a measurement table: dataset, family, tokens, basis.
+
+    What the table states comes first ("counted"); then, for points that the authors published, what `recovered` (of
+    `recovered_tokens`) found. Cells of which nothing is known are missing.
+    """
+    stated = points.dropna(subset="tokens").groupby(CELL, as_index=False)["tokens"].first().assign(basis="counted")
+    authors = points.loc[points["source"].str.match("figure|repository"), CELL].drop_duplicates()
+    found = recovered.merge(authors, on=CELL)[[*CELL, "tokens", "basis"]]
+    both: pd.DataFrame = pd.concat([stated, found]).drop_duplicates(CELL).sort_values(CELL, ignore_index=True)
+    types = {"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"}
+    return both.astype(types)
