@@ -128,6 +128,12 @@ class Page:
         """Show a piece of HTML that a function of the package made."""
         display(HTML(markup))
 
+    def download(self, name: str, data: pd.DataFrame, title: str) -> None:
+        """Keep a table as CSV and show a link to it: for what the page has shown in another form."""
+        self._once(name)
+        self._save_csv(name, data)
+        self.show(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV)</a></p>')
+
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
         read = tuple(sorted(published.opened))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from rbp import results
 from rbp.errors import ChapterError
 
@@ -60,6 +62,17 @@ class Numbers(Mapping[str, results.Value]):
         """A recorded count."""
         return round(self.number(key))
 
+    def word(self, key: str) -> str:
+        """A recorded word or phrase."""
+        return str(self[key])
+
+    def all(self, start: str) -> list[float]:
+        """Every recorded number whose "chapter::key" begins with `start`. Raises ChapterError if there is none."""
+        found = [self.number(key) for key in self._values if key.startswith(start)]
+        if not found:
+            raise ChapterError(f"nothing is recorded under '{start}…'", "claims ledger", "Execute the chapter again.")
+        return found
+
 
 #: a judge turns the recorded numbers into a verdict and a sentence or two of what was found
 Judge = Callable[[Numbers], tuple[str, str]]
@@ -67,7 +80,10 @@ Judge = Callable[[Numbers], tuple[str, str]]
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper in our words, where it stands there, the rule that decides it, and the chapter to read."""
+    """A claim of the paper in our words, where it stands there, and the rule that decides it.
+
+    `evidence` names the chapter to read, or a figure or table in it ("03_k1#figure-3").
+    """
 
     number: int
     part: str
@@ -126,6 +142,31 @@ def badge(verdict: str) -> str:
     return f'<span class="rbp-verdict rbp-{key}"><span aria-hidden="true">{sign}</span> {verdict}</span>'
 
 
+def summary(entries: list[Entry]) -> str:
+    """How many claims have each verdict, as a line of badges."""
+    found = Counter(entry.verdict for entry in entries)
+    items = "".join(f"<li>{badge(verdict)} <b>{found[verdict]}</b></li>" for verdict in VERDICTS if found[verdict])
+    return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
+
+
+def as_table(entries: list[Entry]) -> pd.DataFrame:
+    """The ledger as a table of one row a claim."""
+    rows = [
+        (
+            e.claim.number,
+            e.claim.part,
+            e.claim.text,
+            e.claim.place,
+            e.verdict,
+            e.finding,
+            e.claim.rule,
+            e.claim.evidence,
+        )
+        for e in entries
+    ]
+    return pd.DataFrame(rows, columns=["claim", "part", "text", "place", "verdict", "finding", "rule", "evidence"])
+
+
 def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
     """The ledger as HTML: a table on a wide page, one card for each claim on a phone.
 
@@ -145,8 +186,10 @@ def _row(entry: Entry, titles: Mapping[str, str]) -> str:
     claim = entry.claim
     link = ""
     if claim.evidence:
-        title = html.escape(titles.get(claim.evidence, claim.evidence))
-        link = f' <a href="{claim.evidence}.html">Evidence: {title}</a>'
+        chapter, _, anchor = claim.evidence.partition("#")
+        title = html.escape(titles.get(chapter, chapter))
+        target = f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
+        link = f'<a class="rbp-evidence" href="{target}">Evidence: {title}</a>'
     return (
         f'<tr id="claim-{claim.number}"><td class="no">{claim.number}</td>'
         f'<td>{html.escape(claim.text)} <span class="rbp-place">({html.escape(claim.place)})</span></td>'

@@ -1,0 +1,20 @@
+"""The claims ledger: what the paper claims, and what the chapters' recorded numbers say of it."""
+
+from rbp.claims import awaiting, comparisons, law
+from rbp.claims.ledger import CLAIMS, VERDICTS, Claim, Entry, Numbers, as_table, counts, judge_all, render, summary
+
+__all__ = [
+    "CLAIMS",
+    "VERDICTS",
+    "Claim",
+    "Entry",
+    "Numbers",
+    "as_table",
+    "awaiting",
+    "comparisons",
+    "counts",
+    "judge_all",
+    "law",
+    "render",
+    "summary",
+]
