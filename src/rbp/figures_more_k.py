@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -118,6 +119,7 @@ def exchange_panels(steps: pd.DataFrame, k_from: int) -> Panels:
         ax.set_ylim(float(own[["measured", "exact"]].min().min()) / 3, 3)
         log_axis(ax, "x")
         log_axis(ax, "y", plain=False)
+        ax.yaxis.set_minor_locator(ticker.NullLocator())  # the axis spans many decades
         ax.set_xlabel("threshold k")
         ax.set_ylabel(f"S′/S that keeps RBP at its value at k = {k_from}")
         ax.set_title(f"{dataset_label(dataset)}: {own['model'].iloc[0].rsplit('/', 1)[-1]}")
