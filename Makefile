@@ -20,7 +20,7 @@ lint: .venv/installed            ## ruff, strict mypy, and notebooks without out
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/nbstripout --verify notebooks/*.ipynb
+	@$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb
 
 bench: .venv/installed           ## time the fits and the build, each against a reference in the same run
 	@$(BIN)/python -m bench

@@ -45,4 +45,4 @@ def _row(parameter: Parameter) -> str:
         kind = ("list of " if kind.startswith("list") else "") + " | ".join(map(_shown, parameter.choices))
     cells = (parameter.name, kind, _shown(parameter.default))
     code = "".join(f'<td class="txt"><code>{html.escape(cell)}</code></td>' for cell in cells)
-    return f'{code}<td class="txt">{html.escape(parameter.help)}</td>'
+    return f'{code}<td class="long">{html.escape(parameter.help)}</td>'

@@ -1,6 +1,7 @@
 """The ledger's frame: a claim of the paper, the rule that decides it, and the verdict that the numbers give."""
 
 import html
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -182,6 +183,12 @@ def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
     )
 
 
+def _typeset(text: str) -> str:
+    """A sentence as HTML, with indices and exponents set as such: RBP_k, S^(−α)."""
+    marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
+    return re.sub(r"(?<=[A-Zα])_([a-zSN])(?![a-z])", r"<sub>\1</sub>", marked)
+
+
 def _row(entry: Entry, titles: Mapping[str, str]) -> str:
     claim = entry.claim
     link = ""
@@ -192,7 +199,7 @@ def _row(entry: Entry, titles: Mapping[str, str]) -> str:
         link = f'<a class="rbp-evidence" href="{target}">Evidence: {title}</a>'
     return (
         f'<tr id="claim-{claim.number}"><td class="no">{claim.number}</td>'
-        f'<td>{html.escape(claim.text)} <span class="rbp-place">({html.escape(claim.place)})</span></td>'
+        f'<td>{_typeset(claim.text)} <span class="rbp-place">({html.escape(claim.place)})</span></td>'
         f"<td>{badge(entry.verdict)}</td>"
-        f'<td>{html.escape(entry.finding)}<span class="rbp-rule">Rule: {html.escape(claim.rule)}</span>{link}</td></tr>'
+        f'<td>{_typeset(entry.finding)}<span class="rbp-rule">Rule: {_typeset(claim.rule)}</span>{link}</td></tr>'
     )
