@@ -77,10 +77,12 @@ class Page:
         self._once(name)
         if isinstance(figure, figures.Panels):
             whole = figure.together()
-            shown = "".join(_inline_svg(figure.single(key), f"{alt} ({key})") for key in figure.keys)
+            shown = "".join(
+                _inline_svg(figure.single(key), f"{alt} ({key})", f"{name}-{i}-") for i, key in enumerate(figure.keys)
+            )
             columns = figure.columns if len(figure.keys) > 1 else 1
         else:
-            whole, shown, columns = figure, _inline_svg(figure, alt), 1
+            whole, shown, columns = figure, _inline_svg(figure, alt, f"{name}-"), 1
         write_file(self.files / f"{name}.svg", _svg(whole).encode())
         write_file(self.files / f"{name}.png", _png(whole))
         self._save_csv(name, data)
@@ -173,13 +175,16 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _inline_svg(figure: Figure, alt: str) -> str:
-    """The figure as SVG within the page, in the page's own ink, so that it reads in the dark as well."""
+def _inline_svg(figure: Figure, alt: str, prefix: str) -> str:
+    """The figure as SVG within the page, in the page's own ink, so that it reads in the dark as well.
+
+    `prefix` begins its ids, which must be unique in a page; figures have glyphs and markers in common.
+    """
     svg = _svg(figure)
     svg = svg[svg.index("<svg") :].replace("\n", " ")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg)
-    # Groups are numbered alike in every figure (axes_1, text_2): unused here, and ids must be unique in a page.
-    svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)
+    svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)  # groups are numbered, and nothing refers to them
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
     svg = svg.replace(figures.INK, "currentColor").replace(figures.GRID, "var(--rbp-grid, #8884)")
     width = re.search(r'width="([\d.]+)pt"', svg)
     size = f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
