@@ -25,9 +25,13 @@ from rbp.paths import Project
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
 PRINT_STYLE = """
+html { font-size: 82%; }
 pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
-figure, table, .cell_output { break-inside: avoid; }
-h1 { break-before: page; }
+details.hide, .rbp-downloads, .headerlink { display: none !important; }
+span[id^="document-"] + section { break-before: page; }
+h1, h2, h3, h4 { break-after: avoid; break-inside: avoid; }
+figure, svg, tr { break-inside: avoid; }
+figure:has(table) { break-inside: auto; }
 /* A page breaks only within blocks, and the theme lays its parts out as flexible boxes. */
 .bd-container, .bd-container__inner, .bd-main, .bd-content, .bd-article-container { display: block !important; }
 """
