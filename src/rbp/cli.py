@@ -39,10 +39,7 @@ def chapters(
 
     found = all_chapters(context.obj)
     if as_json:
-        listing = [
-            {"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]}
-            for c in found
-        ]
+        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
         typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
         return
     for chapter in found:
@@ -59,9 +56,7 @@ def run(
     parameter: Annotated[
         list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")] = None,
 ) -> None:
     """Execute one chapter with other parameters, into a folder with a page that opens offline."""
     from rbp.chapters import execute, find
@@ -95,9 +90,7 @@ def fit(
     from rbp.errors import ParameterError
 
     if metric == "neg_log_rbp" and k is None:
-        raise ParameterError(
-            "a fit of RBP_k needs a threshold", "--k", "Give --k, or --metric cross_entropy."
-        )
+        raise ParameterError("a fit of RBP_k needs a threshold", "--k", "Give --k, or --metric cross_entropy.")
     if metric == "cross_entropy" and k is not None:
         raise ParameterError("cross-entropy has no threshold", "--k", "Leave --k out.")
     from rbp.measurements import load, select
@@ -112,9 +105,7 @@ def fit(
         return
     what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
     typer.echo(f"{what} = {fitted.prefactor:.4g} · S^(−{fitted.alpha:.4f}), {family} on {dataset}")
-    typer.echo(
-        f"α = {fitted.alpha:.4f}, {level:.0%} interval {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}"
-    )
+    typer.echo(f"α = {fitted.alpha:.4f}, {level:.0%} interval {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}")
     weak = "; few points: read it with care" if fitted.weak else ""
     typer.echo(f"R² = {fitted.r_squared:.4f}, {fitted.n} models, {fitted.df} degrees of freedom{weak}")
 
@@ -146,9 +137,7 @@ def serve(
 @app.command()
 def verify(
     context: typer.Context,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Take the built values as the accepted ones.")
-    ] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
 ) -> None:
     """Compare the recorded values with the accepted ones: exit 1 if any moved, is new or is missing."""
     from rbp import results

@@ -75,15 +75,15 @@ class Page:
         `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it.
         """
         self._once(name)
-        if isinstance(figure, figures.Panels):
-            whole = figure.together()
-            shown = "".join(
-                _inline_svg(figure.single(key), f"{alt} ({key})", f"{name}-{i}-") for i, key in enumerate(figure.keys)
-            )
-            columns = figure.columns if len(figure.keys) > 1 else 1
+        whole = figure.together() if isinstance(figure, figures.Panels) else figure
+        svg = _svg(whole)
+        if isinstance(figure, figures.Panels) and len(figure.keys) > 1:
+            panels = [(_svg(figure.single(key)), key) for key in figure.keys]
+            shown = "".join(_inline(each, f"{alt} ({key})", f"{name}-{i}-") for i, (each, key) in enumerate(panels))
+            columns = figure.columns
         else:
-            whole, shown, columns = figure, _inline_svg(figure, alt, f"{name}-"), 1
-        write_file(self.files / f"{name}.svg", _svg(whole).encode())
+            shown, columns = _inline(svg, alt, f"{name}-"), 1
+        write_file(self.files / f"{name}.svg", svg.encode())
         write_file(self.files / f"{name}.png", _png(whole))
         self._save_csv(name, data)
         width = "19rem" if columns > 1 else "100%"
@@ -164,6 +164,8 @@ class Page:
 
 
 def _svg(figure: Figure) -> str:
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # the layout is done: another format need not do it again
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
@@ -175,12 +177,11 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _inline_svg(figure: Figure, alt: str, prefix: str) -> str:
-    """The figure as SVG within the page, in the page's own ink, so that it reads in the dark as well.
+def _inline(svg: str, alt: str, prefix: str) -> str:
+    """A figure's SVG for within the page, in the page's own ink, so that it reads in the dark as well.
 
     `prefix` begins its ids, which must be unique in a page; figures have glyphs and markers in common.
     """
-    svg = _svg(figure)
     svg = svg[svg.index("<svg") :].replace("\n", " ")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg)
     svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)  # groups are numbered, and nothing refers to them

@@ -60,24 +60,18 @@ def agreement(folder: Path | None = None) -> pd.DataFrame:
 
 def compare(readings: pd.DataFrame) -> pd.DataFrame:
     """`agreement` of a table of `all_readings`."""
-    pairs = []
-    for _, rows in readings.groupby(["dataset", "model", "k"], sort=True):
-        best = rows.iloc[0]
-        for other in rows.iloc[1:].itertuples():
-            pairs.append(
-                {
-                    "dataset": best["dataset"],
-                    "model": best["model"],
-                    "k": int(best["k"]),
-                    "first": best["source"],
-                    "second": other.source,
-                    "first_value": best["value"],
-                    "second_value": other.value,
-                    "tolerance": best["error"] + other.error,
-                }
-            )
-    table = pd.DataFrame(pairs)
-    table["difference"] = table["second_value"] - table["first_value"]
+    key = ["dataset", "model", "k"]
+    believed = readings.drop_duplicates(key)
+    others = readings[readings.duplicated(key)].sort_values(key, kind="stable")
+    both = others.merge(believed, on=key, suffixes=("_second", "_first"))
+    table = both[key].assign(
+        first=both["source_first"],
+        second=both["source_second"],
+        first_value=both["value_first"],
+        second_value=both["value_second"],
+        difference=both["value_second"] - both["value_first"],
+        tolerance=both["error_first"] + both["error_second"],
+    )
     table["ok"] = table["difference"].abs() <= table["tolerance"]
     return table
 

@@ -41,15 +41,11 @@ def recorded(key: str, value: Any, unit: str = "", tolerance: float | None = 1e-
     """
     plain = value.item() if hasattr(value, "item") else value
     if not isinstance(plain, int | float | str):
-        raise RbpError(
-            f"a recorded value is a {type(value).__name__}", key, "Record a number, a string or a bool."
-        )
+        raise RbpError(f"a recorded value is a {type(value).__name__}", key, "Record a number, a string or a bool.")
     if isinstance(plain, float) and not math.isfinite(plain):
         raise RbpError(f"a recorded value is {plain}", key, "Record finite numbers, or leave the key out.")
     if tolerance is not None and not 0 <= tolerance < math.inf:
-        raise RbpError(
-            f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative."
-        )
+        raise RbpError(f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative.")
     return Recorded(plain, unit, tolerance)
 
 
@@ -108,9 +104,7 @@ def merge(paths: Iterable[Path]) -> Results:
 
 def write_book(path: Path, results: Mapping[str, Mapping[str, Recorded]]) -> None:
     """Write merged results atomically, sorted by chapter and key."""
-    write_json(
-        path, {c: {key: asdict(each) for key, each in values.items()} for c, values in results.items()}
-    )
+    write_json(path, {c: {key: asdict(each) for key, each in values.items()} for c, values in results.items()})
 
 
 def read_book(path: Path) -> Results:
@@ -139,12 +133,7 @@ class Difference:
             return f"{name}: {only and only.value}"
         old, new = self.expected, self.built
         text = f"{name}: {old.value} -> {new.value}"
-        if (
-            not isinstance(old.value, str)
-            and not isinstance(new.value, str)
-            and old.value
-            and not _same(old, new)
-        ):
+        if not isinstance(old.value, str) and not isinstance(new.value, str) and old.value and not _same(old, new):
             text += f" ({(new.value - old.value) / abs(old.value):+.2g} of it; allowed {old.tolerance:g})"
         if old.unit != new.unit:
             text += f"; unit {old.unit!r} -> {new.unit!r}"

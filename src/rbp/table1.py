@@ -6,7 +6,7 @@ from scipy.stats import t as t_distribution
 
 from rbp import published
 from rbp.errors import DataError
-from rbp.figures import dataset_order
+from rbp.names import dataset_order
 from rbp.scaling import fit_table
 from rbp.scaling.points import check_level
 

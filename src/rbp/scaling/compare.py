@@ -7,8 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.stats import t as t_distribution
-from statsmodels.formula.api import ols
-from statsmodels.stats.anova import anova_lm
 
 from rbp.errors import DataError, FitError
 from rbp.scaling.offset import OffsetFit, fit_offset
@@ -108,6 +106,10 @@ def common_exponent(table: pd.DataFrame, *, level: float = 0.95) -> CommonExpone
             "y": np.log(table["value"].to_numpy(dtype=float)),
         }
     )
+    # Formulas load slowly, and this test alone needs them.
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
     parallel, free = ols("y ~ C(family) + x", points).fit(), ols("y ~ C(family) * x", points).fit()
     if free.ssr <= len(points) * ROUNDING**2:
         raise FitError("the lines pass through every point: no scatter is left to test against", "value")

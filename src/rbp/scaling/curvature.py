@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import statsmodels.api as sm
+from statsmodels.regression.linear_model import OLS
 
 from rbp.errors import FitError
 from rbp.scaling.points import ROUNDING, check_level, check_points
@@ -38,7 +38,7 @@ def curvature(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95)
     sizes, values = check_points(size, value, minimum=4)
     x = np.log(sizes)
     x -= x.mean()
-    results = sm.OLS(np.log(values), np.column_stack([np.ones_like(x), x, x**2])).fit()
+    results = OLS(np.log(values), np.column_stack([np.ones_like(x), x, x**2])).fit()
     if results.ssr <= x.size * ROUNDING**2:
         raise FitError("the parabola passes through every point: no scatter is left to test against", "value")
     low, high = results.conf_int(1 - level)[2]

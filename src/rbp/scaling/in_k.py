@@ -125,7 +125,7 @@ def sampling_tests(
 ) -> pd.DataFrame:
     """`sampling_test` of each fitted model whose number of tokens is known.
 
-    `tokens` comes from `rbp.noise.tokens_behind`; numbers that are bounds only are not used. One row a model:
+    `tokens` comes from `rbp.counting.tokens.tokens_behind`; numbers that are bounds only are not used. One row a model:
     `MODEL`, `tokens`, `residual_se` (of `fits`), and the fields of `SamplingTest`. May be empty.
     """
     known = tokens[tokens["basis"].isin(["counted", "recovered"])]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import statsmodels.api as sm
+from statsmodels.regression.linear_model import OLS, WLS
 
 from rbp.errors import FitError, ParameterError
 from rbp.scaling.points import as_positive, check_level, check_points
@@ -108,12 +108,12 @@ def fit_power_law(
     centre = float(log_size.mean())
     exog = _design(log_size - centre)
     if variance is None:
-        results = sm.OLS(log_value, exog).fit()
+        results = OLS(log_value, exog).fit()
     else:
         variances = as_positive(variance, "variance")
         if variances.size != values.size:
             raise FitError(f"{values.size} values but {variances.size} variances", "variance")
-        results = sm.WLS(log_value, exog, weights=values**2 / variances).fit()
+        results = WLS(log_value, exog, weights=values**2 / variances).fit()
     slope_low, slope_high = results.conf_int(1 - level)[1]
     origin = results.get_prediction(np.array([[1.0, -centre]]))
     prefactor_low, prefactor_high = np.exp(origin.conf_int(alpha=1 - level)[0])

@@ -1,20 +1,20 @@
-"""One style for every figure, and one function per kind of figure.
+"""One style for every figure, and what all kinds of figures share: panels, axes, labels.
 
 Families differ by marker as well as by colour; the four colours keep at least 3:1 contrast on white and on black,
 and stay apart for colour-blind readers. Ink and grid are two fixed colours, so that a page can swap them for its
 own and a figure reads in the dark as well (`rbp.page`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 INK, GRID = "#202124", "#d9dbde"
 
@@ -27,18 +27,10 @@ FAMILIES = {
 }
 SPARE = [("#8A7A00", "v"), ("#6F6FCF", "P"), ("#A0522D", "X"), ("#708090", "*")]
 
-DATASETS = {
-    "wikipedia": "Wikipedia",
-    "humaneval": "HumanEval",
-    "hotpotqa": "HotpotQA",
-    "auslegal": "Australian legal",
-    "c4": "C4",
-    "pile-github": "GitHub (Pile)",
-}
-
 LABELS = {"size": "non-embedding parameters S", "cross_entropy": "cross-entropy (nats)"}
 
 _RC = {
+    "font.sans-serif": ["DejaVu Sans"],  # it comes with Matplotlib: the same figures on every machine
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
@@ -87,17 +79,6 @@ def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
         return FAMILIES[family]
     unknown = sorted(set(families) - set(FAMILIES)) or [family]
     return SPARE[unknown.index(family) % len(SPARE)]
-
-
-def dataset_label(dataset: str) -> str:
-    """The name of a dataset as a title shows it."""
-    return DATASETS.get(dataset, dataset)
-
-
-def dataset_order(datasets: Iterable[str]) -> list[str]:
-    """The datasets, each once: the paper's first and in its order, then others by name."""
-    known = list(DATASETS)
-    return sorted(set(datasets), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def neg_log_rbp_label(k: int | None = None) -> str:
@@ -166,13 +147,20 @@ def _count(low: float, high: float, subs: Sequence[float]) -> int:
     return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
 
 
-def _plain(value: float, _: int) -> str:
-    """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
-    if 1e-3 <= value < 1e5:
-        return f"{value:g}"
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _power(value: float, _: int) -> str:
+    """A tick's number as a power of ten: 10⁷, or 3·10⁷."""
     exponent = int(np.floor(np.log10(value) + 1e-9))
-    mantissa = value / 10.0**exponent
-    return rf"$10^{{{exponent}}}$" if round(mantissa, 6) == 1 else rf"${mantissa:g}\cdot 10^{{{exponent}}}$"
+    mantissa = f"{value / 10.0**exponent:.6g}"
+    power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
+    return power if mantissa == "1" else f"{mantissa}·{power}"
+
+
+def _plain(value: float, place: int) -> str:
+    """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
+    return f"{value:g}" if 1e-3 <= value < 1e5 else _power(value, place)
 
 
 def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
@@ -186,10 +174,7 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
         ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 13 else ticker.NullLocator()
     )
     axis.set_minor_formatter(ticker.NullFormatter())
-    if plain:
-        axis.set_major_formatter(ticker.FuncFormatter(_plain))
-    else:
-        axis.set_major_formatter(ticker.LogFormatterSciNotation())
+    axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else _power))
 
 
 def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
@@ -223,63 +208,17 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
         )
 
 
-def scaling_panel(
-    ax: Axes,
-    points: pd.DataFrame,
-    fits: Mapping[str, Any],
-    *,
-    ylabel: str,
-    title: str,
-) -> None:
-    """Measured values against S, by family, with the fitted power laws and the confidence bands of the lines.
-
-    `points` has columns family, size, value; `fits` maps a family to its `PowerLawFit` (families without one show
-    their points alone). Both axes are logarithmic, so a power law is a straight line.
-    """
-    families = list(dict.fromkeys(points.family))
-    ends: dict[str, tuple[float, float, str]] = {}
-    for family in families:
-        colour, marker = family_style(family, families)
-        own = points[points.family == family].sort_values("size")
-        ax.plot(own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3)
-        last = own.iloc[-1]
-        ends[family] = (float(last["size"]), float(last["value"]), colour)
-        fit = fits.get(family)
-        if fit is not None:
-            line = fit.predict(np.geomspace(own["size"].min(), own["size"].max(), 60))
-            ax.plot(line["size"], line["value"], "--" if fit.weak else "-", color=colour, lw=1.4)
-            ax.fill_between(line["size"], line["mean_low"], line["mean_high"], color=colour, alpha=0.18, lw=0)
-            ends[family] = (float(line["size"].iloc[-1]), float(line["value"].iloc[-1]), colour)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    # A band of three or four points can be wide beyond use: the points and lines set the view.
-    low, high = points["value"].min(), points["value"].max()
-    ax.set_ylim(low / (high / low) ** 0.15, high * (high / low) ** 0.15)
-    log_axis(ax, "x", plain=False)
-    log_axis(ax, "y")
-    ax.set_xlabel(LABELS["size"])
-    ax.set_ylabel(ylabel)
-    ax.set_title(title)
-    sns.despine(ax=ax)
-    label_line_ends(ax, ends)
-
-
-def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) -> Panels:
-    """One `scaling_panel` for each dataset of `points` (a measurement table of one metric and one k), fits included.
-
-    A family with too few sizes, or with a value that has no logarithm, is shown without a line.
-    """
-    from rbp.errors import FitError
-    from rbp.scaling import fit_power_law
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = points[points.dataset == dataset]
-        fits = {}
-        for family, rows in own.groupby("family"):
-            try:
-                fits[str(family)] = fit_power_law(rows["size"], rows["value"], level=level)
-            except FitError:
-                continue
-        scaling_panel(ax, own, fits, ylabel=ylabel, title=dataset_label(dataset))
-
-    return Panels(dataset_order(points.dataset), draw)
+def families_legend(ax: Axes, styles: Mapping[str, tuple[str, str]]) -> None:
+    """A legend below the panel; `styles` maps each family to its colour and marker."""
+    handles = [
+        Line2D([], [], color=colour, marker=marker, ms=5, lw=1.1, mew=0, label=family)
+        for family, (colour, marker) in styles.items()
+    ]
+    ax.legend(
+        handles=handles,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.17),
+        ncols=min(len(handles), 4),
+        columnspacing=1,
+        handlelength=1.4,
+    )

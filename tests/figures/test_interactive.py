@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from rbp.errors import DataError
-from rbp.figures_k import against_k
-from rbp.interactive import scaling_by_k
+from rbp.figures.by_threshold import against_k
+from rbp.figures.interactive import scaling_by_k
 from rbp.measurements import load, select
 from rbp.scaling import fit_thresholds
 

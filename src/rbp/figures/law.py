@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from rbp.figures import GRID, INK, LABELS, Panels, dataset_label, dataset_order, family_style, log_axis, one
+from rbp.figures.style import GRID, INK, LABELS, Panels, family_style, log_axis, one
+from rbp.names import dataset_label, dataset_order
 
 SIGNED = FuncFormatter(lambda value, _: f"{value:+.0f}".replace("-", "−") if value else "0")
 SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other

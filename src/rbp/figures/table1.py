@@ -4,7 +4,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from rbp.figures import GRID, INK, Panels, dataset_label
+from rbp.figures.style import GRID, INK, Panels
+from rbp.names import dataset_label
 
 FILLS = {"agrees": "#1F6FB0", "differs": "#B34700"}  # dark enough for white numbers
 LOW = "#D55E00"

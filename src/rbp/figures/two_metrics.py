@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rbp.errors import FitError
-from rbp.figures import INK, LABELS, Panels, dataset_label, dataset_order, family_style, label_line_ends, log_axis, one
+from rbp.figures.style import INK, LABELS, Panels, family_style, label_line_ends, log_axis, one
+from rbp.names import dataset_label, dataset_order
 from rbp.scaling import fit_power_law
 from rbp.two_metrics import ROUNDING
 

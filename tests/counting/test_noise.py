@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp import noise
+from rbp.counting import noise, tokens
 from rbp.measurements import load, select
 from rbp.scaling import fit_table
 
@@ -15,15 +15,6 @@ def test_counting_error_is_the_spread_of_simulated_counts(share: float) -> None:
     hits = np.random.default_rng(1).binomial(tokens, share, 20_000)
     spread = np.log(-np.log(hits / tokens)).std()
     assert noise.counting_error(-np.log(share), tokens) == pytest.approx(spread, rel=0.03)
-
-
-def test_tokens_behind_says_how_it_knows() -> None:
-    table = select(load("published").table, dataset=["humaneval", "wikipedia"], family="GPT-2")
-    found = noise.tokens_behind(table).set_index("dataset")
-    assert found.loc["wikipedia"].tolist() == ["GPT-2", 317414, "counted"]
-    assert found.loc["humaneval", "basis"] == "recovered"
-    unread = table[table["dataset"] == "humaneval"].assign(source="mine.csv")
-    assert noise.tokens_behind(unread)[["basis"]].to_numpy().tolist() == [["unknown"]]
 
 
 def test_scatter_of_pure_counting_is_all_noise() -> None:
@@ -44,7 +35,7 @@ def test_scatter_of_pure_counting_is_all_noise() -> None:
 
 def test_ends_count_the_missed() -> None:
     table = select(load("published").table, dataset="wikipedia", family="GPT-2", k=10000)
-    ends = noise.ends(table, noise.tokens_behind(table)).iloc[0]
+    ends = noise.ends(table, tokens.tokens_behind(table)).iloc[0]
     misses = (table["tokens"] - table["hits"]).tolist()
     assert [ends["misses_smallest"], ends["misses_largest"]] == pytest.approx([misses[0], misses[-1]])
     assert ends["deviations"] == pytest.approx((misses[-1] - misses[0]) / np.sqrt(misses[-1] + misses[0]))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError, FitError
-from rbp.figures import LABELS, family_style
+from rbp.figures.style import LABELS, family_style
 from rbp.scaling import fit_power_law
 
 #: matplotlib's markers (`figures.FAMILIES`) as Plotly calls them

@@ -3,7 +3,8 @@ import time
 import numpy as np
 import pytest
 
-from rbp import counts, published, readings
+from rbp import published, readings
+from rbp.counting import recovery
 from rbp.errors import DataError, ParameterError
 
 FOUND = {
@@ -28,9 +29,9 @@ def points(dataset, family, figure_5=False):
 def test_small_datasets_are_identified_fast():
     start = time.perf_counter()
     for (dataset, family), tokens in FOUND.items():
-        found = counts.recover_tokens(
+        found = recovery.recover_tokens(
             points(dataset, family)["neg_log_rbp"],
-            relative_error=counts.READING_ERROR,
+            relative_error=recovery.READING_ERROR,
             candidates=np.arange(1000, 100_001),
         )
         assert found.tokens == tokens
@@ -38,15 +39,15 @@ def test_small_datasets_are_identified_fast():
         assert found.margin > 90
         assert found.largest_fraction < 0.06
         if dataset == "humaneval":
-            assert tokens <= counts.protocol_bound(dataset) == 83_804
+            assert tokens <= recovery.protocol_bound(dataset) == 83_804
     assert time.perf_counter() - start < 5
 
 
 def test_the_known_count_of_gpt2_on_wikipedia_is_found_blindly():
-    found = counts.recover_tokens(
+    found = recovery.recover_tokens(
         points("wikipedia", "GPT-2")["neg_log_rbp"],
-        relative_error=counts.READING_ERROR,
-        candidates=np.arange(1000, counts.protocol_bound("wikipedia") + 1),
+        relative_error=recovery.READING_ERROR,
+        candidates=np.arange(1000, recovery.protocol_bound("wikipedia") + 1),
     )
     assert set(published.gpt2_window_counts().query("n == 1")["windows"]) == {317414}
     assert found.tokens == 317414
@@ -58,18 +59,18 @@ def test_rounded_shares_of_figure_5_confirm_hotpotqa():
     for family in ("GPT-2", "OPT", "Pythia"):
         share = np.exp(-points("hotpotqa", family, figure_5=True)["neg_log_rbp"])
         tokens = FOUND["hotpotqa", family]
-        assert counts.could_be_counts(share, tokens, decimals=6).all()
-        assert not counts.could_be_counts(share, tokens + 7, decimals=6).all()
-        assert not counts.could_be_counts(share, tokens - 7, decimals=6).all()
+        assert recovery.could_be_counts(share, tokens, decimals=6).all()
+        assert not recovery.could_be_counts(share, tokens + 7, decimals=6).all()
+        assert not recovery.could_be_counts(share, tokens - 7, decimals=6).all()
 
 
 def test_figure_5_is_rounded_to_six_decimals():
     table = published.rbp()
     share = np.exp(-table["neg_log_rbp"])
     figure_5 = table["source"] == "figure 5"
-    assert counts.rounded_to_decimals(share[figure_5], 6) < 0.004
-    assert counts.rounded_to_decimals(share[figure_5], 5) > 0.3
-    assert counts.rounded_to_decimals(share[~figure_5], 6) > 0.4
+    assert recovery.rounded_to_decimals(share[figure_5], 6) < 0.004
+    assert recovery.rounded_to_decimals(share[figure_5], 5) > 0.3
+    assert recovery.rounded_to_decimals(share[~figure_5], 6) > 0.4
 
 
 @pytest.mark.parametrize("tokens", [24_001, 30_000])
@@ -79,7 +80,7 @@ def test_simulated_counts_are_found(tokens):
     for _ in range(20):
         value = -np.log(rng.binomial(tokens, rng.uniform(0.3, 0.97, 40)) / tokens)
         value *= 1 + rng.normal(0, 2e-6, value.size)
-        result = counts.recover_tokens(value, relative_error=2e-6, candidates=np.arange(10_000, 100_000))
+        result = recovery.recover_tokens(value, relative_error=2e-6, candidates=np.arange(10_000, 100_000))
         found += result.tokens == tokens and result.identified
     assert found == 20
 
@@ -89,7 +90,7 @@ def test_arbitrary_numbers_are_not_identified():
     candidates = np.arange(10_000, 30_000)
     best = []
     for _ in range(100):
-        found = counts.recover_tokens(rng.uniform(0.02, 1.2, 40), relative_error=2e-6, candidates=candidates)
+        found = recovery.recover_tokens(rng.uniform(0.02, 1.2, 40), relative_error=2e-6, candidates=candidates)
         assert not found.identified
         best.append(found.log_likelihood)
     # Markov's bound behind the rule: the best likelihood exceeds candidates/q in a share q of the draws at most
@@ -101,7 +102,7 @@ def test_the_likelihood_averages_one_over_the_circle():
     # what Markov's inequality needs: against evenly spread distances no candidate gains in the mean
     position = np.linspace(-0.5, 0.5, 200_001)[:-1]
     for sd in (0.01, 0.1, 0.1999, 0.2, 0.4, 3.0):
-        density = counts._wrapped_normal(position, np.full(position.size, sd))
+        density = recovery._wrapped_normal(position, np.full(position.size, sd))
         assert density.mean() == pytest.approx(1, abs=0.013)
         assert density.min() >= 0
         images = sum(np.exp(-0.5 * ((position + turn) / sd) ** 2) for turn in range(-20, 21))
@@ -110,7 +111,7 @@ def test_the_likelihood_averages_one_over_the_circle():
 
 def test_multiples_and_divisors():
     value = -np.log(np.array([7001, 8003, 9001, 5003, 4001, 9973, 2003, 6007]) / 10_007)
-    both = counts.recover_tokens(value, relative_error=1e-6, candidates=[10_007, 20_014, 15_000, 12_345])
+    both = recovery.recover_tokens(value, relative_error=1e-6, candidates=[10_007, 20_014, 15_000, 12_345])
     assert both.tokens == 10_007
     assert both.runner_up in (15_000, 12_345)
     assert 0 < 1 - both.posterior < 0.01  # what is left is that of 2N: a factor of two for each reading
@@ -122,12 +123,12 @@ def test_rank_bins_count_pythia_on_wikipedia():
     totals = {}
     for model, bins in readings.rank_bins().groupby("model"):
         mass = bins["mass"] / bins["mass"].sum()
-        found = counts.recover_total(mass, mass * 2e-6, np.arange(100_000, 300_000))
+        found = recovery.recover_total(mass, mass * 2e-6, np.arange(100_000, 300_000))
         assert found.identified
         totals[model.removeprefix("EleutherAI/pythia-")] = found.tokens / -np.expm1(-neg_log_rbp[model])
-    together = counts.recover_tokens(
+    together = recovery.recover_tokens(
         points("wikipedia", "Pythia")["neg_log_rbp"],
-        relative_error=counts.READING_ERROR,
+        relative_error=recovery.READING_ERROR,
         candidates=np.arange(200_000, 511_001),
     )
     assert together.tokens == 317_684
@@ -138,13 +139,13 @@ def test_rank_bins_count_pythia_on_wikipedia():
 
 
 def test_hits():
-    assert counts.hits(-np.log([0.25, 0.5]), 1000).tolist() == [250, 500]
+    assert recovery.hits(-np.log([0.25, 0.5]), 1000).tolist() == [250, 500]
     with pytest.raises(DataError, match=r"500\.500, no whole number"):
-        counts.hits(-np.log([0.25, 0.5]), 1001)
+        recovery.hits(-np.log([0.25, 0.5]), 1001)
     value = points("hotpotqa", "GPT-2")["neg_log_rbp"]
-    np.testing.assert_allclose(-np.log(counts.hits(value, 24141) / 24141), value, rtol=8e-6)
+    np.testing.assert_allclose(-np.log(recovery.hits(value, 24141) / 24141), value, rtol=8e-6)
     exact = published.gpt2_window_counts().query("n == 1")
-    again = counts.hits(-np.log(exact["successes"] / exact["windows"]), 317414)
+    again = recovery.hits(-np.log(exact["successes"] / exact["windows"]), 317414)
     assert again.tolist() == exact["successes"].tolist()
 
 
@@ -152,11 +153,11 @@ def test_impossible_inputs():
     good = {"relative_error": 1e-6, "candidates": [10, 11]}
     for value in ([], [np.nan], [-0.1], [np.inf]):
         with pytest.raises(DataError):
-            counts.recover_tokens(value, **good)
+            recovery.recover_tokens(value, **good)
     for change in ({"relative_error": 0}, {"candidates": [10]}, {"candidates": [0, 1]}, {"candidates": [1.5, 2]}):
         with pytest.raises(ParameterError):
-            counts.recover_tokens([0.5], **(good | change))
+            recovery.recover_tokens([0.5], **(good | change))
     with pytest.raises(DataError):
-        counts.recover_total([1.5], 1e-6, [10, 11])
+        recovery.recover_total([1.5], 1e-6, [10, 11])
     with pytest.raises(ParameterError, match="humaneval"):
-        counts.protocol_bound("c4")
+        recovery.protocol_bound("c4")

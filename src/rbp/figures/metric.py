@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rbp.figures import INK, Panels, label_line_ends, log_axis, one
+from rbp.figures.style import INK, Panels, label_line_ends, log_axis, one
 
 #: the truth, and all other tokens
 TRUTH, OTHER = "#D55E00", "#8A97A6"

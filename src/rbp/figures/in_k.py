@@ -5,26 +5,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from rbp.figures import INK, LABELS, Panels, dataset_label, dataset_order, family_style, label_line_ends, log_axis
+from rbp.figures.style import INK, LABELS, Panels, families_legend, family_style, label_line_ends, log_axis
+from rbp.names import dataset_label, dataset_order
 from rbp.scaling.exchange import exact_factor, local_factor
-
-
-def _legend(ax: Axes, families: list[str]) -> None:
-    styles = [family_style(family, families) for family in families]
-    handles = [
-        Line2D([], [], color=colour, marker=marker, ms=5, mew=0, lw=1.2, label=family)
-        for family, (colour, marker) in zip(families, styles, strict=True)
-    ]
-    ax.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.16),
-        ncols=min(4, len(handles)),
-        columnspacing=1.0,
-        handlelength=1.5,
-    )
 
 
 def threshold_panels(points: pd.DataFrame, column: str, *, ylabel: str, log: bool) -> Panels:
@@ -38,8 +22,8 @@ def threshold_panels(points: pd.DataFrame, column: str, *, ylabel: str, log: boo
 
     def draw(ax: Axes, dataset: str) -> None:
         own = points[points["dataset"] == dataset]
-        for family in families:
-            colour, marker = family_style(family, families)
+        styles = {family: family_style(family, families) for family in families if family in set(own["family"])}
+        for family, (colour, marker) in styles.items():
             models = own[own["family"] == family].sort_values("size")["model"].unique()
             for place, model in enumerate(models, 1):
                 line = own[own["model"] == model].sort_values("k")
@@ -57,7 +41,7 @@ def threshold_panels(points: pd.DataFrame, column: str, *, ylabel: str, log: boo
         ax.set_ylabel(ylabel)
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        _legend(ax, [family for family in families if family in set(own["family"])])
+        families_legend(ax, styles)
 
     return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 4.2))
 
@@ -72,8 +56,8 @@ def exponent_panels(in_k: pd.DataFrame, in_s: pd.DataFrame) -> Panels:
 
     def draw(ax: Axes, dataset: str) -> None:
         points, lines = (table[table["dataset"] == dataset] for table in (in_k, in_s))
-        for family in families:
-            colour, marker = family_style(family, families)
+        styles = {family: family_style(family, families) for family in families if family in set(points["family"])}
+        for family, (colour, marker) in styles.items():
             own = points[points["family"] == family].sort_values("size")
             ax.vlines(own["size"], own["alpha_low"], own["alpha_high"], color=colour, lw=1.2)
             ax.plot(own["size"], own["alpha"], marker=marker, color=colour, lw=1, mew=0, zorder=3)
@@ -90,7 +74,7 @@ def exponent_panels(in_k: pd.DataFrame, in_s: pd.DataFrame) -> Panels:
         ax.set_ylabel("exponent α")
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        _legend(ax, [family for family in families if family in set(points["family"])])
+        families_legend(ax, styles)
 
     return Panels(dataset_order(in_k["dataset"]), draw, size=(4.9, 4.2))
 

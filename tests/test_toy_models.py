@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from rbp import examples, metric
+from rbp import metric, toy_models
 from rbp.errors import ParameterError
 
 SHARES = st.lists(st.floats(0.011, 0.99), min_size=1, max_size=8)
@@ -14,7 +14,7 @@ SHARES = st.lists(st.floats(0.011, 0.99), min_size=1, max_size=8)
 
 @given(SHARES)
 def test_one_probability_allows_many_ranks(p):
-    even, crowded = examples.even(p, 100), examples.crowded(p, 100)
+    even, crowded = toy_models.even(p, 100), toy_models.crowded(p, 100)
     first = np.zeros(len(p), dtype=int)
     for distribution in (even, crowded):
         np.testing.assert_allclose(distribution.sum(axis=1), 1)
@@ -29,39 +29,39 @@ def test_one_probability_allows_many_ranks(p):
 
 
 def test_simulated_truths_follow_the_softmax():
-    scores, truth = examples.simulated_scores(1, 4000, 30)
+    scores, truth = toy_models.simulated_scores(1, 4000, 30)
     own = softmax(scores, axis=1)
-    np.testing.assert_allclose(examples.p_truth(scores, truth), own[np.arange(4000), truth])
+    np.testing.assert_allclose(toy_models.p_truth(scores, truth), own[np.arange(4000), truth])
     warm = softmax(scores / 2, axis=1)[np.arange(4000), truth]
-    np.testing.assert_allclose(examples.p_truth(scores, truth, 2.0), warm)
+    np.testing.assert_allclose(toy_models.p_truth(scores, truth, 2.0), warm)
     drawn = np.bincount(truth, minlength=30)
     variance = (own * (1 - own)).sum(axis=0)
     assert (((drawn - own.sum(axis=0)) ** 2 / variance).sum()) < 60  # chi-square of 30: beyond 60 once in 1000
 
 
 def test_significands():
-    assert examples.round_significand([1.0, 257.0, 3.3, -0.1], 8).tolist() == [1.0, 256.0, 3.296875, -0.10009765625]
+    assert toy_models.round_significand([1.0, 257.0, 3.3, -0.1], 8).tolist() == [1.0, 256.0, 3.296875, -0.10009765625]
     values = np.random.default_rng(0).normal(size=1000) * 100
-    np.testing.assert_array_equal(examples.round_significand(values, 24), values.astype(np.float32).astype(float))
-    np.testing.assert_array_equal(examples.round_significand(values, 11), values.astype(np.float16).astype(float))
-    assert examples.round_significand(0.0, 3) == 0
+    np.testing.assert_array_equal(toy_models.round_significand(values, 24), values.astype(np.float32).astype(float))
+    np.testing.assert_array_equal(toy_models.round_significand(values, 11), values.astype(np.float16).astype(float))
+    assert toy_models.round_significand(0.0, 3) == 0
 
 
 @given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 12))
 def test_membership_is_the_mean_over_shuffles(greater, equal, k):
     places = greater + 1 + np.arange(equal)  # where a shuffle may put the truth
-    assert examples.membership([greater], [equal], k) == pytest.approx((places <= k).mean())
+    assert toy_models.membership([greater], [equal], k) == pytest.approx((places <= k).mean())
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: examples.even([1.0], 5),
-        lambda: examples.even([0.5], 1),
-        lambda: examples.crowded([0.1], 9),
-        lambda: examples.simulated_scores(0, 0, 5),
-        lambda: examples.p_truth(np.zeros((1, 2)), np.array([0]), 0.0),
-        lambda: examples.round_significand(1.0, 0),
+        lambda: toy_models.even([1.0], 5),
+        lambda: toy_models.even([0.5], 1),
+        lambda: toy_models.crowded([0.1], 9),
+        lambda: toy_models.simulated_scores(0, 0, 5),
+        lambda: toy_models.p_truth(np.zeros((1, 2)), np.array([0]), 0.0),
+        lambda: toy_models.round_significand(1.0, 0),
     ],
 )
 def test_impossible_parameters(call):

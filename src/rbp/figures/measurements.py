@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.figures import INK, Panels, dataset_label, dataset_order, family_style, log_axis, one
+from rbp.figures.style import INK, Panels, family_style, log_axis, one
+from rbp.names import dataset_label, dataset_order
 
 _FULL, _PART = "#2A7FC0", "#9DC3E6"
 _ENTROPY = "CE"

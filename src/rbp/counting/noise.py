@@ -4,42 +4,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp import counts
-
-#: sources whose −ln RBP_k were read so closely that they tell the number of tokens (`counts.recover_tokens`)
-_CLOSE_READINGS = ("figure 3", "figure 4", "figure 9")
-_SMALLEST = 1000  # no published point can rest on fewer tokens: its shares take more than 1000 values
-
-
-def tokens_behind(table: pd.DataFrame) -> pd.DataFrame:
-    """How many tokens stand behind the −ln RBP_k of each dataset and family: dataset, family, tokens, basis.
-
-    A family shares one tokenizer, so it shares N on a dataset. `basis` is "counted" (the table states N), "recovered"
-    (from the published shares, where these identify it), "at most" (the bound of the authors' protocol) or
-    "unknown" (tokens is then missing). `table` is a measurement table; give all its thresholds, as each helps.
-    """
-    rows = []
-    ranked = table[table["metric"] == "neg_log_rbp"]
-    for (dataset, family), cell in ranked.groupby(["dataset", "family"]):
-        tokens, basis = _tokens(str(dataset), cell)
-        rows.append({"dataset": dataset, "family": family, "tokens": tokens, "basis": basis})
-    found = pd.DataFrame(rows, columns=["dataset", "family", "tokens", "basis"])
-    return found.astype({"tokens": "Int64", "dataset": "str", "family": "str"})
-
-
-def _tokens(dataset: str, cell: pd.DataFrame) -> tuple[int | None, str]:
-    stated = cell["tokens"].dropna().unique()
-    if stated.size == 1:
-        return int(stated[0]), "counted"
-    readings = cell[cell["source"].isin(_CLOSE_READINGS)]
-    if stated.size or readings.empty or dataset not in counts.DOCUMENTS:
-        return None, "unknown"
-    bound = counts.protocol_bound(dataset)
-    found = counts.recover_tokens(
-        readings["value"], relative_error=counts.READING_ERROR, candidates=np.arange(_SMALLEST, bound + 1)
-    )
-    return (found.tokens, "recovered") if found.identified else (bound, "at most")
-
 
 def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Standard deviation of ln(−ln RBP_k) by counting alone: a binomial share of N independent tokens.
@@ -58,8 +22,8 @@ def scatter(points: pd.DataFrame, fits: pd.DataFrame, tokens: pd.DataFrame) -> p
     """Each fit's scatter beside that of counting alone.
 
     `points` has dataset, family, k, size, value; `fits` is a `scaling.fit_table` by dataset, family and k (other
-    columns stay); `tokens` comes from `tokens_behind`. Adds tokens, basis, misses_min and misses_max (tokens of rank
-    above k, of the best and the worst model), counting_error (root mean square over the models), noise_share =
+    columns stay); `tokens` is a `counting.tokens.tokens_behind`. Adds tokens, basis, misses_min and misses_max (tokens
+    of rank above k, of the best and the worst model), counting_error (root mean square over the models), noise_share =
     (counting_error/residual_se)², and r_squared_counting: the R² to expect of the fitted line were counting the only
     scatter. They are NaN where the number of tokens or the fit is unknown.
     """

@@ -7,9 +7,9 @@ import pandas as pd
 import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from rbp.figures import INK, Panels, dataset_label, dataset_order, family_style, log_axis
+from rbp.figures.style import INK, Panels, families_legend, family_style, log_axis
+from rbp.names import dataset_label, dataset_order
 
 Quantity = Literal["alpha", "r_squared"]
 
@@ -46,7 +46,7 @@ def against_k(
             ax.plot(there["k"] * dodge, _height(there[quantity], quantity), "x", color=style[0], ms=5, zorder=3)
         _axes(ax, pd.concat([table[["k", quantity]].astype(float) for table in (own, cells, curve)]), quantity)
         ax.set_title(dataset_label(dataset))
-        _legend(ax, styles)
+        families_legend(ax, styles)
 
     return Panels(dataset_order(fits["dataset"]), draw, size=(4.6, 4.1))
 
@@ -95,19 +95,3 @@ def _axes(ax: Axes, shown: pd.DataFrame, quantity: Quantity) -> None:
     log_axis(ax, "x", plain=False)
     ax.set_xlabel("threshold k")
     sns.despine(ax=ax)
-
-
-def _legend(ax: Axes, styles: dict[str, tuple[str, str]]) -> None:
-    handles = [
-        Line2D([], [], color=colour, marker=marker, ms=5, lw=1.1, mew=0, label=family)
-        for family, (colour, marker) in styles.items()
-    ]
-    columns = min(len(handles), 4)
-    ax.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.17),
-        ncols=columns,
-        columnspacing=1,
-        handlelength=1.4,
-    )
