@@ -31,7 +31,9 @@ def book() -> Path:
 @pytest.fixture(scope="session")
 def pages(book: Path) -> list[str]:
     """The book's pages, relative to its folder, as the table of contents lists them."""
-    found = [path.relative_to(book).as_posix() for part in ("book", "notebooks") for path in book.glob(f"{part}/*.html")]
+    found = [
+        path.relative_to(book).as_posix() for part in ("book", "notebooks") for path in book.glob(f"{part}/*.html")
+    ]
     assert len(found) >= 14
     return sorted(found)
 

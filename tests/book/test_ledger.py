@@ -43,9 +43,7 @@ def test_what_is_judged_links_to_the_very_figure_or_table(ledger: BeautifulSoup,
 
 
 def test_the_counts_add_up_and_stand_on_the_welcome_page(ledger: BeautifulSoup, book: Path) -> None:
-    values = {
-        key: each["value"] for key, each in json.loads(Project().results.read_text())["11_claims"].items()
-    }
+    values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["11_claims"].items()}
     parts = [values[f"count.{key}"] for key, _ in VERDICTS.values()]
     assert sum(parts) == values["count.all"] == len(CLAIMS)
     shown = [int(item.select_one("b").get_text()) for item in ledger.select(".rbp-counts li")]

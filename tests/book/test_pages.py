@@ -89,7 +89,8 @@ def test_the_ink_of_figures_and_tables_reads_on_the_page(visit: Visit, pages: li
         tab, _ = visit(page, dark=dark)
         background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
         for selector in (".rbp-figure svg[role=img]", ".rbp-figure figcaption", ".rbp-table td", ".rbp-verdict"):
-            for ink in set(tab.evaluate(f"[...document.querySelectorAll('{selector}')].map(e => getComputedStyle(e).color)")):
+            colours = f"[...document.querySelectorAll('{selector}')].map(e => getComputedStyle(e).color)"
+            for ink in set(tab.evaluate(colours)):
                 assert _contrast(ink, background) >= 4.5, (page, selector, ink, background)
                 looked_at += 1
         tab.close()
@@ -142,7 +143,8 @@ def test_links_lead_somewhere_and_downloads_are_whole(book: Path, pages: list[st
 def test_a_page_opens_from_a_file(browser: Browser, book: Path) -> None:
     context = browser.new_context(viewport=DESKTOP, offline=True)
     tab, wrong = context.new_page(), []
-    tab.on("request", lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else wrong.append(request.url))
+    inside = ("file:", "data:", "blob:")
+    tab.on("request", lambda request: None if request.url.startswith(inside) else wrong.append(request.url))
     tab.on("pageerror", lambda error: wrong.append(str(error)))
     tab.goto((book / "notebooks" / "01_metric.html").as_uri())
     tab.wait_for_selector("mjx-container")

@@ -10,7 +10,8 @@ def _slope(tab: Page) -> float:
     """The slope of the last visible line, in decades of −ln RBP_k per decade of S."""
     return float(
         tab.evaluate(
-            "() => { const d = document.querySelector('.js-plotly-plot')._fullData.filter(t => t.visible === true && t.mode === 'lines');"
+            "() => { const all = document.querySelector('.js-plotly-plot')._fullData;"
+            "const d = all.filter(t => t.visible === true && t.mode === 'lines');"
             "const t = d[d.length - 1]; const n = t.x.length - 1;"
             "return Math.log(t.y[n] / t.y[0]) / Math.log(t.x[n] / t.x[0]); }"
         )
