@@ -84,6 +84,7 @@ class Page:
         else:
             shown, columns = _inline(svg, alt, f"{name}-"), 1
         write_file(self.files / f"{name}.svg", svg.encode())
+        whole.set_layout_engine("none")  # it has been laid out
         write_file(self.files / f"{name}.png", _png(whole))
         self._save_csv(name, data)
         width = "19rem" if columns > 1 else "100%"
@@ -164,8 +165,6 @@ class Page:
 
 
 def _svg(figure: Figure) -> str:
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # the layout is done: another format need not do it again
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
