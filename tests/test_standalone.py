@@ -11,7 +11,7 @@ from rbp.paths import Project
 from rbp.results import Recorded
 from rbp.results import write_book as write_results
 from rbp.site import BROWSERS
-from rbp.standalone import fill_in, render
+from rbp.standalone import NOT_RECORDED, fill_in, render
 
 PLOTLY = """
 from IPython.display import HTML
@@ -28,14 +28,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_book(project)
     prose = """%%md
 With $x^2$: {glue:text}`v:.2f`, of another {glue:text}`../notebooks/02_b.ipynb::w:.1f`, [more](../book/more.md),
-[gone](gone.md), {ref}`nowhere <nowhere>`, {cite}`yue2025relative`, <https://example.org/>.
+[gone](gone.md), {ref}`nowhere <nowhere>`, {glue:text}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>.
 """
-    write_chapter(
-        project, "01_a", prose, "from myst_nb import glue\nvalue = 3\nglue('v', value, display=False)", PLOTLY
-    )
+    glued = "from myst_nb import glue\nvalue = k\nglue('v', value, display=False)"
+    write_chapter(project, "01_a", prose, glued, PLOTLY, parameters="k: int = 1  # a number")
     write_results(project.results, {"02_b": {"w": Recorded(2.25)}})
     chapter = find(project, "a")
-    execute(chapter, {}, project.runs / "out", project.root, finish=lambda new: render(project, chapter, new))
+    execute(chapter, {"k": 3}, project.runs / "out", project.root, finish=lambda new: render(project, chapter, new))
     away = tmp_path_factory.mktemp("away") / "out"
     shutil.move(project.runs / "out", away)
     shutil.rmtree(project.root)
@@ -45,8 +44,22 @@ With $x^2$: {glue:text}`v:.2f`, of another {glue:text}`../notebooks/02_b.ipynb::
 def test_other_chapters_numbers_are_written_out() -> None:
     built = {"03_k1": {"alpha.x": Recorded(0.07931), "who": Recorded("Pythia")}}
     text = "a {glue:text}`../notebooks/03_k1.ipynb::alpha.x:.3f` {glue:text}`03_k1.ipynb::who` {glue:text}`own:.2f`"
-    assert fill_in(text, built) == "a 0.079 Pythia {glue:text}`own:.2f`"
-    assert fill_in("{glue:text}`03_k1.ipynb::other:.2f`", built) == "(see the book)"
+    assert fill_in(text, built, {"own"}) == "a 0.079 Pythia {glue:text}`own:.2f`"
+    assert fill_in("{glue:text}`03_k1.ipynb::other:.2f`", built, {"other"}) == "(see the book)"
+
+
+def test_a_number_that_the_run_lacks_is_a_dash(page: Path) -> None:
+    assert fill_in("{glue:text}`alpha.x.k10:.2f`", {}, {"alpha.x"}) == NOT_RECORDED
+    soup = BeautifulSoup(page.read_text(), "html.parser")
+    (dash,) = soup.select("span[title*='no such number']")
+    assert dash.get_text() == "–"
+
+
+def test_the_page_says_first_with_which_parameters_it_was_run(page: Path) -> None:
+    first = BeautifulSoup(page.read_text(), "html.parser").select_one("article h1 + *")
+    assert first is not None
+    assert first.name == "blockquote"
+    assert "run with k = 3" in first.get_text()
 
 
 def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:

@@ -19,6 +19,7 @@ from rbp.files import canonical_json, folder_beside, swap_in, write_file
 from rbp.kernel import MARKER
 from rbp.parameters import Parameter, declared, nearest
 from rbp.paths import Project
+from rbp.rerun import run_note
 
 NAME = re.compile(r"(\d\d)_(\w+)")
 
@@ -91,6 +92,10 @@ class Chapter:
         """Every parameter's value: the given ones, and the defaults."""
         return {parameter.name: parameter.default for parameter in self.parameters} | dict(values)
 
+    def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the ``values`` that differ from the defaults, in the order of the declaration."""
+        return {p.name: values[p.name] for p in self.parameters if p.name in values and values[p.name] != p.default}
+
     def short_hash(self, values: Mapping[str, Any]) -> str:
         """Eight hexadecimal digits that name the chapter with these effective parameters."""
         identity = canonical_json({"chapter": self.name, "parameters": self.effective(values)})
@@ -136,8 +141,9 @@ def execute(
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
-    ``out`` gets ``NN_name.ipynb`` (executed, without times), ``NN_name/`` (figures and tables) and
-    ``results.json``; a folder of an earlier execution is replaced whole. The kernel starts in ``cwd``.
+    ``out`` gets ``NN_name.ipynb`` (executed, without times; it begins with a note where parameters differ from the
+    defaults), ``NN_name/`` (figures and tables) and ``results.json``; a folder of an earlier execution is replaced
+    whole. The kernel starts in ``cwd``.
     ``finish`` may add to the folder before it is renamed into place.
 
     Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its
@@ -161,7 +167,7 @@ def execute(
                 write_file(failed, partial.read_bytes())
                 failure.kept = failed
             raise
-        normalize(chapter, partial)
+        normalize(chapter, partial, parameters)
         _check_outputs(chapter, parameters, folder)
         if finish:
             finish(folder)
@@ -220,8 +226,11 @@ def _cell_number(chapter: Chapter, output: Path) -> int | None:
     return max((ids.index(each) + 1 for each in started if each in ids), default=None)
 
 
-def normalize(chapter: Chapter, path: Path) -> None:
-    """Take out of an executed notebook what differs from one execution to the next: times and random ids."""
+def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> None:
+    """Take out of an executed notebook what differs from one execution to the next: times and random ids.
+
+    Where ``parameters`` differ from the defaults, a note below the title says so: the prose was written for those.
+    """
     notebook = json.loads(path.read_text(encoding="utf-8"))
     notebook["metadata"].pop("papermill", None)
     notebook["metadata"].get("language_info", {}).pop("version", None)
@@ -231,7 +240,19 @@ def normalize(chapter: Chapter, path: Path) -> None:
             cell["id"] = f"cell-{number}"
         for key in ("papermill", "execution"):
             cell["metadata"].pop(key, None)
+    if changed := chapter.changed(parameters):
+        _add_note(notebook["cells"], run_note(changed))
     write_file(path, canonical_json(notebook, indent=1) + "\n")
+
+
+def _add_note(cells: list[dict[str, Any]], note: str) -> None:
+    """Put ``note`` below the title, or in a cell of its own before all others if there is none."""
+    text = "".join(cells[0]["source"]) if cells and cells[0]["cell_type"] == "markdown" else ""
+    title, _, rest = text.partition("\n")
+    if title.startswith("# "):
+        cells[0]["source"] = f"{title}\n\n{note}\n{rest}"
+    else:
+        cells.insert(0, {"cell_type": "markdown", "id": "run-note", "metadata": {}, "source": note})
 
 
 def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) -> None:

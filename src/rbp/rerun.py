@@ -1,8 +1,9 @@
-"""How to rerun a chapter: the command and the table of its parameters, for the end of the chapter's page."""
+"""What a page says of reruns: how to rerun it, at its end; and at its head, that it is one."""
 
 import html
 import json
 import shlex
+from collections.abc import Mapping
 
 from rbp.parameters import Parameter
 
@@ -37,6 +38,20 @@ def rerun_box(chapter: str, parameters: list[Parameter]) -> str:
         table = f'<table class="rbp-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
         parts.append(f'<div class="rbp-scroll" tabindex="0">{table}</div>')
     return "".join([*parts, "</div>"])
+
+
+def _in_code(value: object) -> str:
+    """A value within backquotes: whatever it holds, it stays one word of the sentence."""
+    return " ".join(_shown(value).replace("`", "'").split()) or '""'
+
+
+def run_note(changed: Mapping[str, object]) -> str:
+    """What a page with parameters that differ from the book's must say first, as Markdown."""
+    given = ", ".join(f"`{name} = {_in_code(value)}`" for name, value in changed.items())
+    return (
+        f"> **This page was run with {given}.** Figures, tables and numbers are of this run; the sentences describe "
+        "the book's own run. A dash (–) stands where this run has no such number.\n"
+    )
 
 
 def _row(parameter: Parameter) -> str:

@@ -1,14 +1,14 @@
 """One executed chapter as one HTML file that opens offline: a book of one page, everything put into it.
 
 Other pages are not there: links to them become text, and numbers glued in from other chapters are taken from
-the built book's results.
+the built book's results. A number that this run did not record (a family that its data lack, say) becomes a dash.
 """
 
 import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +18,38 @@ from rbp.files import write_file
 from rbp.paths import Project
 from rbp.site import copy_scripts, jupyter_book
 
-GLUE = re.compile(r"\{glue:\w*\}`([^`]+?)\.(?:ipynb|md)::([^`:]+)(?::([^`]*))?`")
+GLUE = re.compile(r"\{glue:\w*\}`(?:([^`]+?)\.(?:ipynb|md)::)?([^`:]+)(?::([^`]*))?`")
+NOT_RECORDED = '<span title="this run recorded no such number">–</span>'
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 
 
-def fill_in(text: str, built: results.Results) -> str:
-    """Markdown ``text`` with the numbers of other chapters written out; "(see the book)" for unknown ones."""
+def fill_in(text: str, built: results.Results, own: Collection[str]) -> str:
+    """Markdown ``text`` with the numbers of other chapters written out; "(see the book)" for unknown ones.
+
+    The chapter's numbers are left to the page's builder, if their keys are among its ``own``; else a dash stands there.
+    """
 
     def number(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0] if found[2] in own else NOT_RECORDED
         recorded = built.get(Path(found[1]).name, {}).get(found[2])
         return format(recorded.value, found[3] or "") if recorded else "(see the book)"
 
     return GLUE.sub(number, text)
 
 
+def _glued(notebook: Mapping[str, Any]) -> set[str]:
+    """The keys that the cells of an executed notebook have glued."""
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    return {output["metadata"]["scrapbook"]["name"] for output in outputs if "scrapbook" in output.get("metadata", {})}
+
+
 def _one_page(notebook: Mapping[str, Any], built: results.Results) -> dict[str, Any]:
     """The executed notebook without ties to other pages, and with the references that it cites."""
-    cells = []
+    cells, own = [], _glued(notebook)
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
-        cells.append(cell | {"source": fill_in(source, built)} if cell["cell_type"] == "markdown" else cell)
+        cells.append(cell | {"source": fill_in(source, built, own)} if cell["cell_type"] == "markdown" else cell)
     text = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     if "{cite" in text and "{bibliography}" not in text:
         cells.append({"cell_type": "markdown", "id": "references", "metadata": {}, "source": REFERENCES})
