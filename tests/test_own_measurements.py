@@ -1,0 +1,68 @@
+"""Chapters on a reader's own measurements: a page without errors, or a sentence that says what is lacking."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from rbp.chapters import execute, find
+from rbp.errors import RbpError
+from rbp.paths import Project
+from rbp.standalone import render
+
+ALPHAS = {1: 0.08, 10: 0.12, 100: 0.2}
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two datasets, two families of five sizes, three thresholds and the cross-entropy; no numbers of tokens."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for dataset in ("news", "poems"):
+        for family, size in ((f, int(s * m)) for f, m in (("A", 1), ("B", 1.7)) for s in (1e7, 5e7, 2e8, 1e9, 4e9)):
+            values = [("neg_log_rbp", k, 2 * size**-alpha) for k, alpha in ALPHAS.items()]
+            for metric, k, value in [*values, ("cross_entropy", None, 9 * size**-0.08)]:
+                noise = np.exp(rng.normal(0, 0.01))
+                rows.append((dataset, f"{family}-{size}", family, size, metric, k, value * noise))
+    path = tmp_path_factory.mktemp("own") / "mine.csv"
+    columns = ["dataset", "model", "family", "size", "metric", "k", "value"]
+    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("03", {}), ("04", {"thresholds": [10, 100]}), ("06", {}), ("08", {}), ("09", {"draws": 100})],
+)
+def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, name: str, values: dict) -> None:
+    project = Project()
+    chapter, out = find(project, name), tmp_path / "out"
+    given = {"measurements": mine} | values
+    execute(chapter, given, out, tmp_path, finish=lambda new: render(project, chapter, new))
+    page = BeautifulSoup((out / f"{chapter.name}.html").read_text(), "html.parser")
+    assert f"run with measurements = {mine}" in page.select_one("article h1 + blockquote").get_text()
+    assert page.select("span[title*='no such number']"), "the prose speaks of the authors' families"
+    prose = " ".join(part.get_text() for part in page.select("article p"))
+    assert "{glue" not in prose
+    assert "No key" not in prose
+    assert page.select(".problematic, .system-message") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("02", {}, "no number of tokens is known"),
+        ("05", {}, "no measurement with k 20000"),
+        ("07", {}, "at 6 thresholds"),
+        ("10", {}, "Table 1"),
+        ("03", {"level": 2.0}, "between 0 and 1"),
+        ("03", {"datasets": ["new"]}, "Is news meant?"),
+    ],
+)
+def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values: dict, said: str) -> None:
+    with pytest.raises(RbpError) as caught:
+        execute(find(Project(), name), {"measurements": mine} | values, tmp_path / "out", tmp_path)
+    assert said in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
