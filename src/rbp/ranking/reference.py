@@ -1,0 +1,31 @@
+"""The judge: all logits are stored, and counted in the plainest way."""
+
+import torch
+from torch.nn.functional import pad
+
+from rbp.ranking.problem import Problem
+from rbp.ranking.tally import Tally
+
+
+def tally(problem: Problem) -> Tally:
+    """Count over the whole matrix of logits, [T, V]. Memory: about 24 bytes per logit."""
+    logits = _logits(problem)
+    truth = logits.gather(1, problem.target[:, None])
+    peak = logits.amax(1)
+    base = peak.masked_fill(peak.isinf(), 0.0)
+    return Tally(
+        greater=(logits > truth).sum(1),
+        equal=(logits == truth).sum(1),
+        truth=truth[:, 0],
+        peak=peak,
+        total=(logits.double() - base[:, None].double()).exp().sum(1),
+    )
+
+
+def _logits(problem: Problem) -> torch.Tensor:
+    """[T, V], from a product padded to full vector blocks, so that equal rows of weight tie wherever they stand."""
+    rows, width = problem.hidden.shape[0], problem.weight.shape[0]
+    hidden = pad(problem.hidden.to(problem.dtype), (0, 0, 0, 16 + -rows % 16))
+    weight = pad(problem.weight.to(problem.dtype), (0, 0, 0, 1024 + -width % 64))
+    bias = problem.bias if problem.bias is None else pad(problem.bias.to(problem.dtype), (0, weight.shape[0] - width))
+    return problem.finish(hidden @ weight.T, bias)[:rows, :width]
