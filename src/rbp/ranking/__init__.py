@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import torch
 
 from rbp.errors import ParameterError
-from rbp.ranking import reference
+from rbp.ranking import blocked, reference
 from rbp.ranking.problem import Problem, Rounding, ieee, problem
 from rbp.ranking.tally import Tally, TokenRanks, concluded
 
@@ -60,8 +60,8 @@ def linear_rank(
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
     """The backend that "auto" takes on `device` for sums in `dtype`."""
-    return "reference"
+    return "blocked"
 
 
 def _tally(given: Problem, backend: Backend) -> Tally:
-    return reference.tally(given)
+    return reference.tally(given) if backend == "reference" else blocked.tally(given)

@@ -23,9 +23,9 @@ def tally(problem: Problem) -> Tally:
 
 
 def _logits(problem: Problem) -> torch.Tensor:
-    """[T, V], from a product padded to full vector blocks, so that equal rows of weight tie wherever they stand."""
+    """[T, V], from a product padded to whole vector kernels, so that equal rows of weight tie wherever they stand."""
     rows, width = problem.hidden.shape[0], problem.weight.shape[0]
-    hidden = pad(problem.hidden.to(problem.dtype), (0, 0, 0, 16 + -rows % 16))
-    weight = pad(problem.weight.to(problem.dtype), (0, 0, 0, 1024 + -width % 64))
+    hidden = pad(problem.hidden.to(problem.dtype), (0, 0, 0, -rows % 128))
+    weight = pad(problem.weight.to(problem.dtype), (0, 0, 0, -width % 1152))
     bias = problem.bias if problem.bias is None else pad(problem.bias.to(problem.dtype), (0, weight.shape[0] - width))
     return problem.finish(hidden @ weight.T, bias)[:rows, :width]
