@@ -43,9 +43,7 @@ CORPORA = {
         ("prompt", "canonical_solution"),
         documents=164,
     ),
-    "hotpotqa": Hub(
-        "hotpotqa/hotpot_qa", ("distractor/validation-*.parquet",), ("question", "answer"), documents=7405
-    ),
+    "hotpotqa": Hub("hotpotqa/hotpot_qa", ("distractor/validation-*.parquet",), ("question", "answer"), documents=7405),
     "auslegal": Hub("isaacus/open-australian-legal-corpus", ("corpus.jsonl",)),
     "c4": Hub("allenai/c4", ("en/c4-validation.*.json.gz",), documents=364_608),
     "pile-github": Hub("monology/pile-uncopyrighted", ("val.jsonl.zst", "test.jsonl.zst"), subset="Github"),
@@ -218,9 +216,7 @@ def _snapshot(name: str, hub: Hub) -> Path:
         log.info("%s: the hub cannot be reached, so the copy on this machine is taken", name)
     try:
         return Path(
-            snapshot_download(
-                hub.repository, repo_type="dataset", revision=revision, allow_patterns=list(hub.files)
-            )
+            snapshot_download(hub.repository, repo_type="dataset", revision=revision, allow_patterns=list(hub.files))
         )
     except OSError as error:
         if error.errno == 28:

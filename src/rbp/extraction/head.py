@@ -9,6 +9,7 @@ from rbp.errors import DataError, RankError
 from rbp.extraction.models import LanguageModel
 from rbp.ranking import TokenRanks
 
+
 @dataclass(frozen=True)
 class Head:
     """Logits are z = (h · weightᵀ + bias) · scale, then softcap · tanh(z / softcap) where there is one.

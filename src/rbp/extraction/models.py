@@ -117,7 +117,7 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
     if dtype not in get_args(Dtype):
         raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             files.folder,
             dtype=getattr(torch, dtype),
             use_safetensors=True,
@@ -129,6 +129,7 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
     except Exception as error:  # transformers raises many kinds: unknown type, no causal model, broken file
         remedy = "It must be a causal language model that transformers itself knows."
         raise DataError(f"cannot load the model: {_line(error)}", files.name, remedy) from None
+    model, report = loaded
     if lacking := sorted(report["missing_keys"]):
         what = f"the weights lack {lacking[0]}" + (f" and {len(lacking) - 1} more" if lacking[1:] else "")
         raise DataError(what, files.name, "Ranks of a partly random model mean nothing: check the folder.")

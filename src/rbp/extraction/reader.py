@@ -55,7 +55,8 @@ class RankStore:
         if wrong := self.problems():
             raise DataError(f"the store is damaged: {wrong[0]}", str(self.folder), REDO)
         table = arrow.concat_tables([parquet.read_table(path) for path in self.parts])
-        return table.to_pandas().sort_values(["document", "position"], ignore_index=True)
+        tokens: pd.DataFrame = table.to_pandas()
+        return tokens.sort_values(["document", "position"], ignore_index=True)
 
 
 REDO = "Run rbp extract again as before: it redoes what is damaged, and nothing else."

@@ -1,31 +1,33 @@
 """Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
 
-import csv
 import logging
-import os
-import platform
 import shutil
 from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from rbp import __version__
 from rbp.errors import DataError, ParameterError
+from rbp.extraction.about import circumstances, family, quiet, warn_of_versions
 from rbp.extraction.corpora import Corpus, open_corpus
 from rbp.extraction.forward import Ranker
-from rbp.extraction.models import Dtype, LanguageModel, ModelFiles, find_model, load_model, load_tokenizer, longest_input
+from rbp.extraction.models import (
+    Dtype,
+    LanguageModel,
+    ModelFiles,
+    find_model,
+    load_model,
+    load_tokenizer,
+    longest_input,
+)
 from rbp.extraction.progress import Progress, product_rate
 from rbp.extraction.protocols import Plan, Protocol, plan
 from rbp.extraction.store import Store, place
-from rbp.paths import DATA
 from rbp.ranking import Backend, backend_for
 from rbp.ranking.problem import Rounding, ieee
 
@@ -99,7 +101,7 @@ def extract(
     found = [find_model(name, settings.revision) for name in models]
     texts = [open_corpus(name, settings.fields) for name in corpora]
     stores = []
-    with _quiet(), ieee(device):
+    with quiet(), ieee(device):
         for files in found:
             model = _Model(files, settings, device)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
@@ -179,14 +181,14 @@ def _fill(
     """Rank the packs that are missing."""
     if shard is None:
         store.clear()
-    _same_versions(store)
+    warn_of_versions(store)
     whole, rest = store.parts()
     for path in rest:
         if shard is None:
             log.warning("%s: %s is damaged or left over: done again", label, path.name)
             path.unlink()
     begun = datetime.now(UTC).isoformat(timespec="seconds")
-    about = {**_labels(model, corpus), **_circumstances(model, ranker), "begun": begun}
+    about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
     store.begin(key, about, rows.packs, rows.tokens)
     mine = [p for p in range(rows.packs) if shard is None or p % shard[1] == shard[0] - 1]
     missing = [pack for pack in mine if pack not in whole]
@@ -243,52 +245,5 @@ def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
     return {
         "model": model.files.name,
         "dataset": corpus.name,
-        "family": model.settings.family or _family(model.files),
+        "family": model.settings.family or family(model.files),
     }
-
-
-def _family(files: ModelFiles) -> str:
-    """The paper's name of the family for its 24 models, the model type for others."""
-    with (DATA / "published" / "models.csv").open(encoding="utf-8", newline="") as lines:
-        families = {row["model"]: row["family"] for row in csv.DictReader(lines)}
-    return families.get(files.name) or str(files.config.get("model_type", "unknown"))
-
-
-def _circumstances(model: _Model, ranker: Ranker) -> dict[str, Any]:
-    packages = ("torch", "transformers", "tokenizers", "pyarrow")
-    cuda = model.device.type == "cuda"
-    return {
-        "size": model.language.size,
-        "vocabulary": model.limit or model.language.vocabulary,
-        "head": "one matrix" if ranker.head is not None else "the model's own logits",
-        "versions": {"rbp": __version__, "python": platform.python_version(), **{p: version(p) for p in packages}},
-        "device": torch.cuda.get_device_name(model.device) if cuda else platform.machine(),
-        "threads": torch.get_num_threads(),
-        "batch": ranker.batch,
-    }
-
-
-def _same_versions(store: Store) -> None:
-    try:
-        before = store.manifest["about"]["versions"]
-    except (DataError, KeyError):
-        return
-    for name in ("torch", "transformers"):
-        if before.get(name) != version(name):
-            log.warning("begun with %s %s, going on with %s: last bits may differ", name, before[name], version(name))
-
-
-@contextmanager
-def _quiet() -> Any:
-    """No progress bars and advice of transformers among our lines; HF_HUB_VERBOSITY and the like stay as they are."""
-    from transformers.utils import logging as theirs
-
-    level = theirs.get_verbosity()
-    theirs.set_verbosity_error()
-    theirs.disable_progress_bar()
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    try:
-        yield
-    finally:
-        theirs.set_verbosity(level)
-        theirs.enable_progress_bar()

@@ -10,7 +10,7 @@ def non_embedding_params(model: nn.Module) -> int:
     that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Works on the meta
     device. Gives the authors' `non_embedding_params` for their 24 models.
     """
-    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
     if isinstance(output, nn.Module):
         embeddings.append(output)

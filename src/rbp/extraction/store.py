@@ -76,12 +76,12 @@ class Store:
     def finish(self, about: dict[str, Any]) -> None:
         """Say that every pack is there and whole, and list the parts. Raises DataError if one is not."""
         manifest = self.manifest
-        whole, damaged = self.parts()
+        whole, _ = self.parts()
         missing = [pack for pack in range(manifest["packs"]) if pack not in whole]
         if missing:
             raise DataError(f"pack {missing[0]} is missing", str(self.folder), "Run rbp extract again.")
         parts = {}
-        for pack, path in sorted(whole.items()):
+        for _, path in sorted(whole.items()):
             data = path.read_bytes()
             rows = parquet.read_metadata(arrow.BufferReader(data)).num_rows
             parts[path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "rows": rows}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,7 @@ class Ranked:
         wanted = self.thresholds(k)
         hits = np.searchsorted(np.sort(self.ranks), wanted, side="right")
         total = len(self.ranks)
-        rows = [
+        rows: list[tuple[Any, ...]] = [
             ("neg_log_rbp", threshold, float(-np.log(hit / total)) + 0.0, hit)
             for threshold, hit in zip(wanted, hits, strict=True)
             if hit
