@@ -51,7 +51,8 @@ CONFIGS = {
     "granite": GraniteConfig(**SHAPE, logits_scaling=4.0),
     "mixtral": MixtralConfig(**SHAPE, num_key_value_heads=2, num_local_experts=4),
 }
-WORDS = "the rank of a token among all scores falls as models grow while data and law stay what they were".split()
+WORDS = ["the", "rank", "of", "a", "token", "among", "all", "scores", "falls", "as", "models", "grow", "law", "data"]
+SPECIAL = {"eos_token": "<|end|>", "bos_token": "<|end|>"}
 
 
 def texts(count, seed=0, longest=120):
@@ -68,7 +69,7 @@ def tokenizer():
     raw.train_from_iterator(
         texts(200, seed=9), trainers.BpeTrainer(vocab_size=300, special_tokens=["<|end|>"], initial_alphabet=alphabet)
     )
-    return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>", bos_token="<|end|>")
+    return PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL)
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +77,7 @@ def with_bos(tokenizer):
     """The same, with a special token before every text, as OPT's and Llama's have it."""
     raw = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     raw.post_processor = processors.TemplateProcessing(single="<|end|> $A", special_tokens=[("<|end|>", 0)])
-    return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>", bos_token="<|end|>")
+    return PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL)
 
 
 def random_model(kind):

@@ -27,6 +27,12 @@ def copy(saved, tmp_path):
     return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
 
 
+def load_all(folder):
+    files = find_model(str(folder))
+    load_tokenizer(files)
+    load_model(files, "float32", CPU)
+
+
 def plant(folder, name):
     trace = folder.parent / "trace"
     (folder / name).write_bytes(pickle.dumps(Bomb(trace)))
@@ -61,9 +67,7 @@ def test_code_shipped_with_a_model_is_not_run(copy):
     auto = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
     (copy / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": auto}))
     with pytest.raises(DataError, match="cannot"):
-        files = find_model(str(copy))
-        load_tokenizer(files)
-        load_model(files, "float32", CPU)
+        load_all(copy)
     assert not trace.exists()
 
 
@@ -95,9 +99,7 @@ def test_damaged_files(copy, name):
     data = (copy / name).read_bytes()
     (copy / name).write_bytes(data[: len(data) // 2])
     with pytest.raises(DataError):
-        files = find_model(str(copy))
-        load_tokenizer(files)
-        load_model(files, "float32", CPU)
+        load_all(copy)
 
 
 def test_weights_that_are_not_all_there(copy):

@@ -27,10 +27,7 @@ def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:
         connection.register("stores", pd.DataFrame(rows, columns=names))
         connection.execute(f"CREATE VIEW ranks AS {' UNION ALL '.join(map(_tokens, stores))}")
         try:
-            answer = connection.sql(sql)
-            if answer is None:
-                raise ParameterError("the statement asks nothing", "SQL", "Begin with SELECT.")
-            table: pd.DataFrame = answer.df()
+            table: pd.DataFrame = connection.execute(sql).df()
             return table
         except duckdb.Error as error:
             remedy = "Tables: ranks (model, dataset, size, document, position, token, rank, …), stores."
