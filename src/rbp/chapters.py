@@ -26,7 +26,7 @@ NAME = re.compile(r"(\d\d)_(\w+)")
 class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user could mend)
     """A cell failed or the kernel died. The partial notebook is kept in ``kept``."""
 
-    def __init__(self, chapter: str, cell: int | None, error: str) -> None:  # noqa: D107
+    def __init__(self, chapter: str, cell: int | None, error: str) -> None:
         self.chapter, self.cell, self.error = chapter, cell, error
         self.kept: Path | None = None
         place = f"cell {cell}" if cell else "before its first cell"

@@ -132,7 +132,7 @@ class Difference:
     expected: Recorded | None
     built: Recorded | None
 
-    def __str__(self) -> str:  # noqa: D105
+    def __str__(self) -> str:
         name = f"{self.kind:7} {self.chapter} {self.key}"
         if self.expected is None or self.built is None:
             only = self.expected or self.built

@@ -1,9 +1,9 @@
 """Ranks of the scored tokens of some rows: the model's hidden states, then the ranking.
 
-On the CPU every row is a forward pass of its own in one thread, and the rows are spread over the threads: so a
-row's bits depend on nothing but the row. (Threads inside an operation do change bits: they cut an array where a
-vector unit ends, and treat the ends by another formula. It is no slower: threads share less.) On a GPU a batch
-of rows of one width is one pass; if memory runs out, the batch is halved.
+On the CPU every row is a forward pass of its own, and each thread does rows of its own from the tokens to the
+ranks: so a row's bits depend on nothing but the row. (Threads inside an operation do change bits: they cut an
+array anywhere, and a vector unit treats the ends of a piece by another formula. And they wait for one another.)
+On a GPU a batch of rows of one width is one pass; if memory runs out, the batch is halved.
 """
 
 import logging
@@ -79,7 +79,8 @@ class Ranker:
         if self.head is None:
             log.warning("no single output matrix is found: the model's own logits are taken, which is slower")
             return
-        ours = self._named([short], self._linear)
+        with _one_thread_each():  # as later: what is compiled for it is compiled once, before threads need it
+            ours = self._named([short], self._linear)
         with torch.inference_mode():
             logits = self.language.model(input_ids=ids, use_cache=False).logits[0, scored - 1, : self.vocabulary]
         slack = rounding(logits, self.rounding or self.language.dtype)
@@ -115,6 +116,14 @@ class Ranker:
             yield [i for i, row in enumerate(rows) if row.width == width]
 
     def _ranks(self, rows: list[Row]) -> Ranks:
+        if self.language.device.type != "cpu":
+            return self._part(rows)
+        with _one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
+            shares = [rows[len(rows) * i // threads : len(rows) * (i + 1) // threads] for i in range(threads)]
+            parts = list(pool.map(self._part, filter(None, shares)))
+        return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _part(self, rows: list[Row]) -> Ranks:
         ranks = self._named(rows, self._linear if self.head is not None else self._own)
         columns = (ranks.greater, ranks.equal, ranks.nll.float())
         return Ranks(*(column.cpu().numpy() for column in columns))
@@ -160,20 +169,17 @@ class Ranker:
 
     def _each(self, rows: list[Row], run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """What `run` gives at the positions before the scored ones of all rows: [T, width of the result]."""
+        if self.language.device.type == "cpu":
+            return torch.cat([self._at_scored([row], run) for row in rows])
+        return self._at_scored(rows, run)
 
-        def part(some: list[Row]) -> torch.Tensor:
-            with torch.inference_mode():
-                ids = np.zeros((len(some), some[0].width), dtype=np.int64)
-                for line, row in zip(ids, some, strict=True):
-                    line[: len(row.ids)] = row.ids  # what is padded lies after all that is scored
-                out = run(torch.from_numpy(ids).to(self.language.device))
-                places = np.concatenate([i * row.width + row.scored - 1 for i, row in enumerate(some)])
-                return out.flatten(0, 1)[torch.from_numpy(places).to(out.device)]
-
-        if self.language.device.type != "cpu":
-            return part(rows)
-        with _one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
-            return torch.cat(list(pool.map(part, ([row] for row in rows))))
+    def _at_scored(self, rows: list[Row], run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        ids = np.zeros((len(rows), rows[0].width), dtype=np.int64)
+        for line, row in zip(ids, rows, strict=True):
+            line[: len(row.ids)] = row.ids  # the padding comes after all that is scored, and is not seen
+        out = run(torch.from_numpy(ids).to(self.language.device))
+        places = np.concatenate([i * row.width + row.scored - 1 for i, row in enumerate(rows)])
+        return out.flatten(0, 1)[torch.from_numpy(places).to(out.device)]
 
     def _halve(self, rows: int) -> None:
         if rows == 1:

@@ -155,7 +155,7 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
     if highest >= model.language.vocabulary:
         what = f"the tokenizer gives token {highest}, the model has {model.language.vocabulary}"
         raise DataError(what, model.files.name, "The tokenizer is another model's: save the right one beside it.")
-    batch = model.settings.batch or (max(8, torch.get_num_threads()) if model.device.type == "cpu" else 32)
+    batch = model.settings.batch or (4 * torch.get_num_threads() if model.device.type == "cpu" else 32)
     ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits)
     ranker.check(rows.rows[0])
     with store.lock(shard):

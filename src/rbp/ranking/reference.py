@@ -4,20 +4,19 @@ import torch
 from torch.nn.functional import pad
 
 from rbp.ranking.problem import Problem
-from rbp.ranking.tally import Tally
+from rbp.ranking.tally import Tally, finite
 
 
 def tally(problem: Problem) -> Tally:
     """Count over the whole matrix of logits, [T, V]. Memory: about 24 bytes per logit."""
     logits = _logits(problem)
     truth = logits.gather(1, problem.target[:, None])
-    peak = logits.amax(1)
-    base = peak.masked_fill(peak.isinf(), 0.0)
+    base = finite(logits.amax(1))
     return Tally(
         greater=(logits > truth).sum(1),
         equal=(logits == truth).sum(1),
         truth=truth[:, 0],
-        peak=peak,
+        base=base,
         total=(logits.double() - base[:, None].double()).exp().sum(1),
     )
 

@@ -12,15 +12,15 @@ from rbp.ranking.problem import Problem
 class Tally(NamedTuple):
     """The logits z of each row, reduced: every field has shape [T].
 
-    greater, equal: counts against the target's logit (integers); truth: the target's logit; peak: the highest
-    logit; total: Σ exp(z − peak) in float64, NaN if a logit is NaN. Where the peak is infinite, total is
-    Σ exp(z): 0 if all are −inf, +inf if one is +inf.
+    greater, equal: counts against the target's logit (integers); truth: the target's logit; total: Σ exp(z − base)
+    in float64, NaN if a logit is NaN and +inf if, and only if, one is +inf; base: a finite number for that, the
+    target's logit or the highest one.
     """
 
     greater: torch.Tensor
     equal: torch.Tensor
     truth: torch.Tensor
-    peak: torch.Tensor
+    base: torch.Tensor
     total: torch.Tensor
 
 
@@ -62,11 +62,14 @@ def concluded(problem: Problem, tally: Tally) -> TokenRanks:
     if (tally.equal < 1).any():  # the one thing a device could do to break exactness: it must never be silent
         what = f"{problem.hidden.device} gave one product two values, so its ranks would be inexact"
         raise RankError(what, first(tally.equal < 1), 'Take backend="reference".')
-    truth, peak = tally.truth.double(), tally.peak.double()
-    nll = (peak - truth) + tally.total.log()
-    nll = nll.masked_fill(peak == torch.inf, torch.nan).masked_fill(truth == -torch.inf, torch.inf)
-    nll = nll.masked_fill((peak == torch.inf) & (truth == -torch.inf), torch.nan)
+    nll = (tally.base.double() - tally.truth.double()) + tally.total.log()
+    nll = nll.masked_fill(tally.truth == -torch.inf, torch.inf).masked_fill(tally.total == torch.inf, torch.nan)
     return TokenRanks(tally.greater.long(), tally.equal.long(), nll.to(problem.dtype))
+
+
+def finite(values: torch.Tensor) -> torch.Tensor:
+    """The values, with 0 for the infinite ones: what exponents can be taken against."""
+    return torch.where(values.isinf(), 0.0, values)
 
 
 def first(mask: torch.Tensor) -> int:
