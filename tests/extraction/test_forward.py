@@ -67,10 +67,14 @@ def test_by_hand(kind, make, saved):
     assert exact >= 149
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "neox", "qwen2", "gemma2", "mixtral"])
-def test_batch_and_threads_change_no_bit(kind, make):
-    chosen = protocol("windows", length=200, context=100)
-    ranker, rows = make(kind, batch=4, chosen=chosen)
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [*((kind, "reference") for kind in ("gpt2", "neox", "qwen2", "gemma2", "mixtral")), ("neox", "blocked")],
+)
+def test_batch_and_threads_change_no_bit(kind, backend, make):
+    ranker, rows = make(kind, batch=4, chosen=protocol("windows", length=200, context=100))
+    ranker.backend = backend
+    ranker.check(rows[0])
     first = ranker.rank(rows)
     threads = torch.get_num_threads()
     try:
@@ -141,15 +145,15 @@ def test_vocabulary_limit(make, tokenizer):
 def test_out_of_memory_halves_the_batch(make, monkeypatch, caplog):
     ranker, rows = make("gpt2", batch=8)
     whole = ranker.rank(rows)
-    each, asked = Ranker._each, []
+    ranks, asked = Ranker._ranks, []
 
-    def short_of_memory(self, some, run):
+    def short_of_memory(self, some):
         asked.append(len(some))
         if len(some) > 2 and len(asked) > 1:  # the first batch passes, so that there is something to compare
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return each(self, some, run)
+        return ranks(self, some)
 
-    monkeypatch.setattr(Ranker, "_each", short_of_memory)
+    monkeypatch.setattr(Ranker, "_ranks", short_of_memory)
     again = ranker.rank(rows)
     assert all((a == b).all() for a, b in zip(whole, again, strict=True))
     assert ranker.batch == 2
