@@ -9,6 +9,7 @@ Three backends give the same counts: `reference` stores the logits and is the ju
 device, `triton` is one fused GPU kernel.
 """
 
+from importlib.util import find_spec
 from typing import Literal, get_args
 
 import torch
@@ -59,9 +60,17 @@ def linear_rank(
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
-    """The backend that "auto" takes on `device` for sums in `dtype`."""
+    """The backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles."""
+    if device.type == "cuda" and dtype == torch.float32 and find_spec("triton"):
+        return "triton"
     return "blocked"
 
 
 def _tally(given: Problem, backend: Backend) -> Tally:
+    if backend == "triton":
+        try:
+            from rbp.ranking import triton_kernel  # late: triton is slow to import, and not everywhere
+        except ImportError as error:
+            raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
+        return triton_kernel.tally(given)
     return reference.tally(given) if backend == "reference" else blocked.tally(given)
