@@ -55,7 +55,7 @@ def linear_rank(
     chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else backend
     if chosen not in get_args(Backend):
         raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
-    with torch.no_grad(), ieee(given.hidden.device):
+    with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
         return concluded(given, _tally(given, chosen))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
+from threading import Lock
 from typing import Literal
 
 import torch
@@ -96,16 +97,26 @@ def problem(
     )
 
 
+_switches = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
+_lock, _inside, _before = Lock(), 0, ("none", "none")  # threads may rank side by side, the switches are for all
+
+
 @contextmanager
 def ieee(device: torch.device) -> Iterator[None]:
     """Products of float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; as it was afterwards."""
-    switches = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
-    before = [switch.fp32_precision for switch in switches]
+    global _inside, _before
+    with _lock:
+        if not _inside:
+            _before = tuple(switch.fp32_precision for switch in _switches)
+            for switch in _switches:
+                switch.fp32_precision = "ieee"
+        _inside += 1
     try:
-        for switch in switches:
-            switch.fp32_precision = "ieee"
         with torch.autocast(device.type, enabled=False):
             yield
     finally:
-        for switch, precision in zip(switches, before, strict=True):
-            switch.fp32_precision = precision
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                for switch, precision in zip(_switches, _before, strict=True):
+                    switch.fp32_precision = precision

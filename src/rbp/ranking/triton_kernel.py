@@ -82,6 +82,7 @@ def _launch(problem: Problem, rows: slice, shape: Shape) -> Tally:
                 CAP=problem.softcap is not None, ROUND=problem.rounding is not None,
                 WHOLE=hidden.shape[1] % shape.step == 0,
                 BM=shape.rows, BN=shape.columns, BK=shape.step, num_warps=shape.warps, num_stages=shape.stages,
+                enable_fp_fusion=False,  # or a logit could be rounded once in one launch and twice in the other
             )  # fmt: skip
 
     truth = torch.zeros(height, dtype=torch.float32, device=device)
