@@ -78,15 +78,12 @@ class _Block:
         self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Greater, equal and Σ exp(z − base) over all tiles."""
-        greater, equal = torch.zeros(2, *truth.shape, dtype=torch.int64, device=truth.device)
+        counts, parts = zip(*(reduce(tile, truth, base) for tile in self.tiles()), strict=True)
+        packed = torch.stack(counts).long()
         total = torch.zeros_like(truth, dtype=torch.float64)
-        for tile in self.tiles():
-            counts, part = reduce(tile, truth, base)
-            counts = counts.long()
-            greater += counts // PACK
-            equal += counts % PACK
+        for part in parts:  # one by one: a sum over a dimension promises no order
             total += part
-        return greater, equal, total
+        return (packed // PACK).sum(0), (packed % PACK).sum(0), total
 
     def tiles(self) -> Iterator[torch.Tensor]:
         """The logits, tile after tile, each in the place of the one before; columns beyond the last are −inf."""
