@@ -28,6 +28,7 @@ bench: .venv/installed           ## time the fits and the build, each against a 
 lock: .venv/installed            ## choose the newest pins again, for requirements.lock and environment.yml
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 \
 	  --no-header --no-annotate --upgrade --quiet --output-file requirements.lock
+	@sed -i.old '/^nvidia-/d; /^cuda-/d' requirements.lock && rm requirements.lock.old  # torch itself pins what it needs of CUDA
 	@{ sed '/- pip:/q' environment.yml; sed 's/.*/      - &/' requirements.lock; } > environment.yml.new
 	@mv environment.yml.new environment.yml
 

@@ -2,6 +2,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from scipy import stats
 
 from rbp import metric
 from rbp.errors import DataError, ParameterError
+from rbp.paths import DATA
 
 # few distinct values, so that ties are common
 tied_scores = hnp.arrays(
@@ -124,3 +126,77 @@ def test_impossible_counts(hits, tokens):
 def test_level_is_checked():
     with pytest.raises(ParameterError, match="level"):
         metric.neg_log_rbp_interval(1, 2, 95)
+
+
+def test_cross_entropy_of_nll():
+    assert metric.cross_entropy_of([1.0, 3.0]) == 2.0
+    assert metric.cross_entropy_of([1.0, np.inf]) == np.inf
+    for wrong in ([], [np.nan], [-1.0]):
+        with pytest.raises(DataError):
+            metric.cross_entropy_of(wrong)
+
+
+def test_mean_reciprocal_rank():
+    assert metric.mean_reciprocal_rank([1, 2, 4]) == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
+    with pytest.raises(DataError):
+        metric.mean_reciprocal_rank([0, 1])
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12), max_size=5),
+    st.integers(1, 4),
+    st.integers(1, 6),
+)
+def test_windows_against_counting(documents, k, n):
+    """Each token: a rank, and whether the position before it was not scored (a gap)."""
+    ranks, owner, position = [], [], []
+    successes = windows = 0
+    for index, document in enumerate(documents):
+        place = 0
+        stretches: list[list[int]] = [[]]
+        for rank, gap in document:
+            place += 2 if gap else 1
+            if gap:
+                stretches.append([])
+            stretches[-1].append(rank)
+            ranks.append(rank)
+            owner.append(index)
+            position.append(place)
+        for stretch in stretches:
+            for start in range(len(stretch) - n + 1):
+                windows += 1
+                successes += max(stretch[start : start + n]) <= k
+    if ranks:
+        assert metric.window_success(ranks, owner, position, k=k, n=n) == (successes, windows)
+
+
+def test_windows_are_counted_as_the_authors_do():
+    """GPT-2 on Wikipedia: 317 414 tokens of 1000 documents; windows of 5 are 4 fewer in each."""
+    counts = pd.read_csv(DATA / "published" / "gpt2_window_counts.csv").query("k == 1").drop_duplicates("n")
+    windows = counts.set_index("n")["windows"]
+    lengths = np.full(1000, windows[1] // 1000)
+    lengths[: windows[1] % 1000] += 1  # any lengths above 5 will do
+    owner, position = np.repeat(np.arange(1000), lengths), np.concatenate([np.arange(n) for n in lengths])
+    assert metric.window_success(np.ones(windows[1]), owner, position, k=1, n=5) == (windows[5], windows[5])
+
+
+def test_resampling_documents():
+    rng = np.random.default_rng(0)
+    documents = np.repeat(np.arange(200), 50)
+    shared = np.repeat(rng.random(200) < 0.4, 50)  # every document is all hits or none
+    ranks = np.where(shared, 1, 9)
+    means = metric.resampled_means(ranks == 1, documents, seed=3)
+    assert means.std() == pytest.approx(np.sqrt(shared.mean() * (1 - shared.mean()) / 200), rel=0.1)
+    assert (means == metric.resampled_means(ranks == 1, documents, seed=3)).all()
+    low, high = metric.neg_log_rbp_document_interval(ranks, documents, 1)
+    narrow_low, narrow_high = metric.neg_log_rbp_interval((ranks == 1).sum(), len(ranks))
+    assert low < narrow_low < -np.log(shared.mean()) < narrow_high < high
+
+    independent = rng.integers(1, 3, len(documents))  # tokens that know nothing of one another
+    low, high = metric.neg_log_rbp_document_interval(independent, documents, 1)
+    narrow_low, narrow_high = metric.neg_log_rbp_interval((independent == 1).sum(), len(independent))
+    assert high - low == pytest.approx(float(narrow_high - narrow_low), rel=0.2)
+    with pytest.raises(DataError):
+        metric.resampled_means([], [])
+    with pytest.raises(ParameterError):
+        metric.neg_log_rbp_document_interval([1], [0], 1, level=95)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rbp import cli_ranks
 from rbp.chapters import ChapterFailed
 from rbp.errors import RbpError
 from rbp.paths import Project
@@ -19,6 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Rerun the evidence on the relative-based scaling law: chapters, fits, and the whole book.",
 )
+
+app.command()(cli_ranks.extract)
+app.add_typer(cli_ranks.ranks, name="ranks")
 
 
 @app.callback()

@@ -30,3 +30,14 @@ class FitError(RbpError):
 
 class ChapterError(RbpError):
     """A chapter cannot be found, declared or executed as it stands."""
+
+
+class RankError(RbpError):
+    """A row of logits carries no order or no probability: ``row`` says which (0 is the first)."""
+
+    def __init__(self, what: str, row: int, remedy: str | None = None) -> None:
+        self.row = row
+        super().__init__(what, f"row {row}", remedy)
+
+    def __reduce__(self) -> tuple[type["RankError"], tuple[str, int, str | None]]:  # type: ignore[override]
+        return type(self), (self.what, self.row, self.remedy)

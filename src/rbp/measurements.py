@@ -16,6 +16,9 @@ import pandera.pandas as pa
 
 from rbp import published
 from rbp.errors import DataError, ParameterError
+from rbp.extraction.reader import is_store, open_store, store_folders
+from rbp.extraction.tables import Ranked, all_once
+from rbp.metric import TieRule
 from rbp.readings import agreement, all_readings, compare, rank_bins
 from rbp.tables import checked, label, read_csv, read_parquet
 
@@ -75,13 +78,14 @@ class Measurements:
     name: str
 
 
-def load(source: str | Path | Sequence[str | Path] = "published") -> Measurements:
+def load(source: str | Path | Sequence[str | Path] = "published", rule: TieRule = "paper") -> Measurements:
     """The measurements of one source, or of several joined.
 
-    A source is "published", a folder that holds the published files, or a CSV or Parquet file of the columns
-    above (tokens, hits and source may be left out). Several are given as a sequence, or as one string with
-    commas. Raises ParameterError for an unknown source; DataError for a file that is malformed, for a
-    measurement that stands in two sources, and for a model with two sizes or two families.
+    A source is "published", a folder that holds the published files, a CSV or Parquet file of the columns
+    above (tokens, hits and source may be left out), a rank store, or a folder of rank stores, whose ranks are
+    taken by the tie rule `rule`. Several are given as a sequence, or as one string with commas. Raises
+    ParameterError for an unknown source; DataError for a file or a store that is malformed, for a measurement
+    that stands in two sources, and for a model with two sizes or two families.
     """
     if isinstance(source, str | Path):
         whole = str(source)
@@ -90,7 +94,7 @@ def load(source: str | Path | Sequence[str | Path] = "published") -> Measurement
         names = [str(name) for name in source]
     if not names:
         raise ParameterError("no source of measurements is given", "measurements", _REMEDY)
-    parts = [_load_one(name) for name in names]
+    parts = [_load_one(name, rule) for name in names]
     table = pd.concat([part.table for part in parts], ignore_index=True)
     origin = np.repeat(names, [len(part.table) for part in parts]).tolist()
     seen: dict[tuple[object, ...], str] = {}
@@ -138,22 +142,37 @@ def select(
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
 
 
-_REMEDY = 'Give "published", a folder with the published files, or a CSV or Parquet file.'
+_REMEDY = 'Give "published", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
 
 
-def _load_one(name: str) -> Measurements:
+def _load_one(name: str, rule: TieRule) -> Measurements:
     path = Path(name)
     if not name:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if name == "published":
         return _published(name, published.FOLDER)
     if path.is_dir():
+        if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
+            return _ranked(path, rule)
         if not (path / "models.csv").exists():
-            raise DataError("the folder holds no published measurements: no models.csv", name, _REMEDY)
+            raise DataError("the folder holds no measurements: no models.csv and no rank store", name, _REMEDY)
         return _published(name, path)
     if path.suffix.lower() in (".csv", ".parquet"):
         return Measurements(_from_file(path), None, None, name)
     raise ParameterError(f"unknown source of measurements {name!r}", "measurements", _REMEDY)
+
+
+def _ranked(path: Path, rule: TieRule) -> Measurements:
+    stores = [open_store(folder) for folder in store_folders([path])]
+    all_once(stores)
+    published.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
+    ranked = [Ranked(store, rule) for store in stores]
+    return Measurements(
+        table=pd.concat([one.table() for one in ranked], ignore_index=True),
+        windows=_joined([one.windows() for one in ranked]),
+        histogram=_joined([one.histogram() for one in ranked]),
+        name=str(path),
+    )
 
 
 def _from_file(path: Path) -> pd.DataFrame:

@@ -66,9 +66,7 @@ def rbp(ranks: npt.ArrayLike, k: npt.ArrayLike) -> Any:
     A float for one k; an array of k's shape for several. Raises DataError for no ranks, NaN, or a rank below
     1; ParameterError for a k below 1.
     """
-    ordered = np.sort(np.asarray(ranks, dtype=np.float64), axis=None)
-    if not ordered.size or np.isnan(ordered[-1]) or ordered[0] < 1:  # NaN sorts last
-        raise DataError("ranks must be numbers of at least 1, and at least one of them", "ranks", "Check them.")
+    ordered = np.sort(_ranks(ranks), axis=None)
     threshold = np.asarray(k, dtype=np.float64)
     if not (threshold >= 1).all():
         raise ParameterError(f"a threshold must be at least 1, not {k!r}", "k", "RBP_k counts the ranks 1 … k.")
@@ -88,6 +86,97 @@ def cross_entropy(p_truth: npt.ArrayLike) -> float:
         return float(-np.log(p).mean()) + 0.0
 
 
+def cross_entropy_of(nll: npt.ArrayLike) -> float:
+    """The mean of −ln p(truth), given as such, in nats (equation 2); infinite if one is.
+
+    Raises DataError for none, NaN, or a value below 0.
+    """
+    values = np.asarray(nll, dtype=np.float64)
+    if not values.size or not (values >= 0).all():
+        raise DataError("−ln p must be at least 0, and at least one of them", "nll", "Check them.")
+    return float(values.mean())
+
+
+def mean_reciprocal_rank(ranks: npt.ArrayLike) -> float:
+    """The mean of 1/R over ranks R ≥ 1, between 0 and 1. Raises DataError as `rbp`."""
+    return float(np.mean(1 / _ranks(ranks)))
+
+
+def window_success(
+    ranks: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike, *, k: int, n: int
+) -> tuple[int, int]:
+    """How many windows of n successive tokens have every rank at most k, and how many windows there are.
+
+    p_{N,k} of the paper (section 5.1) is the one by the other. Windows overlap, and each lies within a
+    document, as the authors count: a document of L ranked tokens has max(0, L − n + 1). ranks, documents and
+    positions: shape (T,), a row per token, ordered by document and position; a window does not run over a gap
+    in the positions. Raises DataError as `rbp`, ParameterError for a k or an n below 1.
+    """
+    if k < 1 or n < 1:
+        raise ParameterError(f"k and n must be at least 1, not {k} and {n}", "k, n", "Check them.")
+    hit = _ranks(ranks) <= k
+    successes = runs(hit, documents, positions) >= n
+    return int(successes.sum()), int((runs(np.ones_like(hit), documents, positions) >= n).sum())
+
+
+def runs(hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike) -> Integers:
+    """At each token, how many successive tokens of its document up to it are hits; 0 where it is none.
+
+    All of shape (T,), a row per token, ordered by document and position. A window of n tokens that ends here
+    succeeds where this is at least n.
+    """
+    good, document, position = np.asarray(hit, dtype=bool), np.asarray(documents), np.asarray(positions)
+    index = np.arange(len(good))
+    goes_on = np.zeros(len(good), dtype=bool)
+    goes_on[1:] = (document[1:] == document[:-1]) & (position[1:] == position[:-1] + 1) & good[:-1]
+    # where the run began: at the last token that did not go on; a miss begins its run just after itself
+    begins = np.where(good, np.where(goes_on, 0, index), index + 1)
+    return index + 1 - np.maximum.accumulate(begins)
+
+
+def resampled_means(
+    values: npt.ArrayLike, documents: npt.ArrayLike, *, resamples: int = 2000, seed: int = 0
+) -> Reals:
+    """Means of `values` over corpora drawn anew: whole documents, with replacement; shape (resamples,).
+
+    values: shape (T,), one per token (rank ≤ k or not, −ln p, 1/R); documents: shape (T,), which document each
+    is of. Tokens of one document are not independent: this keeps them together, where the binomial variance
+    takes every token as a draw of its own. Raises DataError for no values.
+    """
+    value = np.asarray(values, dtype=np.float64)
+    _, index = np.unique(np.asarray(documents), return_inverse=True)
+    if not value.size or value.shape != index.shape:
+        raise DataError("each value needs its document, and there must be one", "values", "Check them.")
+    totals, counts = np.bincount(index, value), np.bincount(index)
+    rng = np.random.default_rng(seed)
+    even = np.full(len(counts), 1 / len(counts))
+    means = np.empty(resamples)
+    for i in range(resamples):  # one at a time: a corpus can have very many documents
+        times = rng.multinomial(len(counts), even)
+        means[i] = times @ totals / (times @ counts)
+    return means
+
+
+def neg_log_rbp_document_interval(
+    ranks: npt.ArrayLike,
+    documents: npt.ArrayLike,
+    k: int,
+    level: float = 0.95,
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The interval (low, high) of −ln RBP_k by resampling whole documents (percentiles of `resampled_means`).
+
+    To be read beside `neg_log_rbp_interval`, which takes tokens as independent. Raises as those and `rbp`.
+    """
+    _level(level)
+    shares = resampled_means(_ranks(ranks) <= k, documents, resamples=resamples, seed=seed)
+    with np.errstate(divide="ignore"):
+        low, high = -np.log(np.quantile(shares, [(1 + level) / 2, (1 - level) / 2])) + 0.0
+    return float(low), float(high)
+
+
 def neg_log_rbp_interval(
     hits: npt.ArrayLike, tokens: npt.ArrayLike, level: float = 0.95
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -98,8 +187,7 @@ def neg_log_rbp_interval(
     0 ≤ hits ≤ tokens and tokens ≥ 1; ParameterError unless 0 < level < 1.
     """
     share = _share(hits, tokens)
-    if not 0 < level < 1:
-        raise ParameterError(f"a confidence level lies between 0 and 1, not {level}", "level", "Try 0.95.")
+    _level(level)
     count, total = np.broadcast_arrays(np.asarray(hits), np.asarray(tokens))
     low, high = proportion_confint(count.ravel(), total.ravel(), alpha=1 - level, method="beta")
     with np.errstate(divide="ignore"):
@@ -129,3 +217,15 @@ def _share(hits: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
     if not ((count >= 0) & (count <= total) & (total >= 1)).all():
         raise DataError("hits must lie between 0 and tokens, and tokens be at least 1", "hits", "Check them.")
     return np.asarray(count / total, dtype=np.float64)
+
+
+def _ranks(values: npt.ArrayLike) -> Reals:
+    ranks = np.asarray(values, dtype=np.float64)
+    if not ranks.size or not (ranks >= 1).all():
+        raise DataError("ranks must be numbers of at least 1, and at least one of them", "ranks", "Check them.")
+    return ranks
+
+
+def _level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ParameterError(f"a confidence level lies between 0 and 1, not {level}", "level", "Try 0.95.")

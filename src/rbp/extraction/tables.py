@@ -1,0 +1,122 @@
+"""From rank stores to the measurement table, window success and the rank histogram."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rbp.errors import DataError, ParameterError
+from rbp.extraction.reader import RankStore
+from rbp.metric import Integers, Reals, TieRule, rank, runs
+
+# The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
+THRESHOLDS = (
+    *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 20, 30, 50, 78, 100, 200, 336, 500, 886, 1000, 1438, 2000, 2500, 3793),
+    *(5000, 6158, 10000, 20000, 30000, 50000, 100000, 200000),
+)
+WINDOW_THRESHOLDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 2500, 10000)
+WINDOW_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The ranks of a store under one tie rule. Reading raises DataError for a damaged store."""
+
+    store: RankStore
+    rule: TieRule = "paper"
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """One row per token: see `RankStore.ranks`."""
+        return self.store.ranks()
+
+    @cached_property
+    def ranks(self) -> Integers | Reals:
+        """The rank of each token."""
+        return rank(self.tokens["greater"], self.tokens["equal"], self.rule)
+
+    def thresholds(self, k: Sequence[int] | None) -> list[int]:
+        """`k`, or THRESHOLDS up to the vocabulary. Raises ParameterError for a k that the store cannot have."""
+        most = self.store.vocabulary
+        if k is None:
+            return [threshold for threshold in THRESHOLDS if threshold <= most]
+        if wrong := [threshold for threshold in k if not 1 <= threshold <= most]:
+            what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
+            raise ParameterError(what, str(self.store.folder), f"Give k from 1 to {most}.")
+        return sorted(set(k))
+
+    def table(self, k: Sequence[int] | None = None) -> pd.DataFrame:
+        """The measurement table: −ln RBP_k for `k` (default: THRESHOLDS), and the cross-entropy.
+
+        A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can
+        be a point of a fit. Raises ParameterError for a k that is no possible rank.
+        """
+        wanted = self.thresholds(k)
+        hits = np.searchsorted(np.sort(self.ranks), wanted, side="right")
+        total = len(self.ranks)
+        rows: list[tuple[Any, ...]] = [
+            ("neg_log_rbp", threshold, float(-np.log(hit / total)) + 0.0, hit)
+            for threshold, hit in zip(wanted, hits, strict=True)
+            if hit
+        ]
+        entropy = float(self.tokens["nll"].astype("float64").mean())
+        if np.isfinite(entropy):
+            rows.append(("cross_entropy", pd.NA, entropy, pd.NA))
+        return pd.DataFrame(rows, columns=["metric", "k", "value", "hits"]).assign(
+            dataset=self.store.dataset,
+            model=self.store.model,
+            family=self.store.family,
+            size=self.store.size,
+            tokens=total,
+            source=f"ranks {self.store.folder.name}",
+        )
+
+    def windows(self) -> pd.DataFrame:
+        """Window success, for the thresholds and lengths of the paper's figure 7, as far as documents reach.
+
+        Columns dataset, model, k, n, successes, windows, p.
+        """
+        places = self.tokens["document"], self.tokens["position"]
+        possible = runs(np.ones(len(self.ranks), dtype=bool), *places)
+        rows = []
+        for k in (k for k in WINDOW_THRESHOLDS if k <= self.store.vocabulary):
+            reached = runs(self.ranks <= k, *places)
+            for n in WINDOW_LENGTHS:
+                successes, total = int((reached >= n).sum()), int((possible >= n).sum())
+                if total:
+                    rows.append((self.store.dataset, self.store.model, k, n, successes, total, successes / total))
+        table = pd.DataFrame(rows, columns=["dataset", "model", "k", "n", "successes", "windows", "p"])
+        return table.astype({"successes": "Int64", "windows": "Int64"})
+
+    def histogram(self) -> pd.DataFrame:
+        """The rank histogram over ranks of 2 and more: dataset, model, low, high, mass.
+
+        Whole edges, about twelve bins to a decade; mass is the share of the tokens with rank 2 or more.
+        """
+        end = self.store.vocabulary + 1
+        steps = np.round(10 ** np.arange(np.log10(2), np.log10(end), 1 / 12))
+        edges = np.unique(np.append(steps, end)).astype(np.int64)
+        counts, _ = np.histogram(self.ranks[self.ranks >= 2], bins=edges)
+        return pd.DataFrame(
+            {
+                "dataset": self.store.dataset,
+                "model": self.store.model,
+                "low": edges[:-1],
+                "high": edges[1:] - 1,
+                "mass": counts / max(counts.sum(), 1),
+            }
+        )
+
+
+def all_once(stores: Sequence[RankStore]) -> None:
+    """Raise DataError if two stores measure one model on one dataset."""
+    seen: dict[tuple[str, str], RankStore] = {}
+    for store in stores:
+        first = seen.setdefault((store.model, store.dataset), store)
+        if first is not store:
+            what = f"{store.model} on {store.dataset} is in two stores"
+            where = f"{first.folder.name}; {store.folder.name}"
+            raise DataError(what, where, "Give the folder of the one that is meant.")

@@ -1,0 +1,76 @@
+"""The rank of every ground-truth token among all logits of a language model, without storing the logits.
+
+A causal language model gives each token v of its vocabulary a logit, the product of the last hidden state with
+v's row of the output embedding. `linear_rank` counts, for every position, how many logits are higher than the
+ground truth's and how many equal it (the two halves of equation 3 of the paper), and takes its cross-entropy
+(equation 2), all in one sweep over tiles of the logits.
+
+Three backends give the same counts: `reference` stores the logits and is the judge, `blocked` runs on any torch
+device, `triton` is one fused GPU kernel.
+"""
+
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+import torch
+
+from rbp.errors import ParameterError
+from rbp.ranking import blocked, reference
+from rbp.ranking.problem import Problem, Rounding, ieee, problem
+from rbp.ranking.tally import Tally, TokenRanks, concluded
+
+__all__ = ["Backend", "TokenRanks", "backend_for", "linear_rank"]
+
+Backend = Literal["auto", "reference", "blocked", "triton"]
+
+
+def linear_rank(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    bias: torch.Tensor | None = None,
+    scale: float = 1.0,
+    softcap: float | None = None,
+    vocab: int | None = None,
+    round_logits: Rounding | None = None,
+    backend: Backend = "auto",
+) -> TokenRanks:
+    """The exact rank and the cross-entropy of each target among the logits hidden · weightᵀ.
+
+    hidden: [T, d]; weight: [V, d]; target: [T], whole numbers in 0 … V − 1; all on one device. The logits are
+    z = (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given
+    (Gemma 2). Products are accumulated and compared in IEEE float32 whatever the dtype of hidden and weight
+    (float64 if one of them is float64), so no rank depends on rounding to bfloat16; `round_logits="bfloat16"`
+    imitates logits that were stored so. `vocab` counts the first `vocab` rows of weight alone, and leaves out
+    the rows that only pad the matrix.
+
+    Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. On one backend, device and
+    dtype the counts are the same, bit for bit, however the rows are cut, padded or ordered; equal rows of
+    weight always tie. A target at −inf has an nll of +inf.
+    Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit
+    is NaN; TokenRanks.nll raises it where a logit is +inf.
+    """
+    given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits)
+    chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else backend
+    if chosen not in get_args(Backend):
+        raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
+    with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
+        return concluded(given, _tally(given, chosen))
+
+
+def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
+    """The backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles."""
+    if device.type == "cuda" and dtype == torch.float32 and find_spec("triton"):
+        return "triton"
+    return "blocked"
+
+
+def _tally(given: Problem, backend: Backend) -> Tally:
+    if backend == "triton":
+        try:
+            from rbp.ranking import triton_kernel  # late: triton is slow to import, and not everywhere
+        except ImportError as error:
+            raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
+        return triton_kernel.tally(given)
+    return reference.tally(given) if backend == "reference" else blocked.tally(given)

@@ -1,0 +1,122 @@
+"""What a ranking is asked for: checked once, so that no backend needs to check again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from threading import Lock
+from typing import Literal
+
+import torch
+
+from rbp.errors import ParameterError
+
+Rounding = Literal["bfloat16"]
+
+FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The arguments of `linear_rank`, checked: weight and bias hold the `vocab` rows that count, and no more."""
+
+    hidden: torch.Tensor
+    weight: torch.Tensor
+    target: torch.Tensor
+    bias: torch.Tensor | None
+    scale: float
+    softcap: float | None
+    rounding: Rounding | None
+    dtype: torch.dtype  # of the sums, the logits and their comparison
+
+    def finish(self, logits: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        """Turn bare products into logits, in place; bias: one value per column, or None.
+
+        Always called on whole tiles of one shape: a vector unit may treat the end of an odd-sized array by
+        another formula, and then one number would have two values.
+        """
+        if bias is not None:
+            logits.add_(bias)
+        if self.scale != 1.0:
+            logits.mul_(self.scale)
+        if self.softcap is not None:
+            logits.div_(self.softcap).tanh_().mul_(self.softcap)
+        if self.rounding is not None:
+            logits.copy_(logits.to(torch.bfloat16))
+        return logits
+
+
+def problem(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    bias: torch.Tensor | None,
+    scale: float,
+    softcap: float | None,
+    vocab: int | None,
+    rounding: Rounding | None,
+) -> Problem:
+    """Check the arguments of `linear_rank` (their meaning is given there). Raises ParameterError."""
+    if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1] or 0 in weight.shape:
+        what = f"hidden {tuple(hidden.shape)} and weight {tuple(weight.shape)} do not fit together"
+        raise ParameterError(what, "hidden, weight", "Give [T, d] and [V, d], with V and d of at least 1.")
+    if target.shape != hidden.shape[:1] or target.dtype not in (torch.int64, torch.int32):
+        what = f"{hidden.shape[0]} rows need as many whole-number targets, not {target.dtype} {tuple(target.shape)}"
+        raise ParameterError(what, "target", "Give one token id per row, as int64.")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ParameterError(f"a bias of shape {tuple(bias.shape)}", "bias", f"Give {weight.shape[0]} values.")
+    given = [hidden, weight] if bias is None else [hidden, weight, bias]
+    if any(tensor.dtype not in FLOATS for tensor in given):
+        what = f"cannot rank {', '.join(str(tensor.dtype) for tensor in given)}"
+        raise ParameterError(what, "hidden, weight, bias", f"There is: {', '.join(str(f) for f in FLOATS)}.")
+    devices = {str(tensor.device) for tensor in (*given, target)}
+    if len(devices) > 1:
+        raise ParameterError(f"tensors lie on {', '.join(sorted(devices))}", "device", "Move them to one device.")
+    if not (isfinite(scale) and scale > 0) or not (softcap is None or (isfinite(softcap) and softcap > 0)):
+        raise ParameterError(f"scale {scale} and softcap {softcap} must be positive", "scale, softcap", "Check them.")
+    if rounding not in (None, "bfloat16"):
+        raise ParameterError(f"cannot round logits to {rounding!r}", "round_logits", 'Give None or "bfloat16".')
+    rows = weight.shape[0] if vocab is None else vocab
+    if not 1 <= rows <= weight.shape[0]:
+        raise ParameterError(f"vocab is {vocab}, weight has {weight.shape[0]} rows", "vocab", "Give at most that.")
+    outside = (target < 0) | (target >= rows)
+    if outside.any():
+        row = int(outside.int().argmax())
+        what = f"the target {int(target[row])} lies outside 0 … {rows - 1}"
+        raise ParameterError(what, f"target, row {row}", "Check the tokenizer, and vocab.")
+    wide = any(tensor.dtype == torch.float64 for tensor in given)
+    return Problem(
+        hidden=hidden.detach(),
+        weight=weight.detach()[:rows],
+        target=target.long(),
+        bias=None if bias is None else bias.detach()[:rows],
+        scale=scale,
+        softcap=softcap,
+        rounding=rounding,
+        dtype=torch.float64 if wide else torch.float32,
+    )
+
+
+_switches = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
+_lock, _inside, _before = Lock(), 0, ("none", "none")  # threads may rank side by side, the switches are for all
+
+
+@contextmanager
+def ieee(device: torch.device) -> Iterator[None]:
+    """Products of float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; as it was afterwards."""
+    global _inside, _before
+    with _lock:
+        if not _inside:
+            _before = tuple(switch.fp32_precision for switch in _switches)
+            for switch in _switches:
+                switch.fp32_precision = "ieee"
+        _inside += 1
+    try:
+        with torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                for switch, precision in zip(_switches, _before, strict=True):
+                    switch.fp32_precision = precision

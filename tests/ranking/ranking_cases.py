@@ -1,0 +1,79 @@
+"""Problems whose logits are known exactly, and what their ranks must be by sorting."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+
+
+@dataclass
+class Case:
+    hidden: torch.Tensor
+    weight: torch.Tensor
+    target: torch.Tensor
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def logits(self) -> torch.Tensor:
+        """[T, vocab] float64: small whole numbers all along, so every way of computing them gives the same."""
+        o = self.options
+        z = self.hidden.double() @ self.weight.double().T
+        if o.get("bias") is not None:
+            z = z + o["bias"].double()
+        z = z * o.get("scale", 1.0)
+        if o.get("softcap") is not None:
+            z = ((z.float() / o["softcap"]).tanh() * o["softcap"]).double()  # float32 decides what ties
+        if o.get("round_logits"):
+            z = z.bfloat16().double()
+        return z[:, : o.get("vocab")]
+
+    def by_sorting(self) -> tuple[np.ndarray, np.ndarray]:
+        """Greater and equal, from each row's sorted logits."""
+        rows = self.logits().numpy()
+        truth = np.take_along_axis(rows, self.target.numpy()[:, None], axis=1)[:, 0]
+        ordered = np.take_along_axis(rows, np.argsort(rows, axis=1), axis=1)
+        low = [np.searchsorted(row, t, "left") for row, t in zip(ordered, truth, strict=True)]
+        high = [np.searchsorted(row, t, "right") for row, t in zip(ordered, truth, strict=True)]
+        return rows.shape[1] - np.array(high, dtype=int), np.array(high, dtype=int) - np.array(low, dtype=int)
+
+
+@st.composite
+def cases(draw: st.DrawFn, rows: int = 140, columns: int = 2500, softcap: bool = True) -> Case:
+    """Ragged shapes, ties in plenty (small whole numbers, repeated rows of weight), all options."""
+    height = draw(st.sampled_from([1, 2, 16, 127, 128, 129, rows]))
+    width = draw(st.sampled_from([1, 2, 17, 96, 1151, 1152, 1153, columns]))
+    d = draw(st.integers(1, 40))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    spread = draw(st.sampled_from([1, 8]))
+    hidden = torch.randint(-spread, spread + 1, (height, d), generator=generator).to(draw(st.sampled_from(DTYPES)))
+    weight = torch.randint(-spread, spread + 1, (width, d), generator=generator).to(draw(st.sampled_from(DTYPES)))
+    weight = weight[torch.randint(0, width, (width,), generator=generator)]
+    vocab = draw(st.none() | st.integers(1, width))
+    bias = torch.randint(-9, 9, (width,), generator=generator).float() if draw(st.booleans()) else None
+    options = {
+        "bias": bias,
+        "scale": draw(st.sampled_from([1.0, 0.5, 4.0])),
+        "softcap": draw(st.none() | st.sampled_from([1.0, 30.0])) if softcap else None,
+        "vocab": vocab,
+        "round_logits": draw(st.sampled_from([None, "bfloat16"])),
+    }
+    return Case(hidden, weight, torch.randint(0, vocab or width, (height,), generator=generator), options)
+
+
+def gaussian(rows: int, columns: int, d: int, seed: int, dtype: torch.dtype = torch.float32) -> Case:
+    """Logits of a model's size (standard deviation 3), with two pairs of equal rows of weight, targets among them."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(rows, d, generator=generator) * 3
+    weight = torch.randn(columns, d, generator=generator) / d**0.5
+    weight[-1], weight[columns // 2] = weight[0], weight[0]
+    target = torch.randint(0, columns, (rows,), generator=generator)
+    target[::5] = 0
+    return Case(hidden.to(dtype), weight.to(dtype), target)
+
+
+def ulp(values: torch.Tensor) -> torch.Tensor:
+    """The float32 spacing at each value, of 1 at least."""
+    return torch.from_numpy(np.spacing(values.abs().clamp(min=1).float().numpy())).double()

@@ -1,0 +1,110 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from rbp import figures_ranking, published, rank_study, tiny
+from rbp.errors import DataError, ParameterError
+from rbp.extraction.models import find_model, load_model
+from rbp.extraction.protocols import protocol
+from rbp.extraction.run import Settings
+from rbp.extraction.tables import Ranked
+from rbp.metric import rbp
+
+TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
+CPU = Settings(device="cpu", backend="reference")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    path = folder / "two.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return rank_study.study("data/tiny/model", str(path), protocol("windows", length=64), CPU, folder / "ranks")
+
+
+@pytest.fixture(scope="module")
+def logits(study):
+    """Of each ranked token, from the model itself: [T, V], and the truths [T]."""
+    language = load_model(find_model(study.model), "float32", torch.device("cpu"))
+    rows, truths = [], []
+    for text in TEXTS:
+        ids = torch.tensor(study.tokenizer(text)["input_ids"])
+        with torch.no_grad():
+            rows.append(language.model(input_ids=ids[None]).logits[0, :-1])
+        truths.append(ids[1:])
+    return torch.cat(rows), torch.cat(truths)
+
+
+def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logits):
+    scores, truth = logits
+    order = (-scores).argsort(dim=1)
+    own = (order == truth[:, None]).int().argmax(1).numpy() + 1
+    ranks = Ranked(study.stores["all"]).ranks
+    assert (ranks == own).mean() > 0.99, "but for ties and last bits"
+    entropy = torch.nn.functional.cross_entropy(scores, truth).item()
+    table = study.padding("paper").set_index("logits")
+    assert table.cross_entropy["all"] == pytest.approx(entropy, rel=1e-5)
+    assert table["rows"].to_dict() == {"all": tiny.ROWS, "tokenizer": tiny.TOKENS}
+    without = torch.nn.functional.cross_entropy(scores[:, : tiny.TOKENS], truth).item()
+    assert table.cross_entropy["tokenizer"] == pytest.approx(without, rel=1e-5)
+    curve = rank_study.every_k(Ranked(study.stores["all"]))
+    assert curve.rbp.tolist() == pytest.approx([rbp(own, k) for k in curve.k], abs=0.02)
+
+
+def test_ties_among_rounded_logits_are_those_of_the_models_own(study, logits):
+    scores, truth = logits
+    rounded = scores.bfloat16()
+    mine = rounded.gather(1, truth[:, None])
+    equal, greater = (rounded == mine).sum(1), (rounded > mine).sum(1)
+    row = study.ties().set_index("logits").loc["bfloat16"]
+    assert row.tied == pytest.approx((equal > 1).float().mean().item(), abs=0.03)
+    assert row.strict == pytest.approx((greater == 0).float().mean().item(), abs=0.03)
+    assert row.paper <= row.expected <= row.strict
+    assert row.tied > study.ties().tied[0]
+
+
+def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
+    pieces = study.pieces(0, 1000, "paper")
+    assert TEXTS[0].endswith("".join(pieces.text))
+    assert len("".join(pieces.text)) >= len(TEXTS[0]) - 4, "only the first token is not ranked"
+    assert "�" not in "".join(pieces.text)
+    assert pieces["rank"].max() == study.tokens[study.tokens.document == 0].eval("greater + equal").max()
+    with pytest.raises(ParameterError, match="document 7 has no ranked tokens"):
+        study.pieces(7, 10, "paper")
+
+
+def test_what_is_read_of_the_projects_data_is_noted(study):
+    assert {"data/tiny/model/config.json", "data/tiny/model/model.safetensors"} <= published.opened
+    assert not any("two.jsonl" in name for name in published.opened)
+
+
+def test_a_path_of_the_project_is_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = rank_study.here("data/tiny/model")
+    assert (tmp_path / found / "config.json").is_file()
+    assert rank_study.here("owner/model") == "owner/model"
+    with pytest.raises(DataError, match="no such file"):
+        rank_study.study("data/tiny/model", "no.txt", protocol("windows", length=64), CPU, tmp_path)
+
+
+def test_a_coloured_text_shows_every_token_with_its_rank(study):
+    pieces = study.pieces(0, 1000, "paper").assign(text=lambda t: t.text.replace("counts", "<b>&"))
+    shown = figures_ranking.coloured_text(pieces)
+    assert shown.count("display:block") == len(pieces)
+    assert "<b>" not in shown
+    assert "↵" in shown
+    assert "<br>" in shown
+
+
+def test_the_curve_has_two_panels_that_draw(study):
+    from rbp.extraction.intervals import with_intervals
+
+    ranked = Ranked(study.stores["all"])
+    some = with_intervals(ranked.table(), ranked).dropna(subset="low")
+    panels = figures_ranking.curve(rank_study.every_k(ranked), some)
+    figure = panels.together()
+    shares, widths = figure.axes
+    assert np.allclose(shares.lines[0].get_ydata()[-1], 1)
+    assert [line.get_label() for line in widths.lines] == ["by documents", "by tokens"]
