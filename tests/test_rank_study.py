@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from rbp import figures_ranking, published, rank_study, tiny
+from rbp import published, rank_study, tiny
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.models import find_model, load_model
 from rbp.extraction.protocols import protocol
 from rbp.extraction.run import Settings
 from rbp.extraction.tables import Ranked
+from rbp.figures import ranking
 from rbp.metric import rbp
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
@@ -91,7 +92,7 @@ def test_a_path_of_the_project_is_found_from_anywhere(tmp_path, monkeypatch):
 
 def test_a_coloured_text_shows_every_token_with_its_rank(study):
     pieces = study.pieces(0, 1000, "paper").assign(text=lambda t: t.text.replace("counts", "<b>&"))
-    shown = figures_ranking.coloured_text(pieces)
+    shown = ranking.coloured_text(pieces)
     assert shown.count("display:block") == len(pieces)
     assert "<b>" not in shown
     assert "↵" in shown
@@ -103,7 +104,7 @@ def test_the_curve_has_two_panels_that_draw(study):
 
     ranked = Ranked(study.stores["all"])
     some = with_intervals(ranked.table(), ranked).dropna(subset="low")
-    panels = figures_ranking.curve(rank_study.every_k(ranked), some)
+    panels = ranking.curve(rank_study.every_k(ranked), some)
     figure = panels.together()
     shares, widths = figure.axes
     assert np.allclose(shares.lines[0].get_ydata()[-1], 1)

@@ -134,9 +134,7 @@ def runs(hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike)
     return index + 1 - np.maximum.accumulate(begins)
 
 
-def resampled_means(
-    values: npt.ArrayLike, documents: npt.ArrayLike, *, resamples: int = 2000, seed: int = 0
-) -> Reals:
+def resampled_means(values: npt.ArrayLike, documents: npt.ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Reals:
     """Means of `values` over corpora drawn anew: whole documents, with replacement; shape (resamples,).
 
     values: shape (T,), one per token (rank ≤ k or not, −ln p, 1/R); documents: shape (T,), which document each

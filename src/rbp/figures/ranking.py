@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from rbp.figures import FAMILIES, Panels
+from rbp.figures.style import FAMILIES, Panels
 
 #: the upper end of each class of ranks, its name, and how strongly it is coloured: the page's ink reads on each
 CLASSES = ((1, "1", 0.0), (10, "2–10", 0.14), (100, "11–100", 0.3), (np.inf, "above 100", 0.5))
