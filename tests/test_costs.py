@@ -22,7 +22,7 @@ def result(dtype="float32", ratios=(1.0, 3.0, 1.2)):
 def test_no_results_are_said_to_be_missing(tmp_path):
     none = costs.read(tmp_path / "none")
     assert none.table.empty
-    assert none.statement(gpu=True) == "On a GPU it is still to be measured."
+    assert none.statement(gpu=True) == "On a GPU the cost of ranks is still to be measured."
 
 
 def test_statements_come_from_the_rows(tmp_path):

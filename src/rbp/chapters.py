@@ -264,9 +264,8 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
     if written.chapter != chapter.name:
         remedy = f'Write page = Page("{chapter.name}").'
         raise ChapterError(f'the chapter calls itself "{written.chapter}"', chapter.name, remedy)
-    defaults = chapter.effective({})
-    of_the_project = chapter.effective(parameters).get("measurements") == defaults.get("measurements")
+    by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
     undeclared = sorted(set(written.reads) - set(chapter.reads))
-    if of_the_project and undeclared:
+    if by_default and undeclared:
         remedy = "Add them to rbp.reads in the notebook's metadata."
         raise ChapterError(f"it reads undeclared files: {', '.join(undeclared)}", chapter.name, remedy)

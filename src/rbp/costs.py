@@ -26,7 +26,7 @@ class Costs:
         """One or two sentences: what ranks cost on CPUs, or on GPUs, or that it is still to be measured."""
         mine = self.table[self.table["gpu"] == gpu]
         if mine.empty:
-            return "On a GPU it is still to be measured." if gpu else "On a CPU it is still to be measured."
+            return f"On a {'GPU' if gpu else 'CPU'} the cost of ranks is still to be measured."
         sentences = []
         for device, rows in mine.groupby("device", sort=True):
             ours, plain = (rows[rows["way"].str.startswith(way)] for way in (OURS, PLAIN))
