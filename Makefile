@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: book pdf serve test lint bench lock clean
+.PHONY: book pdf serve test test-slow lint bench lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -16,14 +16,19 @@ serve: .venv/installed           ## read the built book on 127.0.0.1
 test: .venv/installed            ## all tests, those of the built book in a headless browser included
 	@$(BIN)/python -m pytest
 
+test-slow: .venv/installed       ## 50 kills of an extraction, each rerun to the same store
+	@$(BIN)/python tests/slow/kills.py 50
+
 lint: .venv/installed            ## ruff, strict mypy, and notebooks without outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb
 
-bench: .venv/installed           ## time the fits and the build, each against a reference in the same run
+bench: .venv/installed           ## time fits, ranks and extraction, each against a reference in the same run
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.ranking
+	@$(BIN)/python -m bench.extraction
 
 lock: .venv/installed            ## choose the newest pins again, for requirements.lock and environment.yml
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 \
