@@ -6,15 +6,11 @@ extra memory is taken in a process of its own. Shapes: T positions, d wide, V to
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
+from bench.common import circumstances, in_turn, spread, title, write
 from rbp.ranking import blocked, linear_rank
 
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
@@ -106,18 +103,9 @@ def tensors(shape: Shape, device: str) -> tuple[torch.Tensor, torch.Tensor, torc
 
 
 def timed(shape: Shape, device: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds of every way in each round; a first round, which also compiles, is left out."""
+    """Seconds of every way in each round."""
     given = tensors(shape, device)
-    seconds: dict[str, list[float]] = {name: [] for name in WAYS[device]}
-    with torch.no_grad():
-        for _ in range(rounds + 1):
-            for name, way in WAYS[device].items():
-                start = time.perf_counter()
-                way(*given)
-                if device == "cuda":
-                    torch.cuda.synchronize()
-                seconds[name].append(time.perf_counter() - start)
-    return {name: values[1:] for name, values in seconds.items()}
+    return in_turn({name: partial(way, *given) for name, way in WAYS[device].items()}, rounds, device)
 
 
 def extra_memory(way: str, shape: Shape, device: str) -> float:
@@ -157,33 +145,9 @@ def measured(device: str, rounds: int) -> dict[str, Any]:
         seconds = timed(shape, device, rounds)
         bare = next(iter(seconds.values()))
         for name, own in seconds.items():
-            ratios = [one / other for one, other in zip(own, bare, strict=True)]
-            rows.append(
-                shape._asdict()
-                | {"way": name, "seconds": median(own), "ratio": median(ratios)}
-                | {"ratio_low": min(ratios), "ratio_high": max(ratios)}
-                | {"extra_memory_mb": in_a_process(name, shape, device)}
-            )
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    if find_spec("triton"):
-        import triton
-
-        versions["triton"] = triton.__version__
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "device": torch.cuda.get_device_name() if device == "cuda" else _processor(),
-        "threads": torch.get_num_threads(),
-        "dtype": "bfloat16" if device == "cuda" else "float32",
-        "versions": versions,
-        "rounds": rounds,
-        "rows": rows,
-    }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+            memory = in_a_process(name, shape, device)
+            rows.append(shape._asdict() | {"way": name} | spread(own, bare) | {"extra_memory_mb": memory})
+    return circumstances(device) | {"rounds": rounds, "rows": rows}
 
 
 def main() -> None:
@@ -199,8 +163,8 @@ def main() -> None:
         print(extra_memory(way, Shape(*shape), device))
         return
     results = measured(options.device, options.rounds)
-    title = f"{results['device']}, {results['dtype']}, {results['threads']} threads, {results['date']}"
-    table = Table("T × d × V", "way", "seconds", "ratio (median)", "smallest to largest", "extra MB", title=title)
+    table = Table("T × d × V", "way", "seconds", "ratio (median)", "smallest to largest", "extra MB")
+    table.title = title(results)
     for row in results["rows"]:
         span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
         size = f"{row['rows']} × {row['d']} × {row['vocabulary']}"
@@ -209,8 +173,7 @@ def main() -> None:
         )
     Console(width=130).print(table)
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        write(results, options.json)
 
 
 if __name__ == "__main__":

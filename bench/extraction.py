@@ -1,0 +1,222 @@
+"""`python -m bench.extraction`: what a whole extraction costs beside the time that the model itself needs.
+
+A model of Pythia-14M's shape on the CPU, of Pythia-1.4B's on a GPU, with random weights, reads documents of random
+words. The time allowed is that of the backbone on the same rows and, on the CPU, of the bare product of its hidden
+states with the output layer: of each, the fastest way that was found. On a GPU it is the backbone's alone. Two
+times are ours: the whole call, from the model's files to the finished store, and of it the packs alone, that is,
+ranking and storing. All ways run once a round, in turn.
+"""
+
+import argparse
+import json
+import random
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+
+from bench.common import circumstances, in_turn, spread, title, write
+from bench.ranking import Way, chunks, tiles
+from rbp.extraction.about import quiet
+from rbp.extraction.corpora import open_corpus
+from rbp.extraction.models import LanguageModel, find_model, load_model, load_tokenizer
+from rbp.extraction.protocols import plan, protocol
+from rbp.extraction.run import Settings, extract
+from rbp.extraction.store import Store
+from rbp.tiny import make_tokenizer
+
+LENGTH = 512  # tokens of a document: the authors' protocol
+WHOLE, PACKS = "ours: the whole call", "ours: its packs, ranked and stored"
+
+
+class Shape(NamedTuple):
+    """A GPT-NeoX model, and how many documents it reads."""
+
+    name: str
+    layers: int
+    d: int
+    heads: int
+    intermediate: int
+    vocabulary: int
+    documents: int
+
+
+SHAPES = {
+    "cpu": Shape("Pythia-14M", 6, 128, 4, 512, 50304, 128),
+    "cuda": Shape("Pythia-1.4B", 24, 2048, 16, 8192, 50304, 512),
+}
+
+
+def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
+    """Write a model with random weights and its tokenizer, and a corpus of random words; gives their places."""
+    draw = random.Random(0)  # noqa: S311
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(5000)]
+    texts = [" ".join(draw.choices(words, k=LENGTH)) for _ in range(shape.documents)]  # at least a token a word
+    model, corpus = folder / shape.name, folder / "words.jsonl"
+    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    make_tokenizer(texts[:32]).save_pretrained(model)
+    config = GPTNeoXConfig(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.d,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=shape.intermediate,
+        max_position_embeddings=2048,
+        bos_token_id=0,
+        eos_token_id=0,
+        tie_word_embeddings=False,
+    )
+    torch.manual_seed(0)
+    with quiet(), torch.device(device):
+        random_weights = GPTNeoXForCausalLM(config)
+        random_weights.to(torch.bfloat16 if device == "cuda" else torch.float32).save_pretrained(model)
+    return model, corpus
+
+
+class Backbone(NamedTuple):
+    """The backbone on documents ids [N, LENGTH]."""
+
+    language: LanguageModel
+    ids: torch.Tensor
+
+    def batches(self, rows: int) -> Callable[[], object]:
+        """Some rows at a time."""
+        return lambda: [self._run(part) for part in self.ids.split(rows)]
+
+    def side_by_side(self) -> None:
+        """A row at a time on each thread."""
+        _side_by_side(self._run, self.ids.split(1))
+
+    def _run(self, ids: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode():
+            hidden: torch.Tensor = self.language.model.base_model(input_ids=ids, use_cache=False)[0]
+        return hidden
+
+
+class Product(NamedTuple):
+    """The bare product of hidden states with the output layer."""
+
+    hidden: torch.Tensor
+    weight: torch.Tensor
+
+    def by(self, way: Way) -> Callable[[], object]:
+        """In one of the ways of `bench.ranking`."""
+        return lambda: self._run(way, self.hidden)
+
+    def side_by_side(self) -> None:
+        """In tiles, some documents on each thread."""
+        _side_by_side(lambda hidden: self._run(tiles, hidden), self.hidden.chunk(torch.get_num_threads()))
+
+    def _run(self, way: Way, hidden: torch.Tensor) -> None:
+        with torch.inference_mode():
+            way(hidden, self.weight, hidden)  # a bare product looks at no target
+
+
+def _side_by_side(run: Callable[[torch.Tensor], object], parts: tuple[torch.Tensor, ...]) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, parts))
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Extraction:
+    """The whole extraction, afresh each time; packs: the seconds that each took for its packs alone."""
+
+    def __init__(self, model: Path, corpus: Path, documents: int, device: str) -> None:
+        self.model, self.corpus, self.out = str(model), str(corpus), model.parent / "stores"
+        self.protocol = protocol("authors", length=LENGTH, documents=documents)
+        self.settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
+        self.packs: list[float] = []
+
+    def run(self) -> None:
+        """Extract, note the packs' seconds, and take the store away again."""
+        with redirect_stderr(StringIO()):  # the progress
+            (folder,) = extract([self.model], [self.corpus], self.protocol, self.out, self.settings)
+        manifest = Store(folder).manifest
+        self.packs.append(manifest["tokens"] / manifest["about"]["tokens_per_second"])
+        shutil.rmtree(self.out)
+
+    def reference(self) -> tuple[Backbone, int]:
+        """The backbone with the rows that it reads, and how many tokens are scored."""
+        files = find_model(self.model)
+        with quiet():
+            language = load_model(files, self.settings.dtype, torch.device(self.settings.device))
+        planned = plan(open_corpus(self.corpus), load_tokenizer(files), self.protocol)
+        ids = torch.stack([torch.from_numpy(row.ids) for row in planned.rows])
+        return Backbone(language, ids.to(language.device)), planned.tokens
+
+
+def measured(device: str, shape: Shape, rounds: int) -> dict[str, Any]:
+    """Every way on `device`: what is printed, and written as JSON."""
+    with TemporaryDirectory() as folder:
+        ours = Extraction(*make(Path(folder), shape, device), shape.documents, device)
+        backbone, tokens = ours.reference()
+        weight = backbone.language.model.get_output_embeddings().weight.detach()
+        hidden = torch.randn(tokens, shape.d, device=weight.device, dtype=weight.dtype)
+        product = Product(hidden, weight)
+        if device == "cpu":
+            backbones = {
+                "backbone, 8 rows at a time": backbone.batches(8),
+                "backbone, a row at a time on each thread": backbone.side_by_side,
+            }
+            products = {
+                "bare product, in our tiles": product.by(tiles),
+                "bare product, in our tiles on each thread": product.side_by_side,
+                "bare product, 256 rows at a time": product.by(chunks(256)),
+            }
+        else:
+            backbones = {f"backbone, {rows} rows at a time": backbone.batches(rows) for rows in (16, 32, 64)}
+            products = {"bare product, 2048 rows at a time": product.by(chunks(2048))}
+        seconds = in_turn({**backbones, **products, WHOLE: ours.run}, rounds, device)
+    seconds[PACKS] = ours.packs[1:]
+    fastest = [min(ways, key=lambda name: median(seconds[name])) for ways in (backbones, products)]
+    allowed = fastest if device == "cpu" else fastest[:1]
+    reference = [sum(parts) for parts in zip(*(seconds[name] for name in allowed), strict=True)]
+    rows = [
+        {"way": name, "tokens_per_second": tokens / median(own)} | spread(own, reference)
+        for name, own in {**seconds, "allowed": reference}.items()
+    ]
+    about = shape._asdict() | {"tokens": tokens, "allowed": allowed, "rounds": rounds}
+    return circumstances(device) | about | {"rows": rows}
+
+
+def main() -> None:
+    """Measure and print the table; with --json, write it too."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", choices=sorted(SHAPES), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--documents", type=int, help=f"documents of {LENGTH} tokens that are read")
+    parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/extraction-cpu.json")
+    options = parser.parse_args()
+    shape = SHAPES[options.device]
+    if options.documents:
+        shape = shape._replace(documents=options.documents)
+    results = measured(options.device, shape, options.rounds)
+    what = f"{shape.name}'s shape, {results['tokens']:,} tokens; allowed: {' + '.join(results['allowed'])}"
+    table = Table("way", "seconds", "tokens/s", "ratio (median)", "smallest to largest", "share of the rate allowed")
+    table.title = f"{title(results)}\n{what}"
+    for row in results["rows"]:
+        span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
+        share = f"{1 / row['ratio']:.0%}" if row["way"] in (WHOLE, PACKS) else ""
+        speed = f"{row['tokens_per_second']:,.0f}"
+        table.add_row(row["way"], f"{row['seconds']:.3f}", speed, f"{row['ratio']:.2f}", span, share)
+    Console(width=140).print(table)
+    if options.json:
+        write(results, options.json)
+
+
+if __name__ == "__main__":
+    main()
