@@ -143,7 +143,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "abstract: “robustness and accuracy”; our test",
     "The law is accurate: fitted to the smaller models, it predicts the larger ones.",
     rule="holds if the 95% prediction intervals cover 90% of the models left out; in part if errors are 5% at the median",
-    evidence="09_forecasts#forecasts",
+    evidence="09_forecasts#hidden-models",
 )
 def _(n: Numbers) -> tuple[str, str]:
     covered, count = n.count("09_forecasts::forecast.covered.all"), n.count("09_forecasts::forecast.count.all")
