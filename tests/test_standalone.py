@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 from mini import write_book, write_chapter
+from playwright.sync_api import Browser
 
 from rbp import onepage
 from rbp.chapters import execute, find
 from rbp.paths import Project
 from rbp.results import Recorded
 from rbp.results import write_book as write_results
-from rbp.site import BROWSERS
 from rbp.standalone import NOT_RECORDED, fill_in, render
 
 PLOTLY = """
@@ -77,26 +77,19 @@ def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
     assert "{glue" not in text
 
 
-@pytest.mark.book
-def test_the_page_works_without_a_network(page: Path) -> None:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip("needs Chromium")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        tab = chromium.new_page(color_scheme="dark", viewport={"width": 390, "height": 844})
-        requests: list[str] = []
-        errors: list[str] = []
-        tab.on("request", lambda request: requests.append(request.url))
-        tab.on("pageerror", lambda error: errors.append(str(error)))
-        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        tab.goto(page.as_uri())
-        tab.wait_for_selector("mjx-container svg")
-        tab.wait_for_selector("#plot .main-svg")
-        assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-        chromium.close()
+def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
+    tab = browser.new_page(color_scheme="dark", viewport={"width": 390, "height": 844})
+    requests: list[str] = []
+    errors: list[str] = []
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    tab.goto(page.as_uri())
+    tab.wait_for_selector("mjx-container svg")
+    tab.wait_for_selector("#plot .main-svg")
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.close()
     assert [url for url in requests if not url.startswith("data:")] == [page.as_uri()]
     assert errors == []
 

@@ -1,9 +1,7 @@
-"""The built book, served on loopback, and a headless browser to read it with."""
+"""The built book, served on loopback."""
 
 import functools
 import http.server
-import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -11,13 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from rbp.paths import Project
-from rbp.site import BROWSERS
 
 HTML = Project().html
-FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
 @pytest.fixture(scope="session")
@@ -50,18 +45,3 @@ def address(book: Path) -> Iterator[str]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Headless Chromium. Without one the tests are skipped, but never in CI."""
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        message = "no Chromium on the PATH (Debian: apt-get install chromium)"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield chromium
-        chromium.close()
