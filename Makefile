@@ -33,7 +33,8 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 lock: .venv/installed            ## choose the newest pins again, for requirements.lock and environment.yml
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 \
 	  --no-header --no-annotate --upgrade --quiet --output-file requirements.lock
-	@sed -i.old '/^nvidia-/d; /^cuda-/d' requirements.lock && rm requirements.lock.old  # torch itself pins what it needs of CUDA
+	@# torch itself pins what it needs of CUDA, and Triton has no wheels but for Linux
+	@sed -i.old "/^nvidia-/d; /^cuda-/d; s/^triton==.*/& ; sys_platform == 'linux'/" requirements.lock && rm requirements.lock.old
 	@{ sed '/- pip:/q' environment.yml; sed 's/.*/      - &/' requirements.lock; } > environment.yml.new
 	@mv environment.yml.new environment.yml
 
@@ -42,7 +43,7 @@ clean:                           ## remove what was built; the environment stays
 
 .venv/installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
-	@echo "Installing the pinned environment into .venv (about 1 GB, once) …"
+	@echo "Installing the pinned environment into .venv (about 2 GB, once) …"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
