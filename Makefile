@@ -43,7 +43,7 @@ clean:                           ## remove what was built; the environment stays
 
 .venv/installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
-	@echo "Installing the pinned environment into .venv (about 2 GB, once) …"
+	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
