@@ -5,7 +5,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data"
-NOTEBOOKS = ROOT / "notebooks"
 BUILD = ROOT / "_build"
 
 

@@ -1,6 +1,7 @@
 import time
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from rbp import published, readings
@@ -17,6 +18,23 @@ FOUND = {
     ("humaneval", "Pythia"): 33233,
     ("humaneval", "Qwen2.5"): 30655,
 }
+
+
+def rounded_to_decimals(share: npt.ArrayLike, decimals: int) -> float:
+    """How far the shares are from multiples of 10^−decimals at most, as a fraction of that step (0 … 0.5).
+
+    Near 0 the shares had been rounded to so many decimals; shares that had not come out near 0.5.
+    """
+    scaled = np.asarray(share, dtype=np.float64) * 10.0**decimals
+    return float(np.abs(scaled - np.rint(scaled)).max())
+
+
+def could_be_counts(share: npt.ArrayLike, tokens: int, *, decimals: int) -> npt.NDArray[np.bool_]:
+    """Whether each share, rounded to `decimals`, can be a whole number over `tokens` (elementwise)."""
+    part = np.asarray(share, dtype=np.float64)
+    step = 10.0**-decimals
+    # half a step of rounding, and a hundredth of one for the reading
+    return np.abs(np.rint(part * tokens) / tokens - part) <= 0.51 * step
 
 
 def points(dataset, family, figure_5=False):
@@ -59,18 +77,18 @@ def test_rounded_shares_of_figure_5_confirm_hotpotqa():
     for family in ("GPT-2", "OPT", "Pythia"):
         share = np.exp(-points("hotpotqa", family, figure_5=True)["neg_log_rbp"])
         tokens = FOUND["hotpotqa", family]
-        assert recovery.could_be_counts(share, tokens, decimals=6).all()
-        assert not recovery.could_be_counts(share, tokens + 7, decimals=6).all()
-        assert not recovery.could_be_counts(share, tokens - 7, decimals=6).all()
+        assert could_be_counts(share, tokens, decimals=6).all()
+        assert not could_be_counts(share, tokens + 7, decimals=6).all()
+        assert not could_be_counts(share, tokens - 7, decimals=6).all()
 
 
 def test_figure_5_is_rounded_to_six_decimals():
     table = published.rbp()
     share = np.exp(-table["neg_log_rbp"])
     figure_5 = table["source"] == "figure 5"
-    assert recovery.rounded_to_decimals(share[figure_5], 6) < 0.004
-    assert recovery.rounded_to_decimals(share[figure_5], 5) > 0.3
-    assert recovery.rounded_to_decimals(share[~figure_5], 6) > 0.4
+    assert rounded_to_decimals(share[figure_5], 6) < 0.004
+    assert rounded_to_decimals(share[figure_5], 5) > 0.3
+    assert rounded_to_decimals(share[~figure_5], 6) > 0.4
 
 
 @pytest.mark.parametrize("tokens", [24_001, 30_000])

@@ -57,7 +57,8 @@ def _(n: Numbers) -> tuple[str, str]:
     verdict = HOLDS if below == 0 else PART if below <= 0.1 * fits else FAILS
     return verdict, (
         f"{fits - below} of {fits} fits reach it. Below it: {n.word('04_moderate_k::r_squared_below_cells')}. "
-        "Table 1 of the paper prints the same numbers."
+        f"Ours agree with {n.count('04_moderate_k::printed_agree')} of the {n.count('04_moderate_k::printed_numbers')} "
+        "numbers that Table 1 prints for k = 10 and 100."
     )
 
 
@@ -249,5 +250,6 @@ def _(n: Numbers) -> tuple[str, str]:
     return verdict, (
         f"R² runs from {n.number('05_large_k::r_squared_min'):.2f} to {n.number('05_large_k::r_squared_max'):.2f}, and is lower at "
         f"30 000 in {lower} of {pairs} pairs. α is not positive in {n.count('05_large_k::alpha_not_positive')} of "
-        f"{n.count('05_large_k::fits')} fits, all GPT-2's, and surely negative in one: {sure}. For Pythia much of the law survives."
+        f"{n.count('05_large_k::fits')} fits ({n.word('05_large_k::alpha_not_positive_cells')}), and its interval lies below 0 for {sure}. "
+        f"For Pythia on Wikipedia, R² is still {n.number('05_large_k::r_squared.wikipedia.Pythia.k30000'):.2f} at 30 000."
     )

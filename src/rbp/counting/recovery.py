@@ -137,23 +137,6 @@ def hits(neg_log_rbp: npt.ArrayLike, tokens: int, *, tolerance: float = 0.1) -> 
     return np.asarray(whole, dtype=np.int64)
 
 
-def rounded_to_decimals(share: npt.ArrayLike, decimals: int) -> float:
-    """How far the shares are from multiples of 10^−decimals at most, as a fraction of that step (0 … 0.5).
-
-    Near 0 the shares had been rounded to so many decimals; shares that had not come out near 0.5.
-    """
-    scaled = np.asarray(share, dtype=np.float64) * 10.0**decimals
-    return float(np.abs(scaled - np.rint(scaled)).max())
-
-
-def could_be_counts(share: npt.ArrayLike, tokens: int, *, decimals: int) -> npt.NDArray[np.bool_]:
-    """Whether each share, rounded to `decimals`, can be a whole number over `tokens` (elementwise)."""
-    part = np.asarray(share, dtype=np.float64)
-    step = 10.0**-decimals
-    # half a step of rounding, and a hundredth of one for the reading
-    return np.abs(np.rint(part * tokens) / tokens - part) <= 0.51 * step
-
-
 def _wrapped_normal(position: Reals, sd: Reals) -> npt.NDArray[np.float32]:
     """Density at `position` of a normal about the whole numbers, on the circle of length 1; `sd` ascends."""
     # Single precision is ample for a distance of at most a half, and several times as fast.
