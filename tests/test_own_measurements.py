@@ -66,3 +66,15 @@ def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values:
         execute(find(Project(), name), {"measurements": mine} | values, tmp_path / "out", tmp_path)
     assert said in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("03", {}), ("04", {"thresholds": [10]}), ("06", {}), ("08", {}), ("09", {})]
+)
+def test_one_model_is_no_law(mine: str, tmp_path: Path, name: str, values: dict) -> None:
+    table = pd.read_csv(mine)
+    one = tmp_path / "one.csv"
+    table[table.model == table.model.iloc[0]].to_csv(one, index=False)
+    with pytest.raises(RbpError, match="three sizes|four sizes"):
+        execute(find(Project(), name), {"measurements": str(one)} | values, tmp_path / "out", tmp_path)
+    assert not (tmp_path / "out").exists()

@@ -21,7 +21,7 @@ def fit_table(
     ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its
     own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
     and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
-    and ``note`` says why ("" elsewhere).
+    and ``note`` says why ("" elsewhere). Raises FitError where no cell at all can be fitted.
 
     Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
     """
@@ -45,6 +45,13 @@ def fit_table(
             rows.append(cell | {"n": len(points), "level": level, "note": note})
         else:
             rows.append(cell | fit.as_dict() | {"note": ""})
+    if rows and all(row["note"] for row in rows):
+        remedy = "A law needs at least three sizes of one family: add models to the measurements."
+        raise FitError(f"no law can be fitted: {rows[0]['note']}", _named(rows[0], by), remedy)
     columns = [*by, *FIELDS, "note"]
     fits = pd.DataFrame(rows, columns=columns)
     return fits.astype({name: table[name].dtype for name in by} | {"weak": "boolean", "n": "int64", "df": "Int64"})
+
+
+def _named(cell: dict[str, object], by: Sequence[str]) -> str:
+    return ", ".join(f"{name} {cell[name]}" for name in by)
