@@ -75,6 +75,6 @@ def test_one_model_is_no_law(mine: str, tmp_path: Path, name: str, values: dict)
     table = pd.read_csv(mine)
     one = tmp_path / "one.csv"
     table[table.model == table.model.iloc[0]].to_csv(one, index=False)
-    with pytest.raises(RbpError, match="three sizes|four sizes"):
+    with pytest.raises(RbpError, match=r"three sizes|four sizes"):
         execute(find(Project(), name), {"measurements": str(one)} | values, tmp_path / "out", tmp_path)
     assert not (tmp_path / "out").exists()
