@@ -30,6 +30,7 @@ def write_chapter(
     reads: tuple[str, ...] = (),
     declared: tuple[str, ...] | None = None,
     results_of: tuple[str, ...] = (),
+    steps: tuple[str, ...] = (),
 ) -> Path:
     """A chapter with a heading, a parameters cell, the ``cells``, and a last cell that records ``value``."""
     notebook = nbformat.v4.new_notebook()
@@ -37,6 +38,7 @@ def write_chapter(
     notebook.metadata["rbp"] = {
         "reads": list(reads if declared is None else declared),
         "results_of": list(results_of),
+        "steps": list(steps),
     }
     add = notebook.cells.append
     add(nbformat.v4.new_markdown_cell(f"# Chapter {name}", id="title"))

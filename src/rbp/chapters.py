@@ -84,6 +84,11 @@ class Chapter:
         return self._declared("reads")
 
     @property
+    def steps(self) -> list[str]:
+        """The steps whose tables it reads (metadata ``rbp.steps``)."""
+        return self._declared("steps")
+
+    @property
     def results_of(self) -> list[str]:
         """The chapters whose results it reads; ["*"]: all others (metadata ``rbp.results_of``)."""
         return self._declared("results_of")
@@ -265,7 +270,8 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
         remedy = f'Write page = Page("{chapter.name}").'
         raise ChapterError(f'the chapter calls itself "{written.chapter}"', chapter.name, remedy)
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
-    undeclared = sorted(set(written.reads) - set(chapter.reads))
-    if by_default and undeclared:
-        remedy = "Add them to rbp.reads in the notebook's metadata."
-        raise ChapterError(f"it reads undeclared files: {', '.join(undeclared)}", chapter.name, remedy)
+    for kind, key, read in (("files", "reads", written.reads), ("steps", "steps", written.steps)):
+        undeclared = sorted(set(read) - set(getattr(chapter, key)))
+        if by_default and undeclared:
+            remedy = f"Add them to rbp.{key} in the notebook's metadata."
+            raise ChapterError(f"it reads undeclared {kind}: {', '.join(undeclared)}", chapter.name, remedy)

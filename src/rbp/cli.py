@@ -162,6 +162,15 @@ def verify(
     typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
 
 
+@app.command("_step", hidden=True)
+def _step(context: typer.Context, name: str) -> None:
+    """Make a step's table for the book (a job of the Snakefile)."""
+    from rbp.book import run_step
+
+    if not run_step(context.obj, name):
+        raise typer.Exit(1)
+
+
 @app.command("_chapter", hidden=True)
 def _chapter(context: typer.Context, name: str) -> None:
     """Execute a chapter for the book (a job of the Snakefile)."""

@@ -16,7 +16,7 @@ import pandas as pd
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
-from rbp import figures, published, results
+from rbp import figures, published, results, steps
 from rbp.chapters import find
 from rbp.errors import ChapterError
 from rbp.files import write_file
@@ -139,8 +139,8 @@ class Page:
 
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
-        read = tuple(sorted(published.opened))
-        results.write_chapter(self.out / "results.json", results.ChapterResults(self.name, self.values, read))
+        read = tuple(published.opened), tuple(steps.opened)
+        results.write_chapter(self.out / "results.json", results.ChapterResults(self.name, self.values, *read))
         self.show(rerun_box(self.name, find(Project(), self.name).parameters))
 
     def _once(self, name: str) -> None:
