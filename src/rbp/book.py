@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +16,11 @@ import typer
 
 from rbp import results, steps
 from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
-from rbp.errors import ParameterError, RbpError
+from rbp.errors import RbpError
 from rbp.files import canonical_json, files_below, write_json
-from rbp.parameters import check, nearest
+from rbp.parameters import check
 from rbp.paths import ROOT, Project
+from rbp.variants import read_toml
 
 
 def chapter_names(project: Project) -> list[str]:
@@ -29,22 +29,12 @@ def chapter_names(project: Project) -> list[str]:
 
 
 def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
-    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``.
+    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``, over a companion page's.
 
     Raises ParameterError for a table of no chapter and for whatever `rbp.parameters.check` refuses.
     """
-    path = project.book / "parameters.toml"
-    if not path.exists():
-        return {}
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
-    names = chapter_names(project)
-    for name, table in tables.items():
-        if name not in names or not isinstance(table, dict):
-            raise ParameterError(f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names))
-    return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
+    tables = read_toml(project.book / "parameters.toml", chapter_names(project))
+    return chapter.values | check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
 
 
 def canonical_overrides(project: Project, name: str) -> str:
@@ -56,6 +46,9 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     """The files that overriding values name: a user's measurements, say."""
     words = [word.strip() for value in values.values() if isinstance(value, str) for word in value.split(",")]
     named = [project.root / word for word in words if word]
+    # Measurements may be named by their folder in data/ alone: "published".
+    sources = str(values.get("measurements", "")).split(",")
+    named += [project.root / "data" / word.strip() for word in sources if word.strip()]
     return [file for path in named if path.exists() for file in (files_below(path) if path.is_dir() else [path])]
 
 
@@ -67,7 +60,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     data = [project.root / path for path in chapter.reads]
     tables = [project.steps / f"{steps.find_step(step).name}.parquet" for step in chapter.steps]
     own = _existing(project, overrides(project, chapter))
-    others = [other for other in chapter_names(project) if other != name]
+    others = [other.name for other in all_chapters(project) if other.path != chapter.path]
     wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
     of_others = [project.chapters / other / "results.json" for other in wanted]
     paths = [chapter.path, *data, *tables, *own, *of_others, *code, *pins]
