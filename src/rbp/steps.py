@@ -39,7 +39,7 @@ class Step:
     reads: tuple[str, ...] = ()
 
 
-_ALL: tuple[Step, ...] = ()
+_ALL: tuple[Step, ...] = (Step("ladder_hits", "rbp.ladder.hits:make", ("data/ladder/ranks", "data/ladder/seeds")),)
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}
 
