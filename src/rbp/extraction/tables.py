@@ -17,8 +17,14 @@ THRESHOLDS = (
     *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 20, 30, 50, 78, 100, 200, 336, 500, 886, 1000, 1438, 2000, 2500, 3793),
     *(5000, 6158, 10000, 20000, 30000, 50000, 100000, 200000),
 )
+SHARES = (0.4, 0.6)  # of the vocabulary: about what 20 000 and 30 000 are of the published models'
 WINDOW_THRESHOLDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 2500, 10000)
 WINDOW_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+
+def large(share: float, vocabulary: int) -> int:
+    """The threshold k that is `share` of a vocabulary, to the nearest whole number, at least 1."""
+    return max(1, round(share * vocabulary))
 
 
 @dataclass(frozen=True)
@@ -39,17 +45,17 @@ class Ranked:
         return rank(self.tokens["greater"], self.tokens["equal"], self.rule)
 
     def thresholds(self, k: Sequence[int] | None) -> list[int]:
-        """`k`, or THRESHOLDS up to the vocabulary. Raises ParameterError for a k that the store cannot have."""
+        """`k`, or THRESHOLDS up to the vocabulary and SHARES of it. Raises ParameterError for a k beyond it."""
         most = self.store.vocabulary
         if k is None:
-            return [threshold for threshold in THRESHOLDS if threshold <= most]
+            return sorted({*(k for k in THRESHOLDS if k <= most), *(large(share, most) for share in SHARES)})
         if wrong := [threshold for threshold in k if not 1 <= threshold <= most]:
             what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
             raise ParameterError(what, str(self.store.folder), f"Give k from 1 to {most}.")
         return sorted(set(k))
 
     def table(self, k: Sequence[int] | None = None) -> pd.DataFrame:
-        """The measurement table: −ln RBP_k for `k` (default: THRESHOLDS), and the cross-entropy.
+        """The measurement table: −ln RBP_k for `k` (default: see `thresholds`), and the cross-entropy.
 
         A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can
         be a point of a fit. Raises ParameterError for a k that is no possible rank.

@@ -10,13 +10,12 @@ import pandas as pd
 from rbp import published
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.reader import RankStore, open_store, store_folders
-from rbp.extraction.tables import Ranked
+from rbp.extraction.tables import SHARES, Ranked, large
 from rbp.ladder.recipe import FOLDER
 from rbp.metric import Integers, TieRule
 from rbp.tables import label
 
 GRID = (1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100, 200, 500, 1000)  # up to 100: where Pythia's values are published
-SHARES = (0.4, 0.6)  # of the vocabulary: about what 20 000 and 30 000 are of the published ones
 _ABOUT = ["dataset", "family", "model", "size", "vocabulary"]
 
 
@@ -57,11 +56,6 @@ def find(source: str) -> list[RankStore]:
     stores = [open_store(folder) for folder in store_folders(folders)]
     published.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
     return stores
-
-
-def large(share: float, vocabulary: int) -> int:
-    """The threshold k that is `share` of a vocabulary, to the nearest whole number, at least 1."""
-    return max(1, round(share * vocabulary))
 
 
 def make() -> pd.DataFrame:

@@ -9,8 +9,9 @@ from scipy import stats
 
 from rbp import steps
 from rbp.errors import FitError, ParameterError
+from rbp.extraction.tables import SHARES, large
 from rbp.ladder import hits
-from rbp.ladder.hits import Hits, large
+from rbp.ladder.hits import Hits
 from rbp.ladder.resampling import laws, points, resample
 from rbp.ladder.scatter import splits
 from rbp.measurements import load, select
@@ -46,7 +47,7 @@ def study(
     measurements: str = "ladder",
     datasets: Sequence[str] = (),
     ks: Sequence[int] = (1, 10, 100),
-    shares: Sequence[float] = hits.SHARES,
+    shares: Sequence[float] = SHARES,
     *,
     level: float = 0.95,
     resamples: int = 2000,
