@@ -59,6 +59,7 @@ def train(
     jobs: Jobs = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")] = "auto",
     steps: Annotated[int | None, typer.Option(min=1, help="So many steps instead of the recipe's: a trial.")] = None,
+    every: Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")] = 20.0,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
@@ -79,7 +80,7 @@ def train(
 
         device = find_device(device).type
     prepare(place, recipe, texts)
-    left = runs.jobs(chosen, place, recipe, device, steps)
+    left = runs.jobs(chosen, place, recipe, device, steps, every)
     failed = _work(left, 1 if device == "cuda" else jobs)
     if runs.finished(place, recipe):
         assemble(place, recipe)
@@ -111,7 +112,7 @@ def rank(
     if not chosen:
         raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
     prepare(place, recipe, texts)
-    failed = _work(ranks.jobs(chosen, place, wanted), jobs)
+    failed = _work(ranks.jobs(chosen, place, recipe, wanted), jobs)
     assemble(place, recipe)
     _end(failed)
     typer.echo(str(place / "ranks"))
