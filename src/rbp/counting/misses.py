@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from rbp.metric import Integers, Reals, TieRule
 
 #: shares of missed tokens at which the large k of the paper lie: GPT-2 misses 0.4% at k = 10 000
 RATES = (0.05, 0.02, 0.01, 0.004, 0.002)
+PIECE = 511  # ranked tokens of a document, at most, by the authors' protocol
 SEEN = (0, 1, 10, 100, 1_000, 10_000)  # times that a token stood in the training text: edges of the classes
 
 
@@ -38,6 +40,16 @@ def aligned(stores: Sequence[RankStore], rule: TieRule = "paper") -> tuple[pd.Da
     return places, np.column_stack(ranks)
 
 
+def pieces(places: pd.DataFrame, length: int = PIECE) -> Integers:
+    """The documents cut into pieces of at most `length` tokens: the number of the piece of each token, shape (T,).
+
+    A design effect grows with the length of what is drawn as a whole. Taking pieces for documents gives that of a
+    text of many short documents of these kinds, such as the authors'.
+    """
+    name = places["document"].to_numpy(np.int64) * 1_000_000 + places["position"].to_numpy(np.int64) // length
+    return np.unique(name, return_inverse=True)[1].astype(np.int64)
+
+
 def threshold_for(ranks: npt.ArrayLike, rate: float) -> int:
     """The k at which about `rate` of all ranks lie above it (models pooled)."""
     return max(1, int(np.quantile(np.asarray(ranks, dtype=float), 1 - rate, method="lower")))
@@ -49,12 +61,14 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     One row for each model and rate (other missing), and for each pair of models (model the smaller, other the larger):
     dataset, model, other, size, other_size, rate (asked for), k, tokens, documents, misses, other_misses, shared
     (missed by both), z (McNemar's, tokens taken as independent), effect (the design effect of the misses, or of the
-    difference), z_documents, top (the share of the misses that lie in the document with most of them).
+    difference), effect_pieces (the same with `pieces` in place of documents), z_documents, top (the share of the
+    misses that lie in the document with most of them).
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = aligned(ordered)
     documents = places["document"].to_numpy()
     _, place = np.unique(documents, return_inverse=True)
+    piece = pieces(places)
     rows = []
     for rate in rates:
         k = threshold_for(ranks, rate)
@@ -63,8 +77,12 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
         for i, store in enumerate(ordered):
             misses = int(missed[:, i].sum())
             top = np.bincount(place, missed[:, i]).max() / misses if misses else np.nan
-            row = {"model": store.model, "size": store.size, "misses": misses, "top": top}
-            rows.append(base | row | {"effect": design_effect(missed[:, i], documents)})
+            row: dict[str, Any] = {"model": store.model, "size": store.size, "misses": misses, "top": top}
+            row |= {
+                name: design_effect(missed[:, i], each)
+                for name, each in (("effect", documents), ("effect_pieces", piece))
+            }
+            rows.append(base | row)
         for i, j in combinations(range(len(ordered)), 2):
             if not (missed[:, i] != missed[:, j]).any():
                 continue
@@ -72,25 +90,27 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
             row = {"model": ordered[i].model, "size": ordered[i].size, "other": ordered[j].model}
             row |= {"other_size": ordered[j].size, "misses": found.first_only + found.both}
             row |= {"other_misses": found.second_only + found.both, "shared": found.both, "z": found.z}
-            rows.append(base | row | {"effect": found.design_effect, "z_documents": found.z_documents})
+            row |= {"effect": found.design_effect, "z_documents": found.z_documents}
+            row["effect_pieces"] = discordance(missed[:, i], missed[:, j], piece).design_effect
+            rows.append(base | row)
     columns = ["dataset", "model", "other", "size", "other_size", "rate", "k", "tokens", "documents", "misses"]
-    columns += ["other_misses", "shared", "z", "effect", "z_documents", "top"]
+    columns += ["other_misses", "shared", "z", "effect", "effect_pieces", "z_documents", "top"]
     table = pd.DataFrame(rows).reindex(columns=columns)
     return table.astype({"other_size": "Int64", "other_misses": "Int64", "shared": "Int64"})
 
 
 def by_training_count(
-    stores: Sequence[RankStore], seen: Integers, rates: Sequence[float] = RATES, edges: Sequence[int] = SEEN
+    stores: Sequence[RankStore], counts: Integers, rates: Sequence[float] = RATES, edges: Sequence[int] = SEEN
 ) -> pd.DataFrame:
     """Which tokens are missed: by how often the token stood in the training text.
 
-    seen: shape (vocabulary,), the training count of every token. One row for each model, rate and class of counts
+    counts: shape (vocabulary,), the training count of every token. One row for each model, rate and class of counts
     (from `low` up to the next edge): dataset, model, size, rate, k, low, high (missing: no end), tokens (of the
     evaluation text in the class), misses, share_of_tokens, share_of_misses, miss_rate.
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = aligned(ordered)
-    group = np.searchsorted(np.asarray(edges), seen[places["token"].to_numpy()], side="right") - 1
+    group = np.searchsorted(np.asarray(edges), counts[places["token"].to_numpy()], side="right") - 1
     tokens = np.bincount(group, minlength=len(edges))
     rows = []
     for rate in rates:

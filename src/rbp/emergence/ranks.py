@@ -1,22 +1,19 @@
 """What rank stores say of the dependence of tokens: one long table for all models, datasets and thresholds."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rbp import published
 from rbp.counting.clustering import design_effect, variance_parts
 from rbp.emergence.along import autocorrelation, run_counts
 from rbp.emergence.heldout import held_out, summed
 from rbp.emergence.windows import window_counts
 from rbp.errors import DataError
-from rbp.extraction.reader import RankStore, open_store, store_folders
+from rbp.extraction.reader import RankStore
 from rbp.extraction.tables import Ranked
-from rbp.ladder.recipe import FOLDER
 from rbp.metric import Integers, TieRule, runs
-from rbp.tables import label
 
 K = (1, 10, 100)
 LAGS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
@@ -25,21 +22,6 @@ RESAMPLES = 400
 
 Row = tuple[str, float, float, float, float]  # quantity, x, value, low, high
 _NONE = float("nan")
-
-
-def make() -> pd.DataFrame:
-    """`dependence` of the ladder's rungs at K: a step of the workflow."""
-    return dependence(stores_of("ladder"), K)
-
-
-def stores_of(source: str | Path) -> list[RankStore]:
-    """The rank stores of a folder, or of the "ladder": one of each rung and dataset, its extra seeds left out.
-
-    Raises DataError where there is none, or one is not finished.
-    """
-    stores = [open_store(folder) for folder in store_folders([FOLDER / "ranks" if source == "ladder" else source])]
-    published.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
-    return sorted(stores, key=lambda store: (store.dataset, store.size, store.model))
 
 
 def dependence(
@@ -73,7 +55,12 @@ def dependence(
             places = ranked.tokens["document"].to_numpy(), ranked.tokens["position"].to_numpy()
             rows = list(_rows(hit, *places, resamples, level, seed))
             table = pd.DataFrame(rows, columns=["quantity", "x", "value", "low", "high"])
-            about = {"dataset": store.dataset, "model": store.model, "family": store.family, "size": store.size}
+            about: dict[str, Any] = {
+                "dataset": store.dataset,
+                "model": store.model,
+                "family": store.family,
+                "size": store.size,
+            }
             parts.append(table.assign(**about, k=threshold))
     if not parts:
         raise DataError("no store has hits and misses at these thresholds", "k", "Choose other thresholds.")
@@ -97,8 +84,8 @@ def _rows(
         gains = held_out(summed(hit, documents, positions))
     except DataError:  # too few documents
         return
-    for row in gains.itertuples():
-        yield f"gain {row.model}", _NONE, row.gain, row.low, row.high
+    for name, gain, low, high in gains[["model", "gain", "low", "high"]].itertuples(index=False):
+        yield f"gain {name}", _NONE, gain, low, high
 
 
 def _windows(
