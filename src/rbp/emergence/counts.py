@@ -14,6 +14,7 @@ import pandas as pd
 from rbp import published
 from rbp.counting.recovery import DOCUMENTS, recover_total
 from rbp.errors import DataError
+from rbp.measurements import load
 from rbp.metric import Reals
 
 #: standard deviation of a share read from figure 7 (its axes are linear)
@@ -126,3 +127,24 @@ def with_error(counts: pd.DataFrame) -> pd.DataFrame:
     for _, rows in table.groupby(["dataset", "model", "k"], sort=False):
         parts.append(pd.Series(share_error(rows["n"], rows["successes"], rows["windows"]), rows.index))
     return table.assign(error=pd.concat(parts))
+
+
+def window_table(source: str = "published") -> pd.DataFrame:
+    """The window counts of a source that `measurements.load` knows, with each model's family and size.
+
+    Columns as `published_counts`, which this is for "published". Shares without counts are left out. Raises DataError
+    where none are left.
+    """
+    if source == "published":
+        return published_counts()
+    loaded = load(source)
+    if loaded.windows is None or loaded.windows["successes"].isna().all():
+        remedy = "Give a folder of rank stores, or “published”."
+        raise DataError("there are no counts of successful windows", f"measurements {source}", remedy)
+    models = loaded.table.drop_duplicates("model").set_index("model")
+    table = loaded.windows.dropna(subset=["successes", "windows"]).assign(basis="counted")
+    table["family"] = table["model"].map(models["family"])
+    table["size"] = table["model"].map(models["size"])
+    columns = ["dataset", "model", "family", "size", "k", "n", "successes", "windows", "p", "basis"]
+    table = table.astype({"successes": "int64", "windows": "int64"})
+    return table[columns].sort_values(["dataset", "family", "size", "k", "n"], ignore_index=True)
