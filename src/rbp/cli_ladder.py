@@ -108,7 +108,11 @@ def rank(
 
     wanted = [recipe.domain(name).name for name in _names(domains)] or [domain.name for domain in recipe.domains]
     trained = {which for which, _ in runs.finished(place, recipe)}
-    chosen = [which for which in runs.choose(recipe, _names(rungs), _numbers(seeds)) if which in trained]
+    asked = runs.choose(recipe, _names(rungs), _numbers(seeds))
+    chosen = [which for which in asked if which in trained]
+    for which in asked:
+        if which not in trained:
+            typer.echo(f"{which.name}: not trained yet, so left out", err=True)
     if not chosen:
         raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
     prepare(place, recipe, texts)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rbp.errors import ChapterError, DataError, ParameterError
-from rbp.files import files_below, sha256, write_file, write_json
+from rbp.files import expanded, sha256, write_file, write_json
 from rbp.parameters import nearest
 from rbp.paths import Project
 
@@ -96,7 +96,7 @@ def inputs(project: Project, name: str) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise DataError("the step reads a file that is not there", f"{name}: {path}", "Mend its `reads`.")
-    return [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]
+    return expanded(paths)
 
 
 def imported(source: Path, module: str) -> list[Path]:

@@ -58,7 +58,7 @@ width = 16
 heads = 2
 seeds = [0]
 """
-WORDS = "the a rank of token model grows falls – law “says” naïve and then so was it not éclair 漢字 never".split()
+WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 
 
 def tale(seed: int, words: int = 300) -> str:
@@ -77,9 +77,9 @@ def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
     texts = folder / "texts"
     texts.mkdir(parents=True)
     questions = [{"question": tale(1000 + i, 40), "answer": tale(2000 + i, 3)} for i in range(40)]
-    sums = [tale(500 + i) for i in range(max(12, steps // 20))]
+    sums = [tale(500 + i) for i in range(max(12, steps // 14))]
     sums[3] += " " + questions[35]["question"]
-    write_corpus(texts / "tales.jsonl.gz", [{"text": tale(i)} for i in range(max(12, steps // 20))])
+    write_corpus(texts / "tales.jsonl.gz", [{"text": tale(i)} for i in range(max(12, steps // 14))])
     write_corpus(texts / "sums.jsonl.gz", [{"text": text} for text in sums])
     write_corpus(texts / "questions.jsonl.gz", questions)
     config = folder / "small.toml"

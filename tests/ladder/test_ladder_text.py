@@ -63,7 +63,9 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
     assert rows.shape == (40 * 4, 33)
     assert rows.dtype == np.uint16
     np.testing.assert_array_equal(rows, make_rows(sources, recipe))
-    whole = {name: tokenizer.eos_token + tokenizer.eos_token.join(d.text for d in texts.training[name]) for name in sources}
+    whole = {
+        name: tokenizer.eos_token + tokenizer.eos_token.join(d.text for d in texts.training[name]) for name in sources
+    }
     predicted: dict[str, set[int]] = {name: set() for name in sources}
     for row in rows:
         found = 0
@@ -84,7 +86,7 @@ def test_too_little_text_is_said(tmp_path: Path) -> None:
     config.write_text(RECIPE.format(tokens=1_000_000))
     recipe = read(config)
     texts = gather(recipe, folder)
-    with pytest.raises(DataError, match="tales has .* tokens, and 500,000 are wanted"):
+    with pytest.raises(DataError, match=r"tales has .* tokens, and 500,000 are wanted"):
         make_rows(streams(texts, make_tokenizer(texts, recipe)), recipe)
     config.write_text(RECIPE.format(tokens=5120).replace("vocabulary = 280", "vocabulary = 9000"))
     with pytest.raises(DataError, match="the text gives only"):

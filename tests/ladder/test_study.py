@@ -9,7 +9,7 @@ from rank_stores import write_store
 from scipy import stats
 
 from rbp import figures
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.ladder import beside_panels, law_panels, learning_curves, scatter_panels
 from rbp.ladder import record
 from rbp.ladder.study import Study, beside, published_laws, study
@@ -76,6 +76,13 @@ def test_every_figure_can_be_drawn(ranks):
 def test_values_that_make_no_sense_are_refused(ranks, changed, message):
     with pytest.raises(ParameterError, match=message):
         study(str(ranks), **{"datasets": [], "ks": [1], "shares": [], "resamples": 100, **changed})
+
+
+def test_two_sizes_make_no_law(tmp_path):
+    for model, size in (("a", 1000), ("b", 4000)):
+        write_store(tmp_path, model, size, np.arange(40))
+    with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
+        study(str(tmp_path), [], [1], [], resamples=100)
 
 
 def test_pythia_stands_beside_at_the_same_k_or_share():

@@ -50,7 +50,7 @@ def learning_curves(losses: pd.DataFrame) -> Figure:
         label_line_ends(ax, ends)
         sns.despine(ax=ax)
 
-    return one(draw, size=(6.4, 4.4))
+    return one(draw, size=(5.8, 4.2))
 
 
 def law_panels(points: pd.DataFrame, fits: Mapping[tuple[str, int], Any]) -> Panels:

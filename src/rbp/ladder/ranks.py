@@ -72,8 +72,9 @@ def rank(told: Told, place: Place, recipe: Recipe, which: Which, domains: Sequen
         for other in out.glob(f"{which.name}-{domain}-*"):  # of weights or texts before
             if other != store:
                 shutil.rmtree(other)
-    if first and (place.run(*which) / "state.safetensors").is_file():
-        write_json(place.run(*which) / PRECISION, precision(place, recipe, which, domains[0]))
+    path = place.run(*which) / PRECISION
+    if first and not (path.is_file() and json.loads(path.read_bytes()).get("weights") == files.fingerprint()):
+        write_json(path, precision(place, recipe, which, domains[0]))
     told(DONE)
 
 
@@ -110,6 +111,7 @@ def precision(place: Place, recipe: Recipe, which: Which, domain: str) -> dict[s
             error = float(np.sqrt(neg_log_rbp_variance(hits, len(before))))
             changes[str(k)] = round(float(np.log(hits / later)) / error, 4) if error else 0.0
     return {
+        "weights": files.fingerprint(),
         "domain": domain,
         "tokens": len(before),
         "changed": round(float((before != after).mean()), 5),

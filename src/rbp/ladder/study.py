@@ -8,7 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from rbp import steps
-from rbp.errors import ParameterError
+from rbp.errors import FitError, ParameterError
 from rbp.ladder import hits
 from rbp.ladder.hits import Hits, large
 from rbp.ladder.resampling import laws, points, resample
@@ -56,7 +56,8 @@ def study(
 
     measurements: "ladder" or a folder of rank stores of one family; datasets: none named means all; shares: large k,
     as shares of the vocabulary. The ladder's own hits at the usual thresholds come from the step "ladder_hits".
-    Raises ParameterError for an unknown dataset and for values that make no sense; else what `hits.count` raises.
+    Raises ParameterError for an unknown dataset and for values that make no sense, FitError for fewer than three
+    sizes or two documents; else what `hits.count` raises.
     """
     if wrong := [share for share in shares if not 0 < share < 1]:
         raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
@@ -67,6 +68,12 @@ def study(
     if unknown := [name for name in datasets if name not in there]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
     counted = [there[name] for name in (datasets or dataset_order(there))]
+    for one in counted:
+        if len(one.rungs) < 3:
+            what = f"{len(one.rungs)} sizes are too few for a law"
+            raise FitError(what, f"{one.family} on {one.dataset}", "Give the ranks of at least three sizes.")
+        if len(one.tokens) < 2:
+            raise FitError("one document cannot be drawn anew", one.dataset, "Give a text of several documents.")
     tables: list[list[pd.DataFrame]] = [[], [], []]
     for one in counted:
         draws = resample(one, resamples=resamples, seed=seed)
