@@ -107,14 +107,13 @@ def extrapolations(counts: pd.DataFrame, *, up_to: int = 10, at: Sequence[int] =
     for key, own in with_error(counts).groupby(["dataset", "family", "model", "size", "k"]):
         own = own.sort_values("n")
         near, far = own[own["n"] <= up_to], own[own["n"].isin(list(at)) & (own["successes"] > 0)]
+        if far.empty or not (near["successes"] > 0).all():
+            continue
         for law in PARAMETERS:
             used = near[near["n"] == 1] if law == "independence" else near
-            y = -np.log(np.maximum(used["successes"].to_numpy(float), 1e-300) / used["windows"].to_numpy(float))
             try:
-                fit = fit_distance(used["n"], y, law) if (used["successes"] > 0).all() else None
+                fit = fit_distance(used["n"], -np.log((used["successes"] / used["windows"]).astype(float)), law)
             except DataError:
-                continue
-            if fit is None:
                 continue
             measured = -np.log(far["successes"].to_numpy(float) / far["windows"].to_numpy(float))
             for n, real, said, error in zip(far["n"], measured, fit.neg_log(far["n"]), far["error"], strict=True):

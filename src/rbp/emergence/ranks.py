@@ -19,6 +19,7 @@ K = (1, 10, 100)
 LAGS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
 RESAMPLES = 400
+PAIRS = 1000  # the fewest pairs of tokens of which a correlation is shown
 
 Row = tuple[str, float, float, float, float]  # quantity, x, value, low, high
 _NONE = float("nan")
@@ -36,7 +37,7 @@ def dependence(
     """All that a chapter shows of hits along documents: dataset, model, family, size, k, quantity, x, value, low, high.
 
     quantity, with x:
-    - correlation, within: `along.autocorrelation`, x the lag.
+    - correlation, within: `along.autocorrelation`, x the lag, where there are PAIRS.
     - runs, runs independent: `along.run_counts`, x the length.
     - ratio, ratio separate: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows (low and high by drawing whole
       documents anew), and of windows that do not overlap.
@@ -71,7 +72,8 @@ def dependence(
 def _rows(
     hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float, seed: int
 ) -> Iterator[Row]:
-    for lag, _, correlation, within in autocorrelation(hit, documents, positions, LAGS).itertuples(index=False):
+    found = autocorrelation(hit, documents, positions, LAGS)
+    for lag, _, correlation, within in found[found["pairs"] >= PAIRS].itertuples(index=False):
         yield "correlation", lag, correlation, _NONE, _NONE
         yield "within", lag, within, _NONE, _NONE
     for length, count, independent in run_counts(hit, documents, positions, LENGTHS).itertuples(index=False):

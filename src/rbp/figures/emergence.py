@@ -1,7 +1,6 @@
 """Figures of success on N tokens in a row (figure 7 of the paper, and what becomes of it)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,8 +20,8 @@ def shades(values: Sequence[int]) -> dict[int, str]:
     return {value: to_hex(colormaps["plasma"](place)) for value, place in zip(sorted(values), places, strict=False)}
 
 
-def shade_legend(ax: Axes, colours: Mapping[int, str], name: str) -> None:
-    """A legend below the panel for `shades`: "N = 1", 2, 5 …; labels at the lines' ends would stand in each other's way."""
+def shade_legend(ax: Axes, colours: Mapping[int, str], name: str, *, below: float = 0.16) -> None:
+    """A legend below the panel for `shades`: "N = 1", 2, 5 …; labels at the lines' ends would hide each other."""
     handles = [
         Line2D([], [], color=colour, lw=2.2, label=f"{name} = {value}" if i == 0 else f"{value}")
         for i, (value, colour) in enumerate(sorted(colours.items()))
@@ -30,7 +29,7 @@ def shade_legend(ax: Axes, colours: Mapping[int, str], name: str) -> None:
     ax.legend(
         handles=handles,
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.16),
+        bbox_to_anchor=(0.5, -below),
         ncols=min(len(handles), 5),
         columnspacing=1.2,
         handlelength=1.2,
@@ -40,8 +39,8 @@ def shade_legend(ax: Axes, colours: Mapping[int, str], name: str) -> None:
 def success_panels(counts: pd.DataFrame, laws: pd.DataFrame) -> Panels:
     """p(N) against S, a panel for each k and a colour for each N: measured points, and each N's own fitted curve.
 
-    counts: size, k, n, p, of one family on one dataset. laws: k, n, constant, alpha: p = exp(−exp(constant)·S^(−alpha)).
-    A point without any success is hollow.
+    counts: size, k, n, p, of one family on one dataset. laws: k, n, constant, alpha, of the law
+    p = exp(−exp(constant)·S^(−alpha)). A point without any success is hollow.
     """
     colours = shades(sorted(counts["n"].unique()))
 
@@ -174,35 +173,3 @@ def moved_curves(alpha: float, lengths: Sequence[int], constant: float) -> Figur
         shade_legend(ax, colours, "N")
 
     return one(draw, size=(6.4, 4.0))
-
-
-def against_length(table: pd.DataFrame, value: str, *, ylabel: str, reference: Any = None, log: bool = False) -> Panels:
-    """`value` with its interval against N, a line for each k, a panel for each family.
-
-    table: family, k, n, `value`, low, high (which may be missing). `reference(n)`, where given, is drawn dashed.
-    """
-    colours = shades(sorted(table["k"].unique()))
-
-    def draw(ax: Axes, family: str) -> None:
-        own = table[table["family"] == family]
-        for k, rows in own.groupby("k"):
-            rows = rows.sort_values("n")
-            ax.vlines(rows["n"], rows["low"], rows["high"], color=colours[k], lw=1.2, alpha=0.6)
-            ax.plot(rows["n"], rows[value], "o-", color=colours[k], ms=4, mew=0, lw=1.2)
-        lengths = sorted(own["n"].unique())
-        if reference is not None:
-            n = np.geomspace(min(lengths), max(lengths), 30)
-            ax.plot(n, [reference(each) for each in n], color=INK, lw=0.9, ls=(0, (5, 3)))
-        ax.set_xscale("log")
-        ax.set_xticks(lengths, [str(n) for n in lengths])
-        ax.minorticks_off()
-        if log:
-            ax.set_yscale("log")
-            log_axis(ax, "y")
-        ax.set_xlabel("length N of the window (tokens)")
-        ax.set_ylabel(ylabel)
-        ax.set_title(family)
-        sns.despine(ax=ax)
-        shade_legend(ax, {k: colours[k] for k in own["k"].unique()}, "k")
-
-    return Panels(list(dict.fromkeys(table["family"])), draw, size=(4.8, 4.4))
