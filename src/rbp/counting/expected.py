@@ -85,10 +85,12 @@ def floors(tokens: pd.DataFrame, precisions: tuple[float, ...], effects: tuple[f
     tokens: dataset, family, tokens. Columns CELL, tokens, precision, effect, floor (−ln RBP_k), misses (there).
     """
     rows = []
-    for row in tokens.dropna(subset=["tokens"]).itertuples():
+    for cell in tokens.dropna(subset=["tokens"]).to_dict("records"):
         for precision in precisions:
             for effect in effects:
-                total = float(row.tokens)
+                total = float(cell["tokens"])
                 floor = noise_floor(total, precision=precision, design_effect=effect)
-                rows.append((row.dataset, row.family, total, precision, effect, floor, -np.expm1(-floor) * total))
+                rows.append(
+                    (cell["dataset"], cell["family"], total, precision, effect, floor, -np.expm1(-floor) * total)
+                )
     return pd.DataFrame(rows, columns=[*CELL, "tokens", "precision", "effect", "floor", "misses"])

@@ -6,7 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from rbp.figures.emergence import shade_legend, shades
+from rbp.figures.emergence import by_number, shade_legend, shades
 from rbp.figures.style import INK, Panels, log_axis
 from rbp.names import dataset_label
 
@@ -36,7 +36,7 @@ def against_length(
 
     def draw(ax: Axes, key: str) -> None:
         own = table[table[panel] == key]
-        for place, (each, rows) in enumerate(own.groupby(line)):
+        for place, (each, rows) in enumerate(by_number(own, line)):
             rows = rows.sort_values("n")
             x = rows["n"] * 1.025 ** (place - 3)
             ax.vlines(x, rows["low"], rows["high"], color=colours[each], lw=1.2, alpha=0.6)
@@ -96,7 +96,7 @@ def correlations(table: pd.DataFrame, datasets: Sequence[str]) -> Panels:
     def draw(ax: Axes, dataset: str) -> None:
         own = table[table["dataset"] == dataset]
         ax.axhline(0, color=INK, lw=0.8)
-        for size, rows in own.groupby("size"):
+        for size, rows in by_number(own, "size"):
             rows = rows.dropna(subset=["value"]).sort_values("x")
             ax.plot(rows["x"], rows["value"], "o-", color=colours[size], ms=3.5, mew=0, lw=1.2)
             ax.plot(rows["x"], rows["within"], ":", color=colours[size], lw=1.2)

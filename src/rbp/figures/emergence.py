@@ -1,6 +1,6 @@
 """Figures of success on N tokens in a row (figure 7 of the paper, and what becomes of it)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,12 @@ def shades(values: Sequence[int]) -> dict[int, str]:
     """A colour for each of an ordered set of numbers, from dark to light, readable on white and on black."""
     places = np.linspace(0.25, 0.8, max(len(values), 2))
     return {value: to_hex(colormaps["plasma"](place)) for value, place in zip(sorted(values), places, strict=False)}
+
+
+def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFrame]]:
+    """The rows of each whole number in `column`, in ascending order."""
+    for value in sorted(int(value) for value in table[column].unique()):
+        yield value, table[table[column] == value]
 
 
 def shade_legend(ax: Axes, colours: Mapping[int, str], name: str, *, below: float = 0.16) -> None:
@@ -45,7 +51,7 @@ def success_panels(counts: pd.DataFrame, laws: pd.DataFrame) -> Panels:
     colours = shades(sorted(counts["n"].unique()))
 
     def draw(ax: Axes, k: int) -> None:
-        for n, rows in counts[counts["k"] == k].groupby("n"):
+        for n, rows in by_number(counts[counts["k"] == k], "n"):
             rows = rows.sort_values("size")
             colour = colours[n]
             seen = rows["p"] > 0
@@ -77,7 +83,7 @@ def joint_panels(counts: pd.DataFrame, joint: pd.DataFrame) -> Panels:
     colours = shades(sorted(counts["n"].unique()))
 
     def draw(ax: Axes, k: int) -> None:
-        for n, rows in counts[counts["k"] == k].groupby("n"):
+        for n, rows in by_number(counts[counts["k"] == k], "n"):
             rows = rows.sort_values("size")
             colour = colours[n]
             seen = rows[(rows["successes"] > 0) & (rows["successes"] < rows["windows"])]
@@ -133,7 +139,7 @@ def sharpness(found: pd.DataFrame) -> Figure:
 
     def draw(ax: Axes) -> None:
         lengths = sorted(found["n"].unique())
-        for place, (k, own) in enumerate(found.dropna(subset=["steepest"]).groupby("k")):
+        for place, (k, own) in enumerate(by_number(found.dropna(subset=["steepest"]), "k")):
             own = own.sort_values("n")
             x = own["n"] * 1.03 ** (place - 4)
             ax.vlines(x, own["steepest_low"], own["steepest_high"], color=colours[k], lw=1, alpha=0.6)

@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
 
-from rbp.figures.emergence import shade_legend, shades
+from rbp.figures.emergence import by_number, shade_legend, shades
 from rbp.figures.style import INK, Panels, family_style, log_axis
 from rbp.names import dataset_label, dataset_order
 
@@ -67,7 +67,7 @@ def by_count_panels(table: pd.DataFrame) -> Panels:
 
     def draw(ax: Axes, dataset: str) -> None:
         own = table[(table["dataset"] == dataset) & (table["tokens"] >= 20)]
-        for size, rows in own.groupby("size"):
+        for size, rows in by_number(own, "size"):
             rows = rows[rows["miss_rate"] > 0].sort_values("low")
             place = [lows.index(low) for low in rows["low"]]
             ax.plot(place, rows["miss_rate"], "o-", color=colours[size], ms=4.5, mew=0, lw=1.2)
