@@ -73,7 +73,7 @@ def success_slider(counts: pd.DataFrame, over: Literal["n", "k"], *, start: int 
     ]
     span = np.log10([counts["size"].min(), counts["size"].max()])
     axis = {"zeroline": False, "ticks": "outside", "fixedrange": True}
-    legend = 22 * -(-len(lines) // 3)  # pixels: about three names in a row on a phone
+    legend = 24 * -(-len(lines) // 2)  # pixels: two names in a row on a phone
     figure = go.Figure(traces)
     figure.update_layout(
         template="none",

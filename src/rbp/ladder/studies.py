@@ -1,11 +1,10 @@
 """What the chapters on emergence and on noise take from the ladder's ranks: three steps of the workflow."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from rbp import published, steps
+from rbp import published
 from rbp.counting.misses import by_training_count, clustering_table
 from rbp.emergence.ranks import K, dependence
 from rbp.extraction.reader import RankStore, open_store, store_folders
@@ -28,18 +27,6 @@ def make_rare() -> pd.DataFrame:
     """`counting.misses.by_training_count` of every domain."""
     counts = seen.read()
     return pd.concat([by_training_count(stores, counts) for stores in by_dataset("ladder")], ignore_index=True)
-
-
-def dependence_of(source: str, k: Sequence[int] = K) -> pd.DataFrame:
-    """`emergence.ranks.dependence` of a folder of rank stores at k; of the "ladder" at K, from its step."""
-    return steps.table("ladder_dependence") if source == "ladder" else dependence(stores_of(source), k)
-
-
-def misses_of(source: str) -> pd.DataFrame:
-    """`counting.misses.clustering_table` of each dataset of a folder of rank stores; of the "ladder" from its step."""
-    if source == "ladder":
-        return steps.table("ladder_misses")
-    return pd.concat([clustering_table(stores) for stores in by_dataset(source)], ignore_index=True)
 
 
 def stores_of(source: str | Path) -> list[RankStore]:
