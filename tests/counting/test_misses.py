@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from toy_stores import make_store
 
-from rbp.counting.misses import aligned, by_training_count, clustering_table, pieces, threshold_for
+from rbp.counting.misses import aligned, by_training_count, clustering_table, group_rates, pieces, threshold_for
 from rbp.errors import DataError
 
 LENGTHS = [60] * 30
@@ -80,3 +80,19 @@ def test_models_must_have_ranked_the_same(tmp_path):
     b = make_store(tmp_path / "b", [0, 1, 2, 3], [2, 2], model="toy/b")
     with pytest.raises(DataError, match="did not rank the same tokens"):
         aligned([a, b])
+
+
+def test_groups_hold_their_classes_and_the_ends(stores):
+    table = by_training_count(stores, np.arange(100) * 37, [0.1])
+    found = group_rates(table).set_index("group")
+    assert found["tokens"].sum() == 1800
+    assert found["share_of_tokens"].sum() == pytest.approx(1)
+    assert found["share_of_misses"].sum() == pytest.approx(1)
+    places, ranks = aligned(stores)
+    chosen = places["token"].to_numpy() * 37 >= 1000
+    k = table["k"].iloc[0]
+    row = found.loc["a thousand times or more"]
+    assert row["smallest"] == pytest.approx((ranks[chosen, 0] > k).mean())
+    assert row["largest"] == pytest.approx((ranks[chosen, 1] > k).mean())
+    assert row["fall"] == pytest.approx(row["largest"] / row["smallest"])
+    assert np.isnan(found.loc["100 to 999 times", "fall"]) == (found.loc["100 to 999 times", "smallest"] == 0)

@@ -24,7 +24,8 @@ def _(n: Numbers) -> tuple[str, str]:
         f"by more than chance, whatever misses the models share: GPT-2's on Wikipedia at k = 10 000 from "
         f"{n.count('16_noise::rise_from')} to {n.count('16_noise::rise_to')}, at least {n.number('16_noise::rise_z'):.1f} standard "
         f"deviations. Clustering in documents would have to multiply the variance by {n.number('16_noise::rise_needed'):.0f}; "
-        f"on our ladder it does so by {n.number('16_noise::effect_max'):.1f} at most, at comparable rates."
+        f"on our ladder it does so by {n.number('16_noise::effect_median'):.1f} at the median of pairs of models, and by "
+        f"{n.number('16_noise::effect_max'):.1f} at most, at comparable rates of misses."
     )
 
 

@@ -125,3 +125,32 @@ def by_training_count(
     columns = ["dataset", "model", "size", "rate", "k", "low", "high", "tokens", "misses"]
     columns += ["share_of_tokens", "share_of_misses", "miss_rate"]
     return pd.DataFrame(rows, columns=columns).astype({"high": "Int64"})
+
+
+#: groups of training counts, from … up to the next, by the words that name them
+GROUPS = {"fewer than ten times": 0, "10 to 99 times": 10, "100 to 999 times": 100, "a thousand times or more": 1000}
+
+
+def group_rates(table: pd.DataFrame) -> pd.DataFrame:
+    """How the misses of rare and of frequent tokens change from the smallest model to the largest.
+
+    table: `by_training_count` at one rate. One row for each dataset and group of GROUPS: dataset, group, tokens,
+    share_of_tokens, share_of_misses (of the largest model's), smallest, largest (their shares of missed tokens, NaN
+    without tokens), fall (largest over smallest: 1 where size does not help).
+    """
+    starts = np.array(list(GROUPS.values()))
+    named = table.assign(group=np.searchsorted(starts, table["low"].to_numpy(np.int64), side="right") - 1)
+    rows = []
+    for dataset, own in named.groupby("dataset"):
+        ends = [own[own["size"] == size].groupby("group")[["tokens", "misses"]].sum() for size in _ends(own["size"])]
+        for i, name in enumerate(GROUPS):
+            tokens, misses = int(ends[0].loc[i, "tokens"]), [float(end.loc[i, "misses"]) for end in ends]
+            rates = [count / tokens if tokens else np.nan for count in misses]
+            shares = (tokens / ends[0]["tokens"].sum(), misses[1] / ends[1]["misses"].sum())
+            rows.append((dataset, name, tokens, *shares, *rates, rates[1] / rates[0] if misses[0] else np.nan))
+    columns = ["dataset", "group", "tokens", "share_of_tokens", "share_of_misses", "smallest", "largest", "fall"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _ends(sizes: "pd.Series[int]") -> tuple[int, int]:
+    return int(sizes.min()), int(sizes.max())
