@@ -23,7 +23,7 @@ def _(n: Numbers) -> tuple[str, str]:
         f"Counting is enough for the scatter of {enough} of {tests} fits. But misses rise with size in {rising} cases, in {surely} "
         f"by more than chance, whatever misses the models share: GPT-2's on Wikipedia at k = 10 000 from "
         f"{n.count('16_noise::rise_from')} to {n.count('16_noise::rise_to')}, at least {n.number('16_noise::rise_z'):.1f} standard "
-        f"deviations. Clustering in documents would have to multiply the variance by {n.number('16_noise::rise_needed'):.0f}; "
+        f"deviations. Clustering in documents would have to multiply the variance by {n.number('16_noise::effect_least'):.1f} or more; "
         f"on our ladder it does so by {n.number('16_noise::effect_median'):.1f} at the median of pairs of models, and by "
         f"{n.number('16_noise::effect_max'):.1f} at most, at comparable rates of misses."
     )

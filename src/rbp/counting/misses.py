@@ -142,15 +142,18 @@ def group_rates(table: pd.DataFrame) -> pd.DataFrame:
     named = table.assign(group=np.searchsorted(starts, table["low"].to_numpy(np.int64), side="right") - 1)
     rows = []
     for dataset, own in named.groupby("dataset"):
-        ends = [own[own["size"] == size].groupby("group")[["tokens", "misses"]].sum() for size in _ends(own["size"])]
+        first, last = (_sums(own[own["size"] == size]) for size in (own["size"].min(), own["size"].max()))
         for i, name in enumerate(GROUPS):
-            tokens, misses = int(ends[0].loc[i, "tokens"]), [float(end.loc[i, "misses"]) for end in ends]
-            rates = [count / tokens if tokens else np.nan for count in misses]
-            shares = (tokens / ends[0]["tokens"].sum(), misses[1] / ends[1]["misses"].sum())
-            rows.append((dataset, name, tokens, *shares, *rates, rates[1] / rates[0] if misses[0] else np.nan))
+            tokens = int(first[i, 0])
+            rates = [float(end[i, 1]) / tokens if tokens else np.nan for end in (first, last)]
+            shares = tokens / first[:, 0].sum(), last[i, 1] / last[:, 1].sum()
+            fall = rates[1] / rates[0] if tokens and rates[0] else np.nan
+            rows.append((dataset, name, tokens, *shares, *rates, fall))
     columns = ["dataset", "group", "tokens", "share_of_tokens", "share_of_misses", "smallest", "largest", "fall"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _ends(sizes: "pd.Series[int]") -> tuple[int, int]:
-    return int(sizes.min()), int(sizes.max())
+def _sums(rows: pd.DataFrame) -> Integers:
+    """Tokens and misses of each group, shape (groups, 2)."""
+    sums = rows.groupby("group")[["tokens", "misses"]].sum().reindex(range(len(GROUPS)), fill_value=0)
+    return sums.to_numpy(np.int64)
