@@ -4,14 +4,12 @@ from toy_stores import make_store
 
 from rbp.emergence.ranks import dependence
 from rbp.errors import DataError
+from rbp.extraction.tables import Ranked
 
 
 def test_what_a_store_says_is_what_the_functions_say(store):
-    from rbp.emergence.windows import windows_of
-    from rbp.extraction.tables import Ranked
-
     found = dependence([store], [1, 2], resamples=50)
-    windows = windows_of(Ranked(store), [2], [1, 2, 5])
+    windows = Ranked(store).windows().query("k == 2 and n <= 5")
     p = found.query("k == 2 and quantity == 'p' and x <= 5")
     assert p["value"].to_numpy() == pytest.approx(windows["p"].to_numpy())
     ratio = found.query("k == 2 and quantity == 'ratio' and x == 5")["value"].iloc[0]

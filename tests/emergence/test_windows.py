@@ -1,11 +1,11 @@
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rbp.emergence.windows import window_counts
 from rbp.errors import ParameterError
+from rbp.extraction.tables import WINDOW_LENGTHS, Ranked
 from rbp.metric import window_success
 
 
@@ -54,15 +54,12 @@ def test_a_window_needs_a_token():
 
 
 def test_a_store_gives_the_windows_of_its_table(store):
-    from rbp.emergence.windows import windows_of
-    from rbp.extraction.tables import WINDOW_THRESHOLDS, Ranked
-
     ranked = Ranked(store)
-    expected = ranked.windows()
-    k = [k for k in WINDOW_THRESHOLDS if k <= store.vocabulary]
-    found = windows_of(ranked, k)
-    same = ["dataset", "model", "k", "n", "successes", "windows", "p"]
-    pd.testing.assert_frame_equal(found[same], expected, check_dtype=False)
-    apart = windows_of(ranked, [1], [1, 5], overlapping=False)
-    assert apart["windows"].tolist()[0] == store.tokens
-    assert apart["windows"].tolist()[1] <= store.tokens // 5
+    places = ranked.tokens["document"], ranked.tokens["position"]
+    for k, expected in ranked.windows().groupby("k"):
+        found = window_counts(ranked.ranks <= k, *places, WINDOW_LENGTHS)
+        found = found[found["windows"] > 0]
+        assert found["successes"].tolist() == expected["successes"].tolist()
+        assert found["windows"].tolist() == expected["windows"].tolist()
+    apart = window_counts(ranked.ranks <= 1, *places, [1, 5], overlapping=False)["windows"].tolist()
+    assert apart == [store.tokens, sum(length // 5 for length in (40, 3, 700, 25))]

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbp.errors import ParameterError
-from rbp.extraction.tables import WINDOW_LENGTHS, Ranked
 from rbp.metric import runs
 
 
@@ -37,23 +36,3 @@ def window_counts(
         ends = place >= length if overlapping else place % length == 0
         rows.append((length, int((ends & (reached >= length)).sum()), int(ends.sum())))
     return pd.DataFrame(rows, columns=["n", "successes", "windows"])
-
-
-def windows_of(
-    ranked: Ranked, k: Sequence[int], n: Sequence[int] = WINDOW_LENGTHS, *, overlapping: bool = True
-) -> pd.DataFrame:
-    """`window_counts` of a rank store: dataset, model, family, size, k, n, successes, windows, p.
-
-    Lengths that no stretch reaches are left out. Raises as `Ranked.thresholds` for a k that is no possible rank.
-    """
-    places = ranked.tokens["document"], ranked.tokens["position"]
-    parts = [
-        window_counts(ranked.ranks <= threshold, *places, n, overlapping=overlapping).assign(k=threshold)
-        for threshold in ranked.thresholds(list(k))
-    ]
-    store = ranked.store
-    table = pd.concat(parts, ignore_index=True).query("windows > 0")
-    table = table.assign(dataset=store.dataset, model=store.model, family=store.family, size=store.size)
-    table = table.assign(p=table["successes"] / table["windows"])
-    columns = ["dataset", "model", "family", "size", "k", "n", "successes", "windows", "p"]
-    return table[columns].reset_index(drop=True)
