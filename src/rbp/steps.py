@@ -39,7 +39,13 @@ class Step:
     reads: tuple[str, ...] = ()
 
 
-_ALL: tuple[Step, ...] = (Step("ladder_hits", "rbp.ladder.hits:make", ("data/ladder/ranks", "data/ladder/seeds")),)
+_RANKS, _SEEDS, _COUNTS = "data/ladder/ranks", "data/ladder/seeds", "data/ladder/token_counts.csv"
+_ALL: tuple[Step, ...] = (
+    Step("ladder_hits", "rbp.ladder.hits:make", (_RANKS, _SEEDS)),
+    Step("ladder_dependence", "rbp.ladder.studies:make_dependence", (_RANKS,)),
+    Step("ladder_misses", "rbp.ladder.studies:make_misses", (_RANKS,)),
+    Step("ladder_rare", "rbp.ladder.studies:make_rare", (_RANKS, _COUNTS)),
+)
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}
 

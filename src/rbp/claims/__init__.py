@@ -1,6 +1,6 @@
 """The claims ledger: what the paper claims, and what the chapters' recorded numbers say of it."""
 
-from rbp.claims import awaiting, comparisons, law
+from rbp.claims import awaiting, comparisons, emergence, law
 from rbp.claims.ledger import CLAIMS, VERDICTS, Claim, Entry, Numbers, as_table, counts, judge_all, render, summary
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "awaiting",
     "comparisons",
     "counts",
+    "emergence",
     "judge_all",
     "law",
     "render",

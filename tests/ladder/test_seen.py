@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from rbp.errors import DataError
+from rbp.ladder import seen
+
+
+def test_counts_survive_the_file(tmp_path):
+    np.save(tmp_path / "rows.npy", np.array([[0, 2], [2, 2]], dtype=np.uint16))
+    seen.count(tmp_path / "rows.npy", 4).to_csv(tmp_path / seen.NAME, index=False)
+    assert seen.read(tmp_path).tolist() == [1, 0, 3, 0]
+
+
+def test_the_projects_own_count_is_of_its_training_text():
+    import json
+
+    from rbp.ladder.recipe import FOLDER
+
+    rows = json.loads((FOLDER / "text.json").read_text())["rows"]
+    counts = seen.read()
+    assert len(counts) == 4096
+    # a row of the context's tokens has one more: what the last one is to foretell
+    assert counts.sum() == rows["tokens"] + rows["rows"]
+
+
+def test_a_gap_is_refused(tmp_path):
+    (tmp_path / seen.NAME).write_text("token,count\n0,1\n2,1\n")
+    with pytest.raises(DataError, match="numbered from 0"):
+        seen.read(tmp_path)

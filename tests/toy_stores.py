@@ -1,0 +1,27 @@
+"""Small rank stores whose ranks are given."""
+
+import numpy as np
+
+from rbp.extraction.reader import open_store
+from rbp.extraction.store import Store
+
+
+def make_store(folder, greater, lengths, *, model="toy/one", dataset="wikipedia", size=1000, vocabulary=100):
+    """A finished rank store without ties: `greater` for each token, documents of `lengths` tokens."""
+    documents = np.repeat(np.arange(len(lengths)), lengths)
+    positions = np.concatenate([np.arange(1, length + 1) for length in lengths])
+    tokens = len(documents)
+    columns = {
+        "document": documents,
+        "position": positions,
+        "token": np.arange(tokens) % vocabulary,
+        "greater": np.asarray(greater),
+        "equal": np.ones(tokens, dtype=int),
+        "nll": np.ones(tokens, dtype="float32"),
+    }
+    about = {"model": model, "dataset": dataset, "family": "Toy", "size": size, "vocabulary": vocabulary}
+    store = Store(folder)
+    store.begin({"model": model, "dataset": dataset}, about, 1, tokens)
+    store.write(0, columns)
+    store.finish({})
+    return open_store(folder)
