@@ -68,7 +68,8 @@ class RankDistribution:
     def cdf(self, rank: npt.ArrayLike) -> Reals:
         """P(R ≤ rank): RBP at k = rank, if first is 1."""
         at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
-        return np.append(0.0, self._cumulative)[np.clip(at, 0, len(self.ranks)).astype(int)]
+        cumulative = np.append(0.0, self._cumulative)
+        return np.asarray(cumulative[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
 
     def sf(self, rank: npt.ArrayLike) -> Reals:
         """P(R > rank), exact in the tail."""
