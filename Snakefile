@@ -18,6 +18,22 @@ rule all:
         "_build/site.json",
 
 
+rule step:
+    input:
+        lambda wildcards: book.step_inputs(project, wildcards.step),
+    output:
+        # update: a table that is fresh, made by `rbp run`, say, is not taken away before the job can see it
+        update("_build/steps/{step}.parquet"),
+        update("_build/steps/{step}.json"),
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    shell:
+        # as in a chapter's kernel, so that the numbers do not depend on who makes the table
+        "OMP_NUM_THREADS=1 PYTHONHASHSEED=0 {command} _step {wildcards.step}"
+
+
 rule chapter:
     input:
         lambda wildcards: book.chapter_inputs(project, wildcards.chapter),
@@ -27,7 +43,7 @@ rule chapter:
     params:
         overrides=lambda wildcards: book.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
-        chapter=r"\d\d_\w+",
+        chapter=r"\d\d_[\w-]+",
     threads: 1
     resources:
         mem_mb=2000,

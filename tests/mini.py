@@ -13,10 +13,11 @@ from rbp.paths import ROOT, Project
 CLOSE = """
 import json, os, pathlib
 out = pathlib.Path(os.environ["RBP_OUT"])
-(out / "{name}").mkdir()
-(out / "{name}" / "data.csv").write_text(f"value\\n{{value}}\\n")
+name = os.environ["RBP_CHAPTER"]
+(out / name).mkdir()
+(out / name / "data.csv").write_text(f"value\\n{{value}}\\n")
 values = {{"value": {{"value": value, "unit": "", "tolerance": 1e-9}}}}
-(out / "results.json").write_text(json.dumps({{"chapter": "{name}", "values": values, "reads": {reads!r}}}))
+(out / "results.json").write_text(json.dumps({{"chapter": name, "values": values, "reads": {reads!r}}}))
 """
 
 
@@ -30,6 +31,7 @@ def write_chapter(
     reads: tuple[str, ...] = (),
     declared: tuple[str, ...] | None = None,
     results_of: tuple[str, ...] = (),
+    steps: tuple[str, ...] = (),
 ) -> Path:
     """A chapter with a heading, a parameters cell, the ``cells``, and a last cell that records ``value``."""
     notebook = nbformat.v4.new_notebook()
@@ -37,6 +39,7 @@ def write_chapter(
     notebook.metadata["rbp"] = {
         "reads": list(reads if declared is None else declared),
         "results_of": list(results_of),
+        "steps": list(steps),
     }
     add = notebook.cells.append
     add(nbformat.v4.new_markdown_cell(f"# Chapter {name}", id="title"))
@@ -50,7 +53,7 @@ def write_chapter(
         else:
             add(nbformat.v4.new_code_cell(textwrap.dedent(cell).strip(), id=f"code-{number}"))
     if close:
-        add(nbformat.v4.new_code_cell(CLOSE.format(name=name, reads=list(reads)).strip(), id="close"))
+        add(nbformat.v4.new_code_cell(CLOSE.format(reads=list(reads)).strip(), id="close"))
     path = project.notebooks / f"{name}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)

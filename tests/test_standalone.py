@@ -9,9 +9,10 @@ from playwright.sync_api import Browser
 from rbp import onepage
 from rbp.chapters import execute, find
 from rbp.paths import Project
+from rbp.prose import NOT_RECORDED
 from rbp.results import Recorded
 from rbp.results import write_book as write_results
-from rbp.standalone import NOT_RECORDED, fill_in, render
+from rbp.standalone import fill_in, render
 
 PLOTLY = """
 from IPython.display import HTML

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +14,13 @@ from typing import Any
 
 import typer
 
-from rbp import results
+from rbp import results, steps
 from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
-from rbp.errors import ParameterError, RbpError
-from rbp.files import canonical_json, write_json
-from rbp.parameters import check, nearest
+from rbp.errors import RbpError
+from rbp.files import canonical_json, files_below, write_json
+from rbp.parameters import check
 from rbp.paths import ROOT, Project
+from rbp.variants import read_toml
 
 
 def chapter_names(project: Project) -> list[str]:
@@ -29,22 +29,12 @@ def chapter_names(project: Project) -> list[str]:
 
 
 def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
-    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``.
+    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``, over a companion page's.
 
     Raises ParameterError for a table of no chapter and for whatever `rbp.parameters.check` refuses.
     """
-    path = project.book / "parameters.toml"
-    if not path.exists():
-        return {}
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
-    names = chapter_names(project)
-    for name, table in tables.items():
-        if name not in names or not isinstance(table, dict):
-            raise ParameterError(f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names))
-    return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
+    tables = read_toml(project.book / "parameters.toml", chapter_names(project))
+    return chapter.values | check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
 
 
 def canonical_overrides(project: Project, name: str) -> str:
@@ -52,31 +42,39 @@ def canonical_overrides(project: Project, name: str) -> str:
     return canonical_json(overrides(project, find(project, name)))
 
 
-def _files(folder: Path) -> list[Path]:
-    """All files below ``folder``, but caches and hidden ones, sorted."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
-
-
 def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     """The files that overriding values name: a user's measurements, say."""
     words = [word.strip() for value in values.values() if isinstance(value, str) for word in value.split(",")]
     named = [project.root / word for word in words if word]
-    return [file for path in named if path.exists() for file in (_files(path) if path.is_dir() else [path])]
+    # Measurements may be named by their folder in data/ alone: "published".
+    sources = str(values.get("measurements", "")).split(",")
+    named += [project.root / "data" / word.strip() for word in sources if word.strip()]
+    return [file for path in named if path.exists() for file in (files_below(path) if path.is_dir() else [path])]
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:
-    """What a chapter depends on, relative to the root: notebook, data, package, pins, others' results."""
+    """What a chapter depends on, relative to the root: notebook, data, steps, package, pins, others' results."""
     chapter = find(project, name)
-    code = [path for path in _files(project.root / "src" / "rbp") if path.suffix == ".py"]
+    code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
     pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
     data = [project.root / path for path in chapter.reads]
+    tables = [project.steps / f"{steps.find_step(step).name}.parquet" for step in chapter.steps]
     own = _existing(project, overrides(project, chapter))
-    others = [other for other in chapter_names(project) if other != name]
+    others = [other.name for other in all_chapters(project) if other.path != chapter.path]
     wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
     of_others = [project.chapters / other / "results.json" for other in wanted]
-    paths = [chapter.path, *data, *own, *of_others, *code, *pins]
+    paths = [chapter.path, *data, *tables, *own, *of_others, *code, *pins]
     return list(dict.fromkeys(str(_relative(project, path)) for path in paths))
+
+
+def step_names(project: Project) -> list[str]:
+    """The steps that the chapters declare, in the chapters' order."""
+    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
+
+
+def step_inputs(project: Project, name: str) -> list[str]:
+    """What a step depends on, relative to the root."""
+    return [str(_relative(project, path)) for path in steps.inputs(project, name)]
 
 
 def _relative(project: Project, path: Path) -> Path:
@@ -87,16 +85,31 @@ def site_inputs(project: Project) -> list[str]:
     """What the HTML depends on, relative to the root."""
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
-    code = [path for path in _files(project.root / "src" / "rbp") if path.suffix == ".py"]
+    code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
     config = project.root / "_config.yml"
-    return [str(_relative(project, path)) for path in [*executed, *recorded, *_files(project.book), config, *code]]
+    return [str(_relative(project, path)) for path in [*executed, *recorded, *files_below(project.book), config, *code]]
+
+
+def run_step(project: Project, name: str) -> bool:
+    """Make a step's table, with a line when it starts and when it ends; whether it went well.
+
+    A fresh table stays as it is; its files are as new as if it had been made, which is what Snakemake looks at.
+    """
+    typer.echo(f"step {name} …")
+    try:
+        seconds = steps.bring_up_to_date(project, name)
+    except RbpError as error:
+        typer.echo(f"step {name} failed: {error}")
+        return False
+    if seconds is None:
+        for ending in ("parquet", "json"):
+            (project.steps / f"{name}.{ending}").touch()
+    typer.echo(f"step {name} … " + ("is fresh" if seconds is None else f"{seconds:.1f} s"))
+    return True
 
 
 def run_chapter(project: Project, name: str) -> bool:
-    """Execute a chapter for the book, with a line when it starts and when it ends; whether it went well.
-
-    Its time is kept, outside of the outputs, which are the same from one execution to the next.
-    """
+    """Execute a chapter for the book, with a line when it starts and when it ends; whether it went well."""
     names = chapter_names(project)
     label = f"[{names.index(name) + 1}/{len(names)}] {name}"
     chapter = find(project, name)
@@ -107,18 +120,15 @@ def run_chapter(project: Project, name: str) -> bool:
         kept = getattr(error, "kept", None)
         typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
         return False
-    write_json(_time_file(project, name), {"seconds": round(seconds, 1)})
+    write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
     typer.echo(f"{label} … {seconds:.1f} s")
     return True
 
 
-def _time_file(project: Project, name: str) -> Path:
-    return project.build / "times" / f"{name}.json"
-
-
 def times(project: Project) -> dict[str, float]:
-    """chapter -> seconds that its last execution took, for the chapters that were executed."""
-    files = {name: _time_file(project, name) for name in chapter_names(project)}
+    """Step or chapter -> seconds that it took last, for those that were made or executed."""
+    names = [*step_names(project), *chapter_names(project)]
+    files = {name: project.times / f"{name}.json" for name in names}
     return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
 
 
@@ -173,6 +183,8 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
     for chapter in all_chapters(project):  # say what is wrong before Snakemake says it at length
         overrides(project, chapter)
         chapter_inputs(project, chapter.name)
+    for step in step_names(project):
+        step_inputs(project, step)
     index = project.html / "index.html"
     with _lock(project) as lock:
         if not index.exists():

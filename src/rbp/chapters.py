@@ -8,7 +8,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,11 @@ from rbp import errors, results
 from rbp.errors import ChapterError, ParameterError, RbpError
 from rbp.files import canonical_json, folder_beside, swap_in, write_file
 from rbp.kernel import MARKER
-from rbp.parameters import Parameter, declared, nearest
+from rbp.parameters import Parameter, check, declared, nearest
 from rbp.paths import Project
-from rbp.rerun import run_note
+from rbp.prose import add_note, change_heading, first_heading
+from rbp.rerun import companion_note, run_note
+from rbp.variants import Variant, variants
 
 NAME = re.compile(r"(\d\d)_(\w+)")
 
@@ -36,14 +38,15 @@ class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One notebook of the book: ``notebooks/NN_name.ipynb``."""
+    """One notebook of the book, ``notebooks/NN_name.ipynb``, or a companion page of it, with other parameters."""
 
     path: Path
+    variant: Variant | None = None
 
     @property
     def name(self) -> str:
-        """The name with its number, "03_k1"."""
-        return self.path.stem
+        """The name with its number, "03_k1"; of a companion page "03_k1-ladder"."""
+        return f"{self.path.stem}-{self.variant.name}" if self.variant else self.path.stem
 
     @cached_property
     def notebook(self) -> dict[str, Any]:
@@ -57,12 +60,9 @@ class Chapter:
 
     @property
     def title(self) -> str:
-        """The first heading, or the name."""
-        for cell in self.notebook["cells"]:
-            found = re.search(r"^# +(.+)$", "".join(cell["source"]), re.MULTILINE)
-            if cell["cell_type"] == "markdown" and found:
-                return found[1].strip()
-        return self.name
+        """The first heading, or the notebook's name; of a companion page with its label."""
+        title = first_heading(self.notebook["cells"]) or self.path.stem
+        return self.variant.title(title) if self.variant else title
 
     @cached_property
     def parameters(self) -> list[Parameter]:
@@ -71,6 +71,16 @@ class Chapter:
         if len(cells) > 1:
             raise ChapterError("two cells are tagged `parameters`", self.name)
         return declared("".join(cells[0]["source"]), self.name) if cells else []
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The parameters that a companion page sets; {} for any other chapter. Raises ParameterError."""
+        return check(self.parameters, self.variant.values, self.name) if self.variant else {}
+
+    @property
+    def own_parameters(self) -> list[Parameter]:
+        """The parameters, with the values of this page as their defaults."""
+        return [replace(p, default=self.values.get(p.name, p.default)) for p in self.parameters]
 
     def _declared(self, key: str) -> list[str]:
         names = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
@@ -82,6 +92,11 @@ class Chapter:
     def reads(self) -> list[str]:
         """The data files that it declares to read, relative to the root (metadata ``rbp.reads``)."""
         return self._declared("reads")
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps whose tables it reads (metadata ``rbp.steps``)."""
+        return self._declared("steps")
 
     @property
     def results_of(self) -> list[str]:
@@ -103,11 +118,15 @@ class Chapter:
 
 
 def all_chapters(project: Project) -> list[Chapter]:
-    """The book's chapters in order. Raises ChapterError if there is none."""
+    """The book's chapters in order, each followed by its companion pages.
+
+    Raises ChapterError if there is none, ParameterError for what ``book/variants.toml`` must not hold.
+    """
     found = [Chapter(path) for path in sorted(project.notebooks.glob("*.ipynb")) if NAME.fullmatch(path.stem)]
     if not found:
         raise ChapterError("there are no chapters", str(project.notebooks), "They are named NN_name.ipynb.")
-    return found
+    companions = variants(project.book / "variants.toml", [chapter.name for chapter in found])
+    return [page for each in found for page in (each, *(Chapter(each.path, v) for v in companions.get(each.name, [])))]
 
 
 def find(project: Project, name: str) -> Chapter:
@@ -157,7 +176,7 @@ def execute(
     failed = out.with_name(f"{out.name}.failed.ipynb")
     start = time.perf_counter()
     with folder_beside(out) as folder:
-        partial = folder / chapter.path.name
+        partial = folder / f"{chapter.name}.ipynb"
         try:
             _run(chapter, parameters, partial, cwd.resolve())
         except ChapterFailed as failure:
@@ -190,7 +209,8 @@ def _run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Pat
     # papermill would fill braces in a path as in a format string.
     source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (chapter.path, output))
     with tempfile.TemporaryDirectory(prefix="rbp-ipython-") as ipython:
-        environment = {"RBP_OUT": str(output.parent), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+        environment = {"RBP_OUT": str(output.parent), "RBP_CHAPTER": chapter.name}
+        environment |= {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         # Neither the user's start-up files nor a history that two kernels share.
         environment["IPYTHONDIR"] = ipython
         try:
@@ -234,25 +254,19 @@ def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> No
     notebook = json.loads(path.read_text(encoding="utf-8"))
     notebook["metadata"].pop("papermill", None)
     notebook["metadata"].get("language_info", {}).pop("version", None)
-    own = {cell.get("id") for cell in chapter.notebook["cells"]}
+    own_ids = {cell.get("id") for cell in chapter.notebook["cells"]}
     for number, cell in enumerate(notebook["cells"]):
-        if cell.get("id") not in own:  # the injected cell, and every cell of a notebook older than cell ids
+        if cell.get("id") not in own_ids:  # the injected cell, and every cell of a notebook older than cell ids
             cell["id"] = f"cell-{number}"
         for key in ("papermill", "execution"):
             cell["metadata"].pop(key, None)
     if changed := chapter.changed(parameters):
-        _add_note(notebook["cells"], run_note(changed))
+        own = Chapter(chapter.path)
+        note = companion_note(changed, own.name, own.title) if chapter.variant else run_note(changed)
+        add_note(notebook["cells"], note)
+    if chapter.variant:
+        change_heading(notebook["cells"], chapter.title)
     write_file(path, canonical_json(notebook, indent=1) + "\n")
-
-
-def _add_note(cells: list[dict[str, Any]], note: str) -> None:
-    """Put ``note`` below the title, or in a cell of its own before all others if there is none."""
-    text = "".join(cells[0]["source"]) if cells and cells[0]["cell_type"] == "markdown" else ""
-    title, _, rest = text.partition("\n")
-    if title.startswith("# "):
-        cells[0]["source"] = f"{title}\n\n{note}\n{rest}"
-    else:
-        cells.insert(0, {"cell_type": "markdown", "id": "run-note", "metadata": {}, "source": note})
 
 
 def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) -> None:
@@ -262,10 +276,11 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
         raise ChapterError("the chapter wrote no results", chapter.name, "Its last cell must call page.close().")
     written = results.read_chapter(path)
     if written.chapter != chapter.name:
-        remedy = f'Write page = Page("{chapter.name}").'
+        remedy = f'Write page = Page("{chapter.path.stem}").'
         raise ChapterError(f'the chapter calls itself "{written.chapter}"', chapter.name, remedy)
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
-    undeclared = sorted(set(written.reads) - set(chapter.reads))
-    if by_default and undeclared:
-        remedy = "Add them to rbp.reads in the notebook's metadata."
-        raise ChapterError(f"it reads undeclared files: {', '.join(undeclared)}", chapter.name, remedy)
+    for kind, key, read in (("files", "reads", written.reads), ("steps", "steps", written.steps)):
+        undeclared = sorted(set(read) - set(getattr(chapter, key)))
+        if by_default and undeclared:
+            remedy = f"Add them to rbp.{key} in the notebook's metadata."
+            raise ChapterError(f"it reads undeclared {kind}: {', '.join(undeclared)}", chapter.name, remedy)

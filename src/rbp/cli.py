@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rbp import cli_ranks
+from rbp import cli_ladder, cli_ranks
 from rbp.chapters import ChapterFailed
 from rbp.errors import RbpError
 from rbp.paths import Project
@@ -23,6 +23,7 @@ app = typer.Typer(
 
 app.command()(cli_ranks.extract)
 app.add_typer(cli_ranks.ranks, name="ranks")
+app.add_typer(cli_ladder.ladder, name="ladder")
 
 
 @app.callback()
@@ -43,10 +44,18 @@ def chapters(
 
     found = all_chapters(context.obj)
     if as_json:
-        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
+        listing = [
+            {"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.own_parameters]}
+            | ({"companion_of": c.path.stem} if c.variant else {})
+            for c in found
+        ]
         typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
         return
     for chapter in found:
+        if chapter.variant:
+            values = ", ".join(f"{name} = {json.dumps(value)}" for name, value in chapter.values.items())
+            typer.echo(f"    companion page {chapter.name} ({chapter.variant.label}): {values}")
+            continue
         typer.secho(f"{chapter.name}  {chapter.title}", bold=True)
         for p in chapter.parameters:
             kind = p.type if p.choices is None else f"{p.type}: {'|'.join(map(str, p.choices))}"
@@ -69,7 +78,7 @@ def run(
 
     project: Project = context.obj
     found = find(project, chapter)
-    values = parse(found.parameters, parameter or [], found.name)
+    values = found.values | parse(found.parameters, parameter or [], found.name)
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     watched = sys.stderr.isatty()
     if watched:
@@ -160,6 +169,15 @@ def verify(
         typer.echo(f"{len(differences)} differences. If they are meant: rbp verify --accept", err=True)
         raise typer.Exit(1)
     typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
+
+
+@app.command("_step", hidden=True)
+def _step(context: typer.Context, name: str) -> None:
+    """Make a step's table for the book (a job of the Snakefile)."""
+    from rbp.book import run_step
+
+    if not run_step(context.obj, name):
+        raise typer.Exit(1)
 
 
 @app.command("_chapter", hidden=True)

@@ -67,6 +67,12 @@ def swap_in(new: Path, path: Path) -> None:
     shutil.rmtree(old)
 
 
+def files_below(folder: Path) -> list[Path]:
+    """All files below ``folder``, but caches and hidden ones, sorted."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
+
+
 def sha256(path: Path) -> str:
     """The SHA-256 checksum of a file, in hexadecimal."""
     with path.open("rb") as stream:

@@ -36,7 +36,7 @@ def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
 
 
 def made_page(project: Project) -> str:
-    """The page as MyST Markdown: versions, commit, seconds per chapter, checksums of the data."""
+    """The page as MyST Markdown: versions, commit, seconds for each step and chapter, checksums of the data."""
     versions = [(name, importlib.metadata.version(name)) for name in PACKAGES]
     took = times(project)
     seconds = [(name, f"{value:.1f}") for name, value in took.items()]
@@ -62,11 +62,11 @@ same pages, byte for byte, but for this one.
 
 All pins are in `requirements.lock`.
 
-## Seconds per chapter
+## Seconds for each step and chapter
 
-{_table(("Chapter", "Seconds"), seconds)}
+{_table(("Step or chapter", "Seconds"), seconds)}
 
-Each was measured when the chapter was last executed; two may have shared the machine.
+Each was measured when the step was last made or the chapter last executed; two may have shared the machine.
 
 ## Data
 

@@ -35,6 +35,16 @@ class Project:
         return self.build / "chapters"
 
     @property
+    def steps(self) -> Path:
+        """The tables of the workflow's steps."""
+        return self.build / "steps"
+
+    @property
+    def times(self) -> Path:
+        """How long each step and each chapter took: no part of their outputs, which are the same every time."""
+        return self.build / "times"
+
+    @property
     def html(self) -> Path:
         """The built book."""
         return self.build / "html"

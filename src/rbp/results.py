@@ -1,6 +1,7 @@
 """Record a number once: for the prose, for the check against the accepted values, and for the ledger.
 
-A chapter writes ``results.json``: {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": […]}.
+A chapter writes ``results.json``: {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": […],
+"steps": […]}.
 The book merges them into ``_build/results.json``: {chapter: {key: {"value", "unit", "tolerance"}}}. The
 accepted values lie in ``data/expected/results.json`` in the same form.
 """
@@ -51,17 +52,19 @@ def recorded(key: str, value: Any, unit: str = "", tolerance: float | None = 1e-
 
 @dataclass(frozen=True)
 class ChapterResults:
-    """What a chapter recorded, and the project's data files that it read (paths relative to the root)."""
+    """What a chapter recorded, the project's data files that it read (relative to the root), and the steps."""
 
     chapter: str
     values: dict[str, Recorded]
     reads: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
 
 def write_chapter(path: Path, results: ChapterResults) -> None:
     """Write a chapter's ``results.json`` atomically. Raises RbpError for a value that cannot be recorded."""
     values = {key: asdict(recorded(key, **asdict(each))) for key, each in results.values.items()}
-    write_json(path, {"chapter": results.chapter, "values": values, "reads": sorted(set(results.reads))})
+    read = {"reads": sorted(set(results.reads)), "steps": sorted(set(results.steps))}
+    write_json(path, {"chapter": results.chapter, "values": values} | read)
 
 
 def _read_json(path: Path, remedy: str) -> Any:
@@ -85,10 +88,11 @@ def read_chapter(path: Path) -> ChapterResults:
     remedy = "Execute the chapter again: its last cell, page.close(), writes this file."
     content = _read_json(path, remedy)
     try:
-        chapter, values, reads = content["chapter"], content["values"], content.get("reads", [])
+        chapter, values = content["chapter"], content["values"]
+        reads, steps = tuple(content.get("reads", [])), tuple(content.get("steps", []))
     except (KeyError, TypeError, AttributeError):
         raise DataError("the results have another form", str(path), remedy) from None
-    return ChapterResults(chapter, _values(path, values, remedy), tuple(reads))
+    return ChapterResults(chapter, _values(path, values, remedy), reads, steps)
 
 
 def merge(paths: Iterable[Path]) -> Results:

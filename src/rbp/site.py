@@ -6,6 +6,7 @@ import functools
 import hashlib
 import http.server
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -16,11 +17,14 @@ from pathlib import Path
 
 import typer
 
-from rbp.book import chapter_names
+from rbp.book import chapter_names, overrides
+from rbp.chapters import Chapter, all_chapters
 from rbp.errors import RbpError
-from rbp.files import folder_beside, sha256, swap_in, write_file, write_json
+from rbp.files import canonical_json, folder_beside, sha256, swap_in, write_file, write_json
 from rbp.made import made_page
 from rbp.paths import Project
+from rbp.prose import glued, with_dashes, without_targets
+from rbp.variants import contents
 
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
@@ -74,16 +78,23 @@ def stage(project: Project, pdf: bool = True) -> None:
     With ``pdf``, a PDF of these very chapters is offered for download if there is one.
     """
     offer = pdf and _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
-    names = chapter_names(project)
+    chapters = all_chapters(project)
     with contextlib.ExitStack() as stack:
         source, static, extra = (
             stack.enter_context(folder_beside(project.build / name)) for name in ("source", "static", "extra")
         )
         shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
-        _copy(project.book / "_toc.yml", source / "_toc.yml")
+        toc = (project.book / "_toc.yml").read_text(encoding="utf-8")
+        companions = [
+            (f"notebooks/{each.path.stem}", f"notebooks/{each.name}", each.variant.heading)
+            for each in chapters
+            if each.variant
+        ]
+        write_file(source / "_toc.yml", contents(toc, companions) if companions else toc)
         write_file(source / "book" / "made.md", made_page(project))
-        for name in names:
-            _copy(project.chapters / name / f"{name}.ipynb", source / "notebooks" / f"{name}.ipynb")
+        for chapter in chapters:
+            name = chapter.name
+            write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter))
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
         copy_scripts(static)
@@ -93,6 +104,20 @@ def stage(project: Project, pdf: bool = True) -> None:
             _copy(pdf_file(project), extra / "book.pdf")
         for folder, name in ((source, "source"), (static, "static"), (extra, "extra")):
             swap_in(folder, project.build / name)
+
+
+def _page(project: Project, chapter: Chapter) -> str:
+    """The executed chapter as the site shows it: with dashes for numbers that other parameters do not give."""
+    text = (project.chapters / chapter.name / f"{chapter.name}.ipynb").read_text(encoding="utf-8")
+    if not chapter.changed(overrides(project, chapter)):
+        return text
+    notebook = json.loads(text)
+    own = glued(notebook)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            source = with_dashes("".join(cell["source"]), own)
+            cell["source"] = without_targets(source) if chapter.variant else source
+    return canonical_json(notebook, indent=1) + "\n"
 
 
 def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:

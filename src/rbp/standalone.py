@@ -16,10 +16,9 @@ from rbp import onepage, results
 from rbp.chapters import Chapter
 from rbp.files import write_file
 from rbp.paths import Project
+from rbp.prose import GLUE, glued, with_dashes
 from rbp.site import copy_scripts, jupyter_book
 
-GLUE = re.compile(r"\{glue:\w*\}`(?:([^`]+?)\.(?:ipynb|md)::)?([^`:]+)(?::([^`]*))?`")
-NOT_RECORDED = '<span title="this run recorded no such number">–</span>'
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 
 
@@ -31,22 +30,16 @@ def fill_in(text: str, built: results.Results, own: Collection[str]) -> str:
 
     def number(found: re.Match[str]) -> str:
         if found[1] is None:
-            return found[0] if found[2] in own else NOT_RECORDED
+            return found[0]
         recorded = built.get(Path(found[1]).name, {}).get(found[2])
         return format(recorded.value, found[3] or "") if recorded else "(see the book)"
 
-    return GLUE.sub(number, text)
-
-
-def _glued(notebook: Mapping[str, Any]) -> set[str]:
-    """The keys that the cells of an executed notebook have glued."""
-    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
-    return {output["metadata"]["scrapbook"]["name"] for output in outputs if "scrapbook" in output.get("metadata", {})}
+    return GLUE.sub(number, with_dashes(text, own))
 
 
 def _one_page(notebook: Mapping[str, Any], built: results.Results) -> dict[str, Any]:
     """The executed notebook without ties to other pages, and with the references that it cites."""
-    cells, own = [], _glued(notebook)
+    cells, own = [], glued(notebook)
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         cells.append(cell | {"source": fill_in(source, built, own)} if cell["cell_type"] == "markdown" else cell)

@@ -81,8 +81,8 @@ class _Model:
 
 
 def extract(
-    models: Sequence[str],
-    corpora: Sequence[str],
+    models: Sequence[str | ModelFiles],
+    corpora: Sequence[str | Corpus],
     protocol: Protocol,
     out: Path,
     settings: Settings | None = None,
@@ -90,6 +90,7 @@ def extract(
 ) -> list[Path]:
     """Measure each of `models` on each of `corpora` into rank stores in the folder `out`; gives their folders.
 
+    Both are given by name (see `find_model`, `open_corpus`), or as what these give.
     shard: (i, n) does every n-th pack, beginning with the i-th (from 1); the store is finished by whichever run
     finds that no pack is missing. What is given is looked at first: a wrong name fails before any work. Raises
     DataError and ParameterError, and leaves nothing half-written.
@@ -98,8 +99,8 @@ def extract(
     if shard is not None and not 1 <= shard[0] <= shard[1]:
         raise ParameterError(f"there is no shard {shard[0]} of {shard[1]}", "--shard", "Give I/N with 1 ≤ I ≤ N.")
     device = find_device(settings.device)
-    found = [find_model(name, settings.revision) for name in models]
-    texts = [open_corpus(name, settings.fields) for name in corpora]
+    found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
+    texts = [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora]
     stores = []
     with quiet(), ieee(device):
         for files in found:

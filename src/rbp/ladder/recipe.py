@@ -1,10 +1,10 @@
-"""The ladder's configuration, data/ladder/ladder.toml: its text, its training and its rungs."""
+"""The ladder's configuration, data/ladder/ladder.toml: its text, its training, its rungs, and what is ranked."""
 
 import math
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -50,12 +50,39 @@ class Training:
 
 @dataclass(frozen=True, config=STRICT)
 class Source:
-    """One part of the training text: a corpus file, or the sources of installed packages."""
+    """One part of the training text: a corpus file, or the sources of installed packages.
+
+    origin, licence: where the text is from, and on what terms; held_out: how many documents are not trained on.
+    """
 
     name: str
     file: str | None = None
     packages: tuple[str, ...] = ()
     held_out: Seed = 0
+    origin: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Domain:
+    """Text for evaluation: a corpus file, or the documents held out of a training source.
+
+    fields: what makes a document, joined by a line break; documents: the first so many are ranked.
+    """
+
+    name: str
+    documents: Count
+    file: str | None = None
+    source: str | None = None
+    fields: tuple[str, ...] = ("text",)
+    origin: str = ""
+    licence: str = ""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.file is None) == (self.source is None):
+            raise ValueError(f"domain {self.name} needs a file, or a source that holds documents out")
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -82,14 +109,18 @@ class Recipe:
     text: Text
     training: Training
     sources: Annotated[tuple[Source, ...], Field(min_length=1)]
+    domains: Annotated[tuple[Domain, ...], Field(min_length=1)]
     rungs: Annotated[tuple[Rung, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _names(self) -> Self:
-        for rows in (self.sources, self.rungs):
+        for rows in (self.sources, self.domains, self.rungs):
             names = [row.name for row in rows]
             if len(set(names)) < len(names):
                 raise ValueError("a name is there twice: give each its own")
+        holding = sorted(source.name for source in self.sources if source.held_out)
+        if holding != sorted(domain.source for domain in self.domains if domain.source is not None):
+            raise ValueError("each source that holds documents out needs one domain, and the reverse")
         return self
 
     @property
@@ -109,16 +140,27 @@ class Recipe:
 
     def rung(self, name: str) -> Rung:
         """The rung `name`. Raises ParameterError if there is none."""
-        for rung in self.rungs:
-            if rung.name == name:
-                return rung
-        there = ", ".join(rung.name for rung in self.rungs)
-        raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.")
+        return _named(self.rungs, name, "rung")
+
+    def domain(self, name: str) -> Domain:
+        """The domain `name`. Raises ParameterError if there is none."""
+        return _named(self.domains, name, "domain")
 
     def as_dict(self, rung: Rung) -> dict[str, Any]:
         """All that determines the weights of `rung` but the seed and the tokens."""
         about = {name: value for name, value in asdict(rung).items() if name not in ("name", "seeds")}
         return {"rung": about, "training": asdict(self.training), "context": self.text.context}
+
+
+Row = TypeVar("Row", Rung, Domain)
+
+
+def _named(rows: tuple[Row, ...], name: str, kind: str) -> Row:
+    for row in rows:
+        if row.name == name:
+            return row
+    there = ", ".join(row.name for row in rows)
+    raise ParameterError(f"there is no {kind} {name!r}", f"--{kind}s", f"There is: {there}.")
 
 
 def read(path: Path = CONFIGURATION) -> Recipe:

@@ -16,13 +16,6 @@ from rbp.errors import DataError
 from rbp.ladder.recipe import Recipe, Source
 
 WORD = re.compile(r"\w+")
-EVALUATION = {  # the paper's four domains; the Australian judgments are held out from training
-    "wikipedia": "wikitext2_raw_test.jsonl.gz",
-    "humaneval": "humaneval.jsonl.gz",
-    "hotpotqa": "hotpotqa_dev.jsonl.gz",
-}
-HELD_OUT = "auslegal"
-FIELDS = {"humaneval": ("prompt", "canonical_solution"), "hotpotqa": ("question", "answer")}  # joined by a line break
 
 
 @dataclass(frozen=True)
@@ -48,13 +41,15 @@ def gather(recipe: Recipe, folder: Path) -> Texts:
     Raises DataError if a file or a package is missing.
     """
     sources = {source.name: _documents(source, folder) for source in recipe.sources}
-    evaluation = {
-        domain: _corpus(folder / file, FIELDS.get(domain, ("text",))) for domain, file in EVALUATION.items()
-    }
-    for source in recipe.sources:
-        if source.held_out:
-            evaluation[HELD_OUT], sources[source.name] = hold_out(
-                sources[source.name], source.held_out, recipe.text.seed
+    evaluation = {}
+    for domain in recipe.domains:
+        if domain.file is not None:
+            evaluation[domain.name] = _corpus(folder / domain.file, domain.fields)
+    for domain in recipe.domains:
+        if domain.source is not None:
+            held_out = next(source.held_out for source in recipe.sources if source.name == domain.source)
+            evaluation[domain.name], sources[domain.source] = hold_out(
+                sources[domain.source], held_out, recipe.text.seed
             )
     passages = Passages(
         (document.text for documents in evaluation.values() for document in documents), recipe.text.passage

@@ -1,7 +1,6 @@
 """The ladder's tokenizer, and the rows of tokens that every rung reads in the same order."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,19 +48,23 @@ def _sample(texts: Texts, recipe: Recipe) -> Iterator[str]:
             left -= len(documents[i].text)
 
 
-def make_rows(texts: Texts, tokenizer: Any, recipe: Recipe) -> npt.NDArray[np.uint16]:
+def streams(texts: Texts, tokenizer: Any) -> dict[str, npt.NDArray[np.uint16]]:
+    """The tokens of each source: its documents in order, the end of a text before each; uint16."""
+    return {name: _stream(documents, tokenizer) for name, documents in texts.training.items()}
+
+
+def make_rows(sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe) -> npt.NDArray[np.uint16]:
     """The training tokens [rows, context + 1], in the order in which they are read; uint16.
 
-    The documents of a source are joined, the end of a text before each, and cut into rows of context + 1 tokens
-    that overlap by one, so that every token is predicted once. An equal number of rows of each source is drawn,
-    and all are shuffled. Raises DataError if a source has too little text.
+    The stream of a source is cut into rows of context + 1 tokens that overlap by one, so that every token is
+    predicted once. An equal number of rows of each source is drawn, and all are shuffled. Raises DataError if a
+    source has too little text.
     """
     random = np.random.default_rng(recipe.text.seed)
     context, rows = recipe.text.context, recipe.text.tokens // recipe.text.context
     chosen = []
-    for number, (name, documents) in enumerate(texts.training.items()):
-        share = rows // len(texts.training) + (number < rows % len(texts.training))
-        stream = _stream(documents, tokenizer)
+    for number, (name, stream) in enumerate(sources.items()):
+        share = rows // len(sources) + (number < rows % len(sources))
         there = (len(stream) - 1) // context
         if there < share:
             what = f"{name} has {there * context:,} tokens, and {share * context:,} are wanted"
@@ -80,8 +83,3 @@ def _stream(documents: list[Document], tokenizer: Any) -> npt.NDArray[np.uint16]
         for ids in tokenizer(texts, verbose=False)["input_ids"]:
             pieces += [end, np.array(ids, np.uint16)]
     return np.concatenate(pieces)
-
-
-def save_tokenizer(tokenizer: Any, folder: Path) -> None:
-    """Write the tokenizer as transformers reads it."""
-    tokenizer.save_pretrained(folder)

@@ -3,8 +3,6 @@
 A rung trains on one thread, so that the number of cores changes no weight; rungs train side by side.
 """
 
-import json
-import logging
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -16,10 +14,9 @@ import numpy.typing as npt
 import torch
 
 from rbp.errors import DataError
-from rbp.files import canonical_json, write_file
+from rbp.files import write_file
+from rbp.ladder.place import digest
 from rbp.ladder.recipe import Recipe, Rung
-
-log = logging.getLogger(__name__)
 
 CHUNK = 64  # tokens whose logits are in memory at once: 1 MB at a vocabulary of 4096, which stays in the cache
 STATE = "state.safetensors"
@@ -55,6 +52,7 @@ class HeadLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, hidden: torch.Tensor, head: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The loss; both gradients are made on the way."""
         count = len(targets)
         d_hidden, d_head = torch.empty_like(hidden), torch.zeros_like(head)
         loss = hidden.new_zeros((), dtype=torch.float64)
@@ -74,6 +72,7 @@ class HeadLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """The gradients, times that of the loss."""
         d_hidden, d_head = context.saved_tensors
         return gradients[0] * d_hidden, gradients[0] * d_head, None
 
@@ -89,7 +88,7 @@ def loss_of(model: Any, rows: torch.Tensor) -> torch.Tensor:
 class Run:
     """The training of one rung with one seed, its state in `folder`.
 
-    steps: how many there are in all (default: as many as the rows give); threads: of one torch operation.
+    steps: how many there are in all (default: as many as the rows give).
     """
 
     def __init__(
@@ -125,8 +124,8 @@ class Run:
 
     def digest(self) -> str:
         """All that determines the weights: a state of another run is not gone on with."""
-        about = {**self.recipe.as_dict(self.rung), "seed": self.seed, "steps": self.steps, "device": self.device.type}
-        return sha256(canonical_json(about).encode() + sha256(self.rows.tobytes()).digest()).hexdigest()
+        rows = sha256(self.rows.tobytes()).digest()
+        return digest(self.recipe, self.rung, self.seed, self.steps, self.device.type, rows)
 
     def step(self) -> float:
         """One step of AdamW on the next batch; gives its loss, in nats, before the step."""
@@ -142,17 +141,21 @@ class Run:
         self.losses.append(loss.item())
         return self.losses[-1]
 
-    def train(self, every: int = 64, told: Callable[["Run"], None] = lambda run: None) -> None:
-        """Take all steps that are left, saving after each `every`; `told` is called at each save."""
+    def train(self, every: float = 20.0, told: Callable[["Run"], None] = lambda run: None) -> None:
+        """Take all steps that are left, saving every so many seconds and at the end; `told` is called at each step.
+
+        When it saves changes no weight: it is what is lost by a kill.
+        """
+        saved = time.perf_counter()
         while self.done < self.steps:
             began = time.perf_counter()
-            while True:
-                self.step()
-                if self.done % every == 0 or self.done == self.steps:
-                    break
-            self.seconds += time.perf_counter() - began
-            self.save()
+            self.step()
+            now = time.perf_counter()
+            self.seconds += now - began
             told(self)
+            if now - saved >= every or self.done == self.steps:
+                self.save()
+                saved = time.perf_counter()
 
     def save(self) -> None:
         """Write weights, moments and losses to one file, whole or not at all."""

@@ -1,0 +1,169 @@
+"""The commands `rbp ladder`: train a family of small models from nothing, and rank with it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rbp.errors import ParameterError, RbpError
+from rbp.paths import Project
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rbp.ladder.jobs import Job
+    from rbp.ladder.place import Place
+    from rbp.ladder.recipe import Recipe
+
+ladder = typer.Typer(
+    no_args_is_help=True, help="Train the ladder, a family of small models, from nothing: train, rank, ship."
+)
+
+Texts = Annotated[Path | None, typer.Option(help="Folder of the corpora; default: from their public homes.")]
+Config = Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/ladder.toml")]
+Out = Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/ladder")]
+Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
+Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
+
+
+@ladder.command()
+def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
+    """Train the tokenizer on the training text."""
+    place, recipe = _open(context, config, out)
+    from rbp.ladder.data import find_texts, write_tokenizer
+
+    write_tokenizer(place, recipe, find_texts(recipe, texts))
+    typer.echo(str(place / "tokenizer"))
+
+
+@ladder.command()
+def data(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
+    """Gather the text, cut it into the rows that every rung reads, and say what it is."""
+    place, recipe = _open(context, config, out)
+    from rbp.ladder.data import find_texts, lines, write_data, write_tokenizer
+
+    found = find_texts(recipe, texts)
+    if not (place / "tokenizer").is_dir():
+        write_tokenizer(place, recipe, found)
+    for line in lines(write_data(place, recipe, found)):
+        typer.echo(line)
+
+
+@ladder.command()
+def train(
+    context: typer.Context,
+    rungs: Rungs = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")] = "auto",
+    steps: Annotated[int | None, typer.Option(min=1, help="So many steps instead of the recipe's: a trial.")] = None,
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Train what is not trained yet. A run that was stopped goes on where it was, to the same weights."""
+    place, recipe = _open(context, config, out)
+    from rbp.ladder import runs
+    from rbp.ladder.data import prepare
+    from rbp.ladder.ship import assemble
+
+    chosen = runs.choose(recipe, _names(rungs), _numbers(seeds))
+    if device not in ("auto", "cpu", "cuda"):
+        raise ParameterError(f"there is no device {device!r}", "--device", "Give auto, cpu or cuda.")
+    if steps is not None and steps > recipe.steps:
+        raise ParameterError(f"{steps} steps are more than the text has: {recipe.steps}", "--steps", "Give fewer.")
+    if device != "cpu":
+        from rbp.extraction.run import find_device
+
+        device = find_device(device).type
+    prepare(place, recipe, texts)
+    left = runs.jobs(chosen, place, recipe, device, steps)
+    failed = _work(left, 1 if device == "cuda" else jobs)
+    if runs.finished(place, recipe):
+        assemble(place, recipe)
+    _end(failed)
+    for which in chosen:
+        typer.echo(str(place.model(*which)))
+
+
+@ladder.command()
+def rank(
+    context: typer.Context,
+    rungs: Rungs = None,
+    seeds: Seeds = None,
+    domains: Annotated[str | None, typer.Option(help="Some domains, with commas; default: all.")] = None,
+    jobs: Jobs = None,
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Rank every token of the evaluation text by every model that is trained: a rank store each."""
+    place, recipe = _open(context, config, out)
+    from rbp.ladder import ranks, runs
+    from rbp.ladder.data import prepare
+    from rbp.ladder.ship import assemble
+
+    wanted = [recipe.domain(name).name for name in _names(domains)] or [domain.name for domain in recipe.domains]
+    trained = {which for which, _ in runs.finished(place, recipe)}
+    chosen = [which for which in runs.choose(recipe, _names(rungs), _numbers(seeds)) if which in trained]
+    if not chosen:
+        raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
+    prepare(place, recipe, texts)
+    failed = _work(ranks.jobs(chosen, place, wanted), jobs)
+    assemble(place, recipe)
+    _end(failed)
+    typer.echo(str(place / "ranks"))
+
+
+@ladder.command()
+def ship(
+    context: typer.Context,
+    to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Copy models, ranks and what is known about them from the working folder into the project."""
+    place, recipe = _open(context, config, out)
+    from rbp.ladder.recipe import FOLDER
+    from rbp.ladder.ship import ship as copy
+
+    for name in copy(place, recipe, to or FOLDER):
+        typer.echo(f"{name}: its weights do not fit, and must be trained again: rbp ladder train", err=True)
+    typer.echo(str(to or FOLDER))
+
+
+def _open(context: typer.Context, config: Path | None, out: Path | None) -> "tuple[Place, Recipe]":
+    from rbp.ladder.place import Place
+    from rbp.ladder.recipe import CONFIGURATION, read
+
+    project: Project = context.find_root().obj
+    return Place(out or project.runs / "ladder"), read(config or CONFIGURATION)
+
+
+def _work(todo: "Sequence[Job]", at_once: int | None) -> dict[str, RbpError | str]:
+    from rbp.ladder.jobs import board, cores, run
+
+    with board() as show:
+        return run(todo, at_once or cores(), show)
+
+
+def _end(failed: dict[str, RbpError | str]) -> None:
+    """Say what went wrong: exit 2 if it can all be mended by who runs it, 1 otherwise."""
+    for name, error in failed.items():
+        typer.echo(f"error: {name}: {error}", err=True)
+    if failed:
+        typer.echo("What the others made stays. Run the same command again to go on.", err=True)
+        sys.exit(2 if all(isinstance(error, RbpError) for error in failed.values()) else 1)
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in text.split(",")] if text else []
+
+
+def _numbers(text: str | None) -> list[int]:
+    names = _names(text)
+    if not all(name.isdecimal() for name in names):
+        raise ParameterError(f"{text!r} are no seeds", "--seeds", "Give whole numbers with commas.")
+    return [int(name) for name in names]

@@ -1,0 +1,89 @@
+"""Where a ladder's files are: the working folder (runs/ladder) and what is shipped (data/ladder) look the same.
+
+    tokenizer/         the tokenizer
+    text.json          what was trained on and what is ranked: counts, licences, fingerprints, what was left out
+    documents.csv      the documents that are ranked: domain, document, name, first (token)
+    models/            one folder for each finished run: ladder-10k, ladder-10k-seed1, …
+    ranks/, seeds/     rank stores: of each rung's first seed, and of its other seeds
+    runs.json          one entry for each finished run
+    training.csv       the losses
+
+and, in the working folder alone, since the texts are others' and the states are large:
+
+    rows.npy           the training tokens
+    evaluation/        the documents that are ranked, <domain>.jsonl.gz
+    training/          one folder for each run, 10k-0, …: state.safetensors, run.json, lock
+"""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rbp.errors import DataError
+from rbp.files import canonical_json
+from rbp.ladder.recipe import Recipe, Rung
+
+
+@dataclass(frozen=True)
+class Place:
+    """A ladder's folder."""
+
+    folder: Path
+
+    def __truediv__(self, name: str) -> Path:
+        """A file or folder in it."""
+        return self.folder / name
+
+    def run(self, rung: Rung, seed: int) -> Path:
+        """The folder of a run."""
+        return self.folder / "training" / f"{rung.name}-{seed}"
+
+    def model(self, rung: Rung, seed: int) -> Path:
+        """The folder of a run's model."""
+        return self.folder / "models" / model_name(rung, seed)
+
+    def rows(self, recipe: Recipe) -> npt.NDArray[np.uint16]:
+        """The training tokens. Raises DataError if they are missing, or made by another recipe."""
+        path, remedy = self.folder / "rows.npy", "Make the rows again: rbp ladder data."
+        try:
+            rows: npt.NDArray[np.uint16] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError):
+            raise DataError("the training tokens cannot be read", str(path), remedy) from None
+        wanted = recipe.text.tokens // recipe.text.context, recipe.text.context + 1
+        if rows.shape != wanted or rows.dtype != np.uint16:
+            what = f"the training tokens are {rows.shape} of {rows.dtype}, and the recipe wants {wanted} of uint16"
+            raise DataError(what, str(path), remedy)
+        return rows
+
+
+def model_name(rung: Rung, seed: int) -> str:
+    """ladder-<rung> for the first seed of a rung, ladder-<rung>-seed<i> for the others."""
+    return f"ladder-{rung.name}" + ("" if seed == rung.seeds[0] else f"-seed{seed}")
+
+
+def digest(recipe: Recipe, rung: Rung, seed: int, steps: int, device: str, rows: bytes) -> str:
+    """All that determines the weights of a run; rows: the SHA-256 of the training tokens."""
+    about = {**recipe.as_dict(rung), "seed": seed, "steps": steps, "device": device}
+    return sha256(canonical_json(about).encode() + rows).hexdigest()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes off a folder; the system lets go of the lock when the process ends, however it ends.
+
+    Raises DataError if another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = "another process is working on it"
+            raise DataError(what, str(folder), "Wait for it, or stop it; nothing is lost.") from None
+        yield

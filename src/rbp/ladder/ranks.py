@@ -1,0 +1,106 @@
+"""Rank the documents of every domain by every finished model, and compare half with single precision."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from rbp.errors import DataError
+from rbp.extraction.corpora import Corpus
+from rbp.files import write_json
+from rbp.ladder import evaluation
+from rbp.ladder.jobs import DONE, Job, Told
+from rbp.ladder.place import Place
+from rbp.ladder.runs import Which
+from rbp.ladder.texts import Document
+
+LENGTH, CONTEXT = 256, 128  # of the windows: every token is scored once, after at least 128 of its document's
+PRECISION = "precision.json"
+SAMPLE = 20_000  # tokens of the first domain whose ranks are compared between the precisions
+THRESHOLDS = (1, 10, 100, 1000)
+
+
+def jobs(runs: Sequence[Which], place: Place, domains: Sequence[str]) -> list[Job]:
+    """A job for each model."""
+    return [Job(which.name, rank, (place, which, tuple(domains))) for which in runs]
+
+
+def read_corpus(place: Place, domain: str) -> Corpus:
+    """The documents of a domain that are ranked. Raises DataError if they are missing."""
+    path = place / "evaluation" / f"{domain}.jsonl.gz"
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+    except (OSError, EOFError, ValueError):
+        raise DataError("the documents cannot be read", str(path), "Make them: rbp ladder data.") from None
+    return evaluation.corpus(domain, [Document(row["id"], row["text"]) for row in rows])
+
+
+def rank(told: Told, place: Place, which: Which, domains: Sequence[str]) -> None:
+    """Rank the domains by one model, on one thread. A job."""
+    import torch
+
+    from rbp.extraction.models import find_model
+    from rbp.extraction.protocols import protocol
+    from rbp.extraction.run import Settings, extract
+
+    torch.set_num_threads(1)
+    first = which.seed == which.rung.seeds[0]
+    files = replace(find_model(str(place.model(*which))), name=which.name)
+    for domain in domains:
+        told(domain)
+        with redirect_stderr(StringIO()):  # whose progress is about one model
+            extract(
+                [files],
+                [read_corpus(place, domain)],
+                protocol("windows", length=LENGTH, context=CONTEXT),
+                place / ("ranks" if first else "seeds"),
+                Settings(device="cpu", family="Ladder"),
+            )
+    if first and (place.run(*which) / "state.safetensors").is_file():
+        write_json(place.run(*which) / PRECISION, precision(place, which, domains[0]))
+    told(DONE)
+
+
+def precision(place: Place, which: Which, domain: str) -> dict[str, Any]:
+    """How the ranks of SAMPLE tokens of a domain differ between the weights as trained and as shipped.
+
+    changed: the share of tokens whose rank differs. neg_log_rbp: by k, the change of −ln RBP_k from single to half
+    precision in standard errors of the sample's −ln RBP_k (tokens taken as independent).
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    from rbp.extraction.forward import Ranker
+    from rbp.extraction.models import find_model, load_model, load_tokenizer
+    from rbp.extraction.protocols import plan, protocol
+    from rbp.metric import neg_log_rbp_variance
+    from rbp.metric import rank as ranks_of
+
+    files = find_model(str(place.model(*which)))
+    chosen = protocol("windows", length=LENGTH, context=CONTEXT, tokens=SAMPLE)
+    rows = plan(read_corpus(place, domain), load_tokenizer(files), chosen).rows
+    language = load_model(files, "float32", torch.device("cpu"))
+    half = Ranker(language, "blocked", 8).rank(rows)
+    state = load_file(place.run(*which) / "state.safetensors")
+    exact = {n.removeprefix("model."): value for n, value in state.items() if n.startswith("model.")}
+    language.model.load_state_dict(exact)
+    single = Ranker(language, "blocked", 8).rank(rows)
+    before, after = (np.asarray(ranks_of(each.greater, each.equal)) for each in (single, half))
+    changes = {}
+    for k in THRESHOLDS:
+        hits, later = int((before <= k).sum()), int((after <= k).sum())
+        if hits and later:
+            error = float(np.sqrt(neg_log_rbp_variance(hits, len(before))))
+            changes[str(k)] = round(float(np.log(hits / later)) / error, 4) if error else 0.0
+    return {
+        "domain": domain,
+        "tokens": len(before),
+        "changed": round(float((before != after).mean()), 5),
+        "neg_log_rbp": changes,
+    }

@@ -1,0 +1,60 @@
+"""The prose of a chapter: its heading, its glued numbers, and its places that other pages refer to."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+GLUE = re.compile(r"\{glue:\w*\}`(?:([^`]+?)\.(?:ipynb|md)::)?([^`:]+)(?::([^`]*))?`")
+"""Glue: the other page without its ending, or None; the key; the format, or None."""
+
+NOT_RECORDED = '<span title="this run recorded no such number">–</span>'
+HEADING = re.compile(r"^# +(.+)$", re.MULTILINE)
+TARGET = re.compile(r"^\([^()\n]+\)=[ \t]*\n?", re.MULTILINE)
+
+
+Cells = list[dict[str, Any]]
+
+
+def _with_heading(cells: Cells) -> tuple[dict[str, Any], re.Match[str]] | None:
+    matches = ((c, HEADING.search("".join(c["source"]))) for c in cells if c["cell_type"] == "markdown")
+    return next(((cell, found) for cell, found in matches if found), None)
+
+
+def first_heading(cells: Cells) -> str | None:
+    """The text of the first heading."""
+    found = _with_heading(cells)
+    return found[1][1].strip() if found else None
+
+
+def change_heading(cells: Cells, title: str) -> None:
+    """Give the first heading, if there is one, another text."""
+    if found := _with_heading(cells):
+        cell, heading = found
+        source = "".join(cell["source"])
+        cell["source"] = source[: heading.start(1)] + title + source[heading.end(1) :]
+
+
+def add_note(cells: Cells, note: str) -> None:
+    """Put ``note`` below the title, or in a cell of its own before all others if there is none."""
+    text = "".join(cells[0]["source"]) if cells and cells[0]["cell_type"] == "markdown" else ""
+    title, _, rest = text.partition("\n")
+    if title.startswith("# "):
+        cells[0]["source"] = f"{title}\n\n{note}\n{rest}"
+    else:
+        cells.insert(0, {"cell_type": "markdown", "id": "run-note", "metadata": {}, "source": note})
+
+
+def glued(notebook: Mapping[str, Any]) -> set[str]:
+    """The keys that the cells of an executed notebook have glued."""
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    return {output["metadata"]["scrapbook"]["name"] for output in outputs if "scrapbook" in output.get("metadata", {})}
+
+
+def with_dashes(text: str, own: Collection[str]) -> str:
+    """Markdown ``text`` with a dash for each number of its own page whose key is not among ``own``."""
+    return GLUE.sub(lambda found: found[0] if found[1] is not None or found[2] in own else NOT_RECORDED, text)
+
+
+def without_targets(text: str) -> str:
+    """Markdown without the lines ``(name)=``: a name is of one place in the book."""
+    return TARGET.sub("", text)
