@@ -50,7 +50,7 @@ def fixed_sigma() -> Remains:
         condition="σ fixed, μ → −∞",
         neg_log_p1=first * w2,
         neg_log_p1_next=w3 + square * w2**2,
-        entropy=first * w2 - share.coeff(_EPS, 1) * w2 * log_w2,
+        entropy=w2 * sp.expand(first - share.coeff(_EPS, 1) * log_w2),
         entropy_next=w3 - w3 * log_w3 + square * w2**2 - share.coeff(_EPS, 2) * w2**2 * log_w2,
     )
 

@@ -1,17 +1,20 @@
 """The terms of appendix C at given μ and σ, with exact sums; and three ways to go on from the authors' ten points."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import sympy as sp
 from scipy.optimize import brentq
 from scipy.stats import linregress, norm
 
 from rbp import published
 from rbp.derivation import paths
+from rbp.derivation import symbols as s
+from rbp.derivation.approximate import boundary
 from rbp.derivation.sums import Sums, approximate, exact
 from rbp.errors import ParameterError
 
@@ -109,11 +112,15 @@ def extrapolations(points: pd.DataFrame) -> list[Extrapolation]:
     def worse(*lines: Any) -> float:
         return float(min(line.rvalue**2 for line in lines))
 
-    limit = mu_line.slope / sigma_line.slope
+    end = f"μ/σ → {mu_line.slope / sigma_line.slope:.1f} and λ → 0".replace("-", "−")
     power = float(lam_line.slope * np.log(2))
     return [
         Extrapolation(
-            "μ and σ linear in ln S", worse(mu_line, sigma_line), first, f"μ/σ → {limit:.1f} and λ → 0", None
+            "μ and σ linear in ln S",
+            worse(mu_line, sigma_line),
+            first,
+            end,
+            None,
         ),
         Extrapolation("λ and σ linear in ln S", worse(lam_line, sigma_line), second, "λ → ∞", power),
     ]
@@ -137,3 +144,16 @@ def local_exponents(curve: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("alpha_p1", "neg_log_p1"), ("alpha_ce", "entropy"))
     }
     return pd.DataFrame({"size": np.exp((x[1:] + x[:-1]) / 2), **found})
+
+
+def euler_maclaurin_errors(sigma: float, lam: Sequence[float], most: int) -> pd.DataFrame:
+    """−ln p₁ with 0 … `most` Euler–Maclaurin terms beyond equation 20, less the exact one: lam, terms, error."""
+    further = [sp.lambdify((s.lam, s.sigma), boundary(0, order)) for order in range(1, most + 1)]
+    rows = []
+    for value in lam:
+        own = exact(-value * sigma**2, sigma)
+        z = float(approximate(-value * sigma**2, sigma).z)
+        for terms in range(most + 1):
+            z += further[terms - 1](value, sigma) if terms else 0
+            rows.append((value, terms, np.log(z) - float(own.neg_log_p1) if z > 0 else np.nan))
+    return pd.DataFrame(rows, columns=["lam", "terms", "error"])
