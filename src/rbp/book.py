@@ -17,7 +17,7 @@ import typer
 from rbp import results, steps
 from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
 from rbp.errors import RbpError
-from rbp.files import canonical_json, files_below, write_json
+from rbp.files import canonical_json, expanded, files_below, write_json
 from rbp.parameters import check
 from rbp.paths import ROOT, Project
 from rbp.variants import read_toml
@@ -49,7 +49,7 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     # Measurements may be named by their folder in data/ alone: "published".
     sources = str(values.get("measurements", "")).split(",")
     named += [project.root / "data" / word.strip() for word in sources if word.strip()]
-    return [file for path in named if path.exists() for file in (files_below(path) if path.is_dir() else [path])]
+    return expanded(path for path in named if path.exists())
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:
@@ -57,7 +57,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     chapter = find(project, name)
     code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
     pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
-    data = [project.root / path for path in chapter.reads]
+    data = expanded([project.root / path for path in chapter.reads])
     tables = [project.steps / f"{steps.find_step(step).name}.parquet" for step in chapter.steps]
     own = _existing(project, overrides(project, chapter))
     others = [other.name for other in all_chapters(project) if other.path != chapter.path]

@@ -90,7 +90,7 @@ class Chapter:
 
     @property
     def reads(self) -> list[str]:
-        """The data files that it declares to read, relative to the root (metadata ``rbp.reads``)."""
+        """The data files and folders that it declares to read, relative to the root (metadata ``rbp.reads``)."""
         return self._declared("reads")
 
     @property
@@ -279,8 +279,12 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
         remedy = f'Write page = Page("{chapter.path.stem}").'
         raise ChapterError(f'the chapter calls itself "{written.chapter}"', chapter.name, remedy)
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
-    for kind, key, read in (("files", "reads", written.reads), ("steps", "steps", written.steps)):
-        undeclared = sorted(set(read) - set(getattr(chapter, key)))
+    within = [path for path in written.reads if any(Path(path).is_relative_to(folder) for folder in chapter.reads)]
+    read_not_declared = (
+        ("files", "reads", set(written.reads) - set(within)),
+        ("steps", "steps", set(written.steps) - set(chapter.steps)),
+    )
+    for kind, key, undeclared in read_not_declared:
         if by_default and undeclared:
             remedy = f"Add them to rbp.{key} in the notebook's metadata."
-            raise ChapterError(f"it reads undeclared {kind}: {', '.join(undeclared)}", chapter.name, remedy)
+            raise ChapterError(f"it reads undeclared {kind}: {', '.join(sorted(undeclared))}", chapter.name, remedy)

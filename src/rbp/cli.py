@@ -91,7 +91,7 @@ def run(
 
 @app.command()
 def fit(
-    measurements: Annotated[str, typer.Option(help="published, data/published, a CSV or Parquet file.")],
+    measurements: Annotated[str, typer.Option(help="published, ladder, a folder of ranks, a CSV or Parquet file.")],
     dataset: Annotated[str, typer.Option(help="wikipedia, humaneval, …")],
     family: Annotated[str, typer.Option(help="Pythia, GPT-2, …")],
     k: Annotated[int | None, typer.Option(help="The threshold of RBP_k.")] = None,

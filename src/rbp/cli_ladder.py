@@ -59,6 +59,7 @@ def train(
     jobs: Jobs = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")] = "auto",
     steps: Annotated[int | None, typer.Option(min=1, help="So many steps instead of the recipe's: a trial.")] = None,
+    every: Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")] = 20.0,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
@@ -79,7 +80,7 @@ def train(
 
         device = find_device(device).type
     prepare(place, recipe, texts)
-    left = runs.jobs(chosen, place, recipe, device, steps)
+    left = runs.jobs(chosen, place, recipe, device, steps, every)
     failed = _work(left, 1 if device == "cuda" else jobs)
     if runs.finished(place, recipe):
         assemble(place, recipe)
@@ -107,11 +108,15 @@ def rank(
 
     wanted = [recipe.domain(name).name for name in _names(domains)] or [domain.name for domain in recipe.domains]
     trained = {which for which, _ in runs.finished(place, recipe)}
-    chosen = [which for which in runs.choose(recipe, _names(rungs), _numbers(seeds)) if which in trained]
+    asked = runs.choose(recipe, _names(rungs), _numbers(seeds))
+    chosen = [which for which in asked if which in trained]
+    for which in asked:
+        if which not in trained:
+            typer.echo(f"{which.name}: not trained yet, so left out", err=True)
     if not chosen:
         raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
     prepare(place, recipe, texts)
-    failed = _work(ranks.jobs(chosen, place, wanted), jobs)
+    failed = _work(ranks.jobs(chosen, place, recipe, wanted), jobs)
     assemble(place, recipe)
     _end(failed)
     typer.echo(str(place / "ranks"))

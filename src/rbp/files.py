@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,11 @@ def files_below(folder: Path) -> list[Path]:
     """All files below ``folder``, but caches and hidden ones, sorted."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return sorted(p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
+
+
+def expanded(paths: Iterable[Path]) -> list[Path]:
+    """Each file, and in place of each folder all `files_below` it."""
+    return [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]
 
 
 def sha256(path: Path) -> str:

@@ -8,6 +8,7 @@ and hits (how many of them had rank ≤ k), where known; source.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from rbp import published
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.reader import is_store, open_store, store_folders
 from rbp.extraction.tables import Ranked, all_once
+from rbp.files import canonical_json
 from rbp.metric import TieRule
+from rbp.paths import DATA
 from rbp.readings import agreement, all_readings, compare, rank_bins
 from rbp.tables import checked, label, read_csv, read_parquet
 
@@ -81,11 +84,11 @@ class Measurements:
 def load(source: str | Path | Sequence[str | Path] = "published", rule: TieRule = "paper") -> Measurements:
     """The measurements of one source, or of several joined.
 
-    A source is "published", a folder that holds the published files, a CSV or Parquet file of the columns
-    above (tokens, hits and source may be left out), a rank store, or a folder of rank stores, whose ranks are
-    taken by the tie rule `rule`. Several are given as a sequence, or as one string with commas. Raises
-    ParameterError for an unknown source; DataError for a file or a store that is malformed, for a measurement
-    that stands in two sources, and for a model with two sizes or two families.
+    A source is "published", "ladder" (the ranks of the ladder, data/ladder/ranks), a folder that holds the
+    published files, a CSV or Parquet file of the columns above (tokens, hits and source may be left out), a rank
+    store, or a folder of rank stores, whose ranks are taken by the tie rule `rule`. Several are given as a sequence,
+    or as one string with commas. Raises ParameterError for an unknown source; DataError for a file or a store that
+    is malformed, for a measurement that stands in two sources, and for a model with two sizes or two families.
     """
     if isinstance(source, str | Path):
         whole = str(source)
@@ -142,7 +145,8 @@ def select(
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
 
 
-_REMEDY = 'Give "published", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
+_LADDER = DATA / "ladder" / "ranks"
+_REMEDY = 'Give "published", "ladder", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
 
 
 def _load_one(name: str, rule: TieRule) -> Measurements:
@@ -151,9 +155,14 @@ def _load_one(name: str, rule: TieRule) -> Measurements:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if name == "published":
         return _published(name, published.FOLDER)
+    if name == "ladder":
+        if not _LADDER.is_dir():
+            remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
+            raise DataError("the ladder has no ranks", label(_LADDER), remedy)
+        return _ranked(name, _LADDER, rule)
     if path.is_dir():
         if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
-            return _ranked(path, rule)
+            return _ranked(name, path, rule)
         if not (path / "models.csv").exists():
             raise DataError("the folder holds no measurements: no models.csv and no rank store", name, _REMEDY)
         return _published(name, path)
@@ -162,17 +171,20 @@ def _load_one(name: str, rule: TieRule) -> Measurements:
     raise ParameterError(f"unknown source of measurements {name!r}", "measurements", _REMEDY)
 
 
-def _ranked(path: Path, rule: TieRule) -> Measurements:
+def _ranked(name: str, path: Path, rule: TieRule) -> Measurements:
     stores = [open_store(folder) for folder in store_folders([path])]
     all_once(stores)
     published.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
-    ranked = [Ranked(store, rule) for store in stores]
-    return Measurements(
-        table=pd.concat([one.table() for one in ranked], ignore_index=True),
-        windows=_joined([one.windows() for one in ranked]),
-        histogram=_joined([one.histogram() for one in ranked]),
-        name=str(path),
-    )
+    parts = [_counted(store.folder, canonical_json(store.manifest), rule) for store in stores]
+    tables, windows, histograms = zip(*parts, strict=True)
+    return Measurements(pd.concat(tables, ignore_index=True), _joined(windows), _joined(histograms), name)
+
+
+@lru_cache(maxsize=1024)
+def _counted(folder: Path, manifest: str, rule: TieRule) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Table, windows and histogram of a store; manifest: as it is now, so that another store is counted anew."""
+    ranked = Ranked(open_store(folder), rule)
+    return ranked.table(), ranked.windows(), ranked.histogram()
 
 
 def _from_file(path: Path) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rbp.errors import ChapterError, DataError, ParameterError
-from rbp.files import files_below, sha256, write_file, write_json
+from rbp.files import expanded, sha256, write_file, write_json
 from rbp.parameters import nearest
 from rbp.paths import Project
 
@@ -39,7 +39,7 @@ class Step:
     reads: tuple[str, ...] = ()
 
 
-_ALL: tuple[Step, ...] = ()
+_ALL: tuple[Step, ...] = (Step("ladder_hits", "rbp.ladder.hits:make", ("data/ladder/ranks", "data/ladder/seeds")),)
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}
 
@@ -90,7 +90,7 @@ def inputs(project: Project, name: str) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise DataError("the step reads a file that is not there", f"{name}: {path}", "Mend its `reads`.")
-    return [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]
+    return expanded(paths)
 
 
 def imported(source: Path, module: str) -> list[Path]:

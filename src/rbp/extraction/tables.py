@@ -80,12 +80,11 @@ class Ranked:
         Columns dataset, model, k, n, successes, windows, p.
         """
         places = self.tokens["document"], self.tokens["position"]
-        possible = runs(np.ones(len(self.ranks), dtype=bool), *places)
+        possible = _at_least(runs(np.ones(len(self.ranks), dtype=bool), *places))
         rows = []
         for k in (k for k in WINDOW_THRESHOLDS if k <= self.store.vocabulary):
-            reached = runs(self.ranks <= k, *places)
-            for n in WINDOW_LENGTHS:
-                successes, total = int((reached >= n).sum()), int((possible >= n).sum())
+            reached = _at_least(runs(self.ranks <= k, *places))
+            for n, successes, total in zip(WINDOW_LENGTHS, reached, possible, strict=True):
                 if total:
                     rows.append((self.store.dataset, self.store.model, k, n, successes, total, successes / total))
         table = pd.DataFrame(rows, columns=["dataset", "model", "k", "n", "successes", "windows", "p"])
@@ -109,6 +108,12 @@ class Ranked:
                 "mass": counts / max(counts.sum(), 1),
             }
         )
+
+
+def _at_least(lengths: Integers) -> list[int]:
+    """How many of `lengths` are at least each of WINDOW_LENGTHS."""
+    counts = np.bincount(np.minimum(lengths, WINDOW_LENGTHS[-1]), minlength=WINDOW_LENGTHS[-1] + 1)
+    return [int(counts[n:].sum()) for n in WINDOW_LENGTHS]
 
 
 def all_once(stores: Sequence[RankStore]) -> None:

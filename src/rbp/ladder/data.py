@@ -1,7 +1,9 @@
 """Make what every rung reads: the tokenizer, the rows of tokens, and the documents that are ranked."""
 
 import gzip
+import hashlib
 import io
+import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -68,7 +70,7 @@ def write_data(place: Place, recipe: Recipe, texts: Texts) -> dict[str, Any]:
     about = {
         "passage": recipe.text.passage,
         "tokenizer": {"vocabulary": len(tokenizer), "sha256": sha256(place / "tokenizer" / "tokenizer.json")},
-        "rows": {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": fingerprint_of(rows)},
+        "rows": {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": hashlib.sha256(rows.tobytes()).hexdigest()},
         "training": [
             {
                 **_counts(source, texts.training[source.name], len(sources[source.name])),
@@ -96,14 +98,23 @@ def write_data(place: Place, recipe: Recipe, texts: Texts) -> dict[str, Any]:
 
 
 def prepare(place: Place, recipe: Recipe, folder: Path | None) -> None:
-    """Make what is missing of all that training and ranking read."""
-    wanted = [place / "tokenizer" / "tokenizer.json", place / "rows.npy", place / "text.json"]
-    missing = [path for path in wanted if not path.is_file()]
-    if missing:
-        texts = find_texts(recipe, folder)
-        if wanted[0] in missing:
-            write_tokenizer(place, recipe, texts)
-        write_data(place, recipe, texts)
+    """Make what is missing of all that training and ranking read, or was made with another tokenizer."""
+    tokenizer = place / "tokenizer" / "tokenizer.json"
+    if tokenizer.is_file() and (place / "rows.npy").is_file() and _tokenizer_of(place) == sha256(tokenizer):
+        return
+    texts = find_texts(recipe, folder)
+    if not tokenizer.is_file():
+        write_tokenizer(place, recipe, texts)
+    write_data(place, recipe, texts)
+
+
+def _tokenizer_of(place: Place) -> str | None:
+    """The checksum of the tokenizer that text.json was written with."""
+    try:
+        found: str = json.loads((place / "text.json").read_bytes())["tokenizer"]["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found
 
 
 def lines(about: dict[str, Any]) -> list[str]:
@@ -122,13 +133,6 @@ def lines(about: dict[str, Any]) -> list[str]:
     rows = about["rows"]
     found.append(f"every rung reads {rows['tokens']:,} tokens in {rows['rows']:,} rows, the same share of each source")
     return found
-
-
-def fingerprint_of(rows: Any) -> str:
-    """SHA-256 of the training tokens, row by row."""
-    from hashlib import sha256 as checksum
-
-    return checksum(rows.tobytes()).hexdigest()
 
 
 def _counts(part: Source | Domain, documents: list[Document], tokens: int) -> dict[str, Any]:

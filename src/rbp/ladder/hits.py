@@ -45,11 +45,15 @@ class Hits:
 
 
 def find(source: str) -> list[RankStore]:
-    """The stores of a folder of rank stores, or those of the "ladder", its extra seeds included.
+    """The stores of a folder of rank stores, of several joined by commas, or of the "ladder" with its extra seeds.
 
     Raises DataError where there is none, or one is not finished.
     """
-    folders = [FOLDER / "ranks", FOLDER / "seeds"] if source == "ladder" else [Path(source)]
+    folders = (
+        [FOLDER / "ranks", FOLDER / "seeds"]
+        if source == "ladder"
+        else [Path(name.strip()) for name in source.split(",")]
+    )
     stores = [open_store(folder) for folder in store_folders(folders)]
     published.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
     return stores

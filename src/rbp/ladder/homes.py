@@ -126,7 +126,8 @@ def fetch(recipe: Recipe) -> Path:
 
     Raises DataError for a file that has no public home, and where the network or the repository is out of reach.
     """
-    for file in {part.file for part in (*recipe.sources, *recipe.domains) if part.file is not None}:
+    files = [source.file for source in recipe.sources] + [domain.file for domain in recipe.domains]
+    for file in filter(None, files):
         if file not in HOMES:
             raise DataError("no public home of this corpus is known", file, "Give its folder: --texts FOLDER.")
         if not (cache() / file).is_file():

@@ -66,8 +66,8 @@ def laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
     drawn, the shared part included, and takes the rungs as they are. Neither holds the other.
 
     One row for each k: dataset, family, k, documents, tokens, misses (fewest of a rung), n, alpha, alpha_low,
-    alpha_high, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why there is no
-    fit; its numbers are then NaN).
+    alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
+    there is no fit; its numbers are then NaN).
     """
     values, rungs = np.exp(heights(hits)), hits.rungs
     total = int(hits.tokens.sum())
@@ -89,11 +89,13 @@ def laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
         except FitError as error:
             row["note"] = error.what
         else:
-            names = ("alpha", "alpha_low", "alpha_high", "r_squared", "residual_se")
+            names = ("alpha", "alpha_low", "alpha_high", "alpha_se", "r_squared", "residual_se", "df")
             row |= {name: getattr(fit, name) for name in names}
             row |= {"text_low": low, "text_high": high, "lost": int((~np.isfinite(slopes)).sum()), "note": ""}
         rows.append(row)
-    return pd.DataFrame(rows)
+    columns = ["alpha", "alpha_low", "alpha_high", "alpha_se", "df", "text_low", "text_high", "lost", "r_squared"]
+    wanted = ["dataset", "family", "k", "documents", "tokens", "misses", "n", *columns, "residual_se", "note"]
+    return pd.DataFrame(rows, columns=wanted)
 
 
 def exponents(sizes: npt.ArrayLike, y: Reals) -> Reals:

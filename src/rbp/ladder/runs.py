@@ -47,11 +47,16 @@ def choose(recipe: Recipe, rungs: Sequence[str] = (), seeds: Sequence[int] = ())
     return sorted(found, key=lambda which: _cost(which.rung, recipe), reverse=True)
 
 
-def jobs(runs: Sequence[Which], place: Place, recipe: Recipe, device: str, steps: int | None) -> list[Job]:
-    """What is left to be trained of `runs`. Raises DataError if the training tokens are not there."""
+def jobs(
+    runs: Sequence[Which], place: Place, recipe: Recipe, device: str, steps: int | None, every: float
+) -> list[Job]:
+    """What is left to be trained of `runs`, saving every so many seconds.
+
+    Raises DataError if the training tokens are not there.
+    """
     rows = sha256(place.rows(recipe).tobytes()).digest()
     return [
-        Job(which.name, train, (place, recipe, which, device, steps))
+        Job(which.name, train, (place, recipe, which, device, steps, every))
         for which in runs
         if not is_done(which, place, recipe, steps or recipe.steps, rows)
     ]
@@ -68,7 +73,9 @@ def is_done(which: Which, place: Place, recipe: Recipe, steps: int, rows: bytes)
     return about.get("digest") in there and about.get("checksum") == weights
 
 
-def train(told: Told, place: Place, recipe: Recipe, which: Which, device: str, steps: int | None) -> None:
+def train(
+    told: Told, place: Place, recipe: Recipe, which: Which, device: str, steps: int | None = None, every: float = 20.0
+) -> None:
     """Train one run to its end, from where it stands, and write its model. A job."""
     import torch
 
@@ -94,7 +101,7 @@ def train(told: Told, place: Place, recipe: Recipe, which: Which, device: str, s
                 f"{left // 60:.0f} min {left % 60:.0f} s left"
             )
 
-        run.train(told=tell)
+        run.train(every, tell)
         _finish(run, place, which)
     told(DONE)
 

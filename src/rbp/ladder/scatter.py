@@ -8,7 +8,6 @@ The model of a rung's height y = ln(−ln RBP_k), n rungs with x = ln S:
 residuals about the least-squares line, and everything below is a mean square over its n − 2 degrees of freedom.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import nan
 
@@ -115,9 +114,3 @@ def splits(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
             found = split(hits.sizes, y[:, i], whole, len(hits.tokens), level=level)
             rows.append({"dataset": hits.dataset, "family": hits.family, "k": k} | asdict(found))
     return pd.DataFrame(rows)
-
-
-def shares(found: pd.DataFrame, parts: Sequence[str] = ("document", "seed", "lack")) -> pd.DataFrame:
-    """`splits` in long form for a figure: dataset, k, part, variance, scatter (its square root in per cent, or 0)."""
-    long = found.melt(["dataset", "k"], list(parts), var_name="part", value_name="variance")
-    return long.assign(scatter=100 * np.sqrt(long["variance"].clip(lower=0)))

@@ -29,8 +29,8 @@ def assemble(place: Place, recipe: Recipe) -> list[dict[str, Any]]:
     entries, curves = [], []
     for which, about in finished(place, recipe):
         folder = place.run(*which)
-        compared = folder / PRECISION
-        entries.append({**about, "precision": json.loads(compared.read_bytes()) if compared.is_file() else None})
+        compared = json.loads((folder / PRECISION).read_bytes()) if (folder / PRECISION).is_file() else None
+        entries.append({**about, "precision": compared})
         loss = losses(folder)
         ends = np.unique(np.linspace(0, len(loss), min(POINTS, len(loss)) + 1).round().astype(int))
         curve = pd.DataFrame({"rung": which.rung.name, "seed": which.seed, "step": ends[1:]})

@@ -1,0 +1,142 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_ladder import RECIPE, tale, write_corpus, write_ladder
+
+from rbp.errors import DataError
+from rbp.ladder.data import lines, write_data, write_tokenizer
+from rbp.ladder.place import Place
+from rbp.ladder.recipe import read
+from rbp.ladder.texts import WORD, Document, Passages, gather, hold_out
+from rbp.ladder.tokens import make_rows, make_tokenizer, streams
+
+
+def _stretches(text: str, length: int) -> set[tuple[str, ...]]:
+    words = WORD.findall(text.lower())
+    return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
+
+
+few = st.lists(st.sampled_from(["a", "B", "b", "c,", "d-e", "."]), max_size=12).map(" ".join)
+
+
+@given(st.lists(few, max_size=4), few, st.integers(1, 5))
+@settings(max_examples=300, deadline=None)
+def test_a_shared_passage_is_found_if_and_only_if_there_is_one(known: list[str], text: str, length: int) -> None:
+    there = set().union(*(_stretches(each, length) for each in known)) if known else set()
+    assert Passages(known, length).shared(text) == bool(there & _stretches(text, length))
+
+
+def test_held_out_are_as_many_as_asked_and_no_other() -> None:
+    documents = [Document(str(i), "x") for i in range(50)]
+    held, others = hold_out(documents, 7, seed=1)
+    assert len(held) == 7
+    assert sorted(held + others, key=lambda d: int(d.name)) == documents
+    for part in (held, others):
+        assert part == sorted(part, key=lambda d: int(d.name))
+    assert hold_out(documents, 7, seed=1)[0] == held != hold_out(documents, 7, seed=2)[0]
+
+
+def test_no_text_for_evaluation_shares_a_passage_with_training_text(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    recipe = read(config)
+    texts = gather(recipe, folder)
+    trained = set().union(*(_stretches(d.text, 12) for part in texts.training.values() for d in part))
+    kept = set().union(*(_stretches(d.text, 12) for part in texts.evaluation.values() for d in part))
+    assert not trained & kept
+    assert texts.left_out == {"tales": [], "sums": ["sums/3"]}
+    assert {name: len(part) for name, part in texts.training.items()} == {"tales": 9, "sums": 11}
+    assert {name: len(part) for name, part in texts.evaluation.items()} == {"questions": 40, "tales": 3}
+    assert texts.evaluation["questions"][0].text == f"{tale(1000, 40)}\n{tale(2000, 3)}"
+
+
+def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_equal_shares(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    recipe = read(config)
+    texts = gather(recipe, folder)
+    tokenizer = make_tokenizer(texts, recipe)
+    sources = streams(texts, tokenizer)
+    rows = make_rows(sources, recipe)
+    assert rows.shape == (40 * 4, 33)
+    assert rows.dtype == np.uint16
+    np.testing.assert_array_equal(rows, make_rows(sources, recipe))
+    whole = {
+        name: tokenizer.eos_token + tokenizer.eos_token.join(d.text for d in texts.training[name]) for name in sources
+    }
+    predicted: dict[str, set[int]] = {name: set() for name in sources}
+    for row in rows:
+        found = 0
+        for name, stream in sources.items():
+            assert tokenizer.decode(stream, clean_up_tokenization_spaces=False) == whole[name]
+            places = np.flatnonzero((np.lib.stride_tricks.sliding_window_view(stream, 33) == row).all(1))
+            if len(places):
+                found += 1
+                mine = set(range(places[0] + 1, places[0] + 33))
+                assert not mine & predicted[name]
+                predicted[name] |= mine
+        assert found == 1
+    assert {len(places) for places in predicted.values()} == {80 * 32}
+
+
+def test_too_little_text_is_said(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    config.write_text(RECIPE.format(tokens=1_000_000))
+    recipe = read(config)
+    texts = gather(recipe, folder)
+    with pytest.raises(DataError, match=r"tales has .* tokens, and 500,000 are wanted"):
+        make_rows(streams(texts, make_tokenizer(texts, recipe)), recipe)
+    config.write_text(RECIPE.format(tokens=5120).replace("vocabulary = 280", "vocabulary = 9000"))
+    with pytest.raises(DataError, match="the text gives only"):
+        make_tokenizer(texts, read(config))
+
+
+def test_a_missing_or_broken_corpus_is_said(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    recipe = read(config)
+    (folder / "sums.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(DataError, match="cannot be read"):
+        gather(recipe, folder)
+    write_corpus(folder / "sums.jsonl.gz", [{"words": "x"}])
+    with pytest.raises(DataError, match="cannot be read: KeyError"):
+        gather(recipe, folder)
+    (folder / "sums.jsonl.gz").unlink()
+    with pytest.raises(DataError, match="--texts FOLDER"):
+        gather(recipe, folder)
+
+
+def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    recipe = read(config)
+    written = []
+    for name in ("a", "b"):
+        place = Place(tmp_path / name)
+        texts = gather(recipe, folder)
+        write_tokenizer(place, recipe, texts)
+        about = write_data(place, recipe, texts)
+        written.append({p.relative_to(place.folder): p.read_bytes() for p in place.folder.rglob("*") if p.is_file()})
+    assert written[0] == written[1]
+    assert json.loads((place / "text.json").read_text()) == about
+    tales, sums = about["training"]
+    assert (tales["documents"], tales["held_out"], tales["left_out"]) == (9, 3, [])
+    assert (sums["documents"], sums["left_out"]) == (11, ["sums/3"])
+    assert sums["characters"] == sum(len(document.text) for document in texts.training["sums"])
+    questions, held = about["evaluation"]
+    assert (questions["documents"], questions["kept_from_training"]) == (30, 40)
+    assert (held["documents"], held["kept_from_training"]) == (2, 3)
+    assert about["rows"]["tokens"] == recipe.text.tokens
+    shown = "\n".join(lines(about))
+    assert "1 documents are left out: they share 12 words" in shown
+    assert place.rows(recipe).shape == (160, 33)
+
+
+def test_a_text_that_cannot_be_ranked_whole_is_refused(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    recipe, place = read(config), Place(tmp_path / "out")
+    texts = gather(recipe, folder)
+    write_tokenizer(place, recipe, texts)
+    texts.evaluation["tales"][0] = Document("odd", "a text <|endoftext|> and more")
+    with pytest.raises(DataError, match="document odd is empty, or holds the end of a text"):
+        write_data(place, recipe, texts)
