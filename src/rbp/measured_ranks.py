@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import csr_matrix
 
 from rbp import measurements, published, readings
 from rbp.counting.tokens import recovered_tokens, tokens_of_bins
@@ -56,13 +58,15 @@ class MeasuredRanks:
         """−ln RBP_1."""
         return float(-np.log(self.counts.count[self.counts.high == 1].sum() / self.counts.total))
 
-    def by_document(self) -> Reals:
-        """Counts by document, shape (documents, bins of `counts`). Raises DataError where only counts are known."""
+    def by_document(self) -> Any:
+        """Counts by document, a sparse matrix of shape (documents, bins of `counts`).
+
+        Raises DataError where only counts are known.
+        """
         _, document = np.unique(self.tokens["document"], return_inverse=True)
         place = np.searchsorted(self.counts.low, self.tokens["rank"])
-        table = np.zeros((document.max() + 1, len(self.counts.low)))
-        np.add.at(table, (document, place), 1)
-        return table
+        shape = (int(document.max()) + 1, len(self.counts.low))
+        return csr_matrix((np.ones(len(place)), (document, place)), shape=shape)
 
 
 def load(source: str = "published", rule: TieRule = "paper") -> list[MeasuredRanks]:

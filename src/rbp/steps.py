@@ -39,7 +39,11 @@ class Step:
     reads: tuple[str, ...] = ()
 
 
-_ALL: tuple[Step, ...] = (Step("ladder_hits", "rbp.ladder.hits:make", ("data/ladder/ranks", "data/ladder/seeds")),)
+_ALL: tuple[Step, ...] = (
+    Step("ladder_hits", "rbp.ladder.hits:make", ("data/ladder/ranks", "data/ladder/seeds")),
+    Step("rank_fits", "rbp.rank_fits:make", ("data/published", "data/ladder/ranks")),
+    Step("rank_bootstrap", "rbp.rank_fits:make_bootstrap", ("data/ladder/ranks",)),
+)
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}
 

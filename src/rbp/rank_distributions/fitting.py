@@ -13,7 +13,7 @@ from rbp.rank_distributions.distribution import RankDistribution
 from rbp.rank_distributions.families import Family, Reals
 
 _WIDE = 40.0  # free parameters are slopes and logarithms: beyond this they have run away
-_FLAT = 1e-6  # 1/σ² below which a lognormal is a power law, over any vocabulary
+_FLAT = 1e-4  # 1/σ² below which a lognormal is as good as a power law, over any vocabulary
 _FLATTEST = 1e-9  # smaller ones are not told apart
 
 
@@ -80,10 +80,11 @@ def fit(
         return value if np.isfinite(value) else 1e6
 
     begin = family.start(own.mean_log) if start is None else family.free(np.asarray(start, dtype=np.float64))
-    rough = minimize(loss, begin, method="BFGS", options={"gtol": 1e-7, "maxiter": 300})
-    # BFGS stops early where differences of the loss drown in rounding; the simplex does not care
-    options = {"xatol": 1e-7, "fatol": 1e-13, "maxiter": 400, "initial_simplex": _simplex(rough.x)}
-    best = minimize(loss, rough.x, method="Nelder-Mead", options=options)
+    best = minimize(loss, begin, method="BFGS", options={"gtol": 1e-6, "maxiter": 300})
+    if not best.success:
+        # BFGS stops early where differences of the loss drown in rounding; the simplex does not care
+        options = {"xatol": 1e-7, "fatol": 1e-13, "maxiter": 400, "initial_simplex": _simplex(best.x)}
+        best = minimize(loss, best.x, method="Nelder-Mead", options=options)
     if best.fun >= 1e6:
         raise FitError(f"{family.name} finds no parameters for the ranks", "fit", "Give a start.")
     named = tuple(float(value) for value in family.named(held(best.x)))
