@@ -207,7 +207,7 @@ def test_the_book_shows_them(project: Project, capfd: pytest.CaptureFixture[str]
     assert page.h1.get_text().startswith("Chapter 01_a: the ladder")
     note = page.select_one("h1 + blockquote")
     assert note is not None
-    assert "Chapter 01_a, for measurements = data/own.csv." in " ".join(note.get_text().split())
+    assert "This is the chapter for measurements = data/own.csv." in " ".join(note.get_text().split())
     assert [a["href"] for a in note.select("a")] == ["01_a.html"]
     text = " ".join(page.get_text().split())
     assert "It is 4.5 in data/own.csv, by default only –; see there" in text
@@ -253,4 +253,4 @@ def test_one_is_run_alone(project: Project, monkeypatch: pytest.MonkeyPatch, tmp
     page = BeautifulSoup((tmp_path / "out" / "01_a-ladder.html").read_text(), "html.parser")
     text = " ".join(page.get_text().split())
     assert "Chapter 01_a: the ladder" in text
-    assert 'for measurements = data/own.csv, datasets = ["x"]. Figures' in text
+    assert 'This is the chapter for measurements = data/own.csv, datasets = ["x"]. Figures' in text

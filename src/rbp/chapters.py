@@ -261,8 +261,7 @@ def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> No
         for key in ("papermill", "execution"):
             cell["metadata"].pop(key, None)
     if changed := chapter.changed(parameters):
-        own = Chapter(chapter.path)
-        note = companion_note(changed, own.name, own.title) if chapter.variant else run_note(changed)
+        note = companion_note(changed, chapter.path.stem) if chapter.variant else run_note(changed)
         add_note(notebook["cells"], note)
     if chapter.variant:
         change_heading(notebook["cells"], chapter.title)

@@ -5,11 +5,12 @@ or cross_entropy in nats); k (the threshold, missing for cross_entropy); value; 
 and hits (how many of them had rank ≤ k), where known; source.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -63,22 +64,38 @@ COLUMNS = tuple(_SCHEMA.columns)
 __all__ = ["COLUMNS", "KEYS", "METRICS", "Measurements", "agreement", "load", "select"]
 
 
+Counting: TypeAlias = Callable[[], pd.DataFrame | None]
+
+
 @dataclass(frozen=True)
 class Measurements:
     """What one source (or several) holds.
 
     table: the columns of this module's docstring, sorted by metric, dataset, family, size, model and k.
-    windows: dataset, model, k, n, successes, windows, p: the share p of windows of n successive tokens with
-    every token in the top k, and the counts behind it where known (figure 7); or None.
-    histogram: dataset, model, low, high, mass: the share of the tokens with rank 2 or more whose rank lies in
-    low … high, both included (figure 8c); or None.
     name: the source as it was asked for.
+    count_windows, count_histogram: make `windows` and `histogram`, which takes a while for ranks.
     """
 
     table: pd.DataFrame
-    windows: pd.DataFrame | None
-    histogram: pd.DataFrame | None
     name: str
+    count_windows: Counting = lambda: None
+    count_histogram: Counting = lambda: None
+
+    @cached_property
+    def windows(self) -> pd.DataFrame | None:
+        """Columns dataset, model, k, n, successes, windows, p; None where the source does not know.
+
+        The share p of windows of n successive tokens with every token in the top k (figure 7), and the counts.
+        """
+        return self.count_windows()
+
+    @cached_property
+    def histogram(self) -> pd.DataFrame | None:
+        """Columns dataset, model, low, high, mass; None where the source does not know.
+
+        The share of the tokens with rank 2 or more whose rank lies in low … high, both included (figure 8c).
+        """
+        return self.count_histogram()
 
 
 def load(source: str | Path | Sequence[str | Path] = "published", rule: TieRule = "paper") -> Measurements:
@@ -111,9 +128,9 @@ def load(source: str | Path | Sequence[str | Path] = "published", rule: TieRule 
     _one_per_model(table, origin)
     return Measurements(
         table=_sorted(table),
-        windows=_joined([part.windows for part in parts]),
-        histogram=_joined([part.histogram for part in parts]),
         name=", ".join(names),
+        count_windows=lambda: _joined([part.windows for part in parts]),
+        count_histogram=lambda: _joined([part.histogram for part in parts]),
     )
 
 
@@ -167,7 +184,7 @@ def _load_one(name: str, rule: TieRule) -> Measurements:
             raise DataError("the folder holds no measurements: no models.csv and no rank store", name, _REMEDY)
         return _published(name, path)
     if path.suffix.lower() in (".csv", ".parquet"):
-        return Measurements(_from_file(path), None, None, name)
+        return Measurements(_from_file(path), name)
     raise ParameterError(f"unknown source of measurements {name!r}", "measurements", _REMEDY)
 
 
@@ -175,16 +192,31 @@ def _ranked(name: str, path: Path, rule: TieRule) -> Measurements:
     stores = [open_store(folder) for folder in store_folders([path])]
     all_once(stores)
     published.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
-    parts = [_counted(store.folder, canonical_json(store.manifest), rule) for store in stores]
-    tables, windows, histograms = zip(*parts, strict=True)
-    return Measurements(pd.concat(tables, ignore_index=True), _joined(windows), _joined(histograms), name)
+    places = [(store.folder, canonical_json(store.manifest), rule) for store in stores]
+    return Measurements(
+        pd.concat([_table(*place) for place in places], ignore_index=True),
+        name,
+        lambda: _joined([_windows(*place) for place in places]),
+        lambda: _joined([_histogram(*place) for place in places]),
+    )
+
+
+# What is counted of a store, once. manifest: as it is now, so that a store that has changed is counted anew.
 
 
 @lru_cache(maxsize=1024)
-def _counted(folder: Path, manifest: str, rule: TieRule) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Table, windows and histogram of a store; manifest: as it is now, so that another store is counted anew."""
-    ranked = Ranked(open_store(folder), rule)
-    return ranked.table(), ranked.windows(), ranked.histogram()
+def _table(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
+    return Ranked(open_store(folder), rule).table()
+
+
+@lru_cache(maxsize=1024)
+def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
+    return Ranked(open_store(folder), rule).windows()
+
+
+@lru_cache(maxsize=1024)
+def _histogram(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
+    return Ranked(open_store(folder), rule).histogram()
 
 
 def _from_file(path: Path) -> pd.DataFrame:
@@ -222,7 +254,8 @@ def _published(name: str, folder: Path) -> Measurements:
     windows = windows.astype({"successes": "Int64", "windows": "Int64"})
     windows = windows[["dataset", "model", "k", "n", "successes", "windows", "p"]]
     windows = windows.sort_values(["dataset", "model", "k", "n"], ignore_index=True)
-    return Measurements(_sorted(table), windows, rank_bins(folder), name)
+    bins = rank_bins(folder)
+    return Measurements(_sorted(table), name, lambda: windows, lambda: bins)
 
 
 def _sorted(table: pd.DataFrame) -> pd.DataFrame:

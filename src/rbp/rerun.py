@@ -57,11 +57,12 @@ def run_note(changed: Mapping[str, object]) -> str:
     )
 
 
-def companion_note(changed: Mapping[str, object], chapter: str, title: str) -> str:
+def companion_note(changed: Mapping[str, object], chapter: str) -> str:
     """What a companion page says first, as Markdown: what differs, and where the chapter's own page is."""
     return (
-        f"> **[{title}]({chapter}.ipynb), for {_settings(changed)}.** Figures, tables and numbers are of this choice; "
-        "the sentences were written for the chapter's own page. A dash (–) stands where there is no such number.\n"
+        f"> **This is the chapter for {_settings(changed)}.** Figures, tables and numbers are of this choice; the "
+        f"sentences were written for [the chapter's own page]({chapter}.ipynb). A dash (–) stands where there is no "
+        "such number.\n"
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
@@ -56,6 +57,9 @@ class RankStore:
             raise DataError(f"the store is damaged: {wrong[0]}", str(self.folder), REDO)
         table = arrow.concat_tables([parquet.read_table(path) for path in self.parts])
         tokens: pd.DataFrame = table.to_pandas()
+        places = (tokens["document"].to_numpy(np.int64) << 32) + tokens["position"].to_numpy(np.int64)
+        if (np.diff(places) > 0).all():  # as most stores are written
+            return tokens
         return tokens.sort_values(["document", "position"], ignore_index=True)
 
 

@@ -55,7 +55,8 @@ class Ranked:
         be a point of a fit. Raises ParameterError for a k that is no possible rank.
         """
         wanted = self.thresholds(k)
-        hits = np.searchsorted(np.sort(self.ranks), wanted, side="right")
+        counts = np.bincount(np.ceil(self.ranks).astype(np.int64), minlength=self.store.vocabulary + 1)
+        hits = counts.cumsum()[wanted]
         total = len(self.ranks)
         rows: list[tuple[Any, ...]] = [
             ("neg_log_rbp", threshold, float(-np.log(hit / total)) + 0.0, hit)

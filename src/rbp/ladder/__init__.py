@@ -1,5 +1,9 @@
 """The ladder: a family of small language models, trained here from scratch, and the rank of every token.
 
-`recipe` reads the configuration, `texts` gathers the text, `tokens` makes the tokenizer and the rows that every
-rung reads, `train` trains one rung.
+Making it: `recipe` reads the configuration, `homes` downloads the corpora, `texts` gathers the text, `tokens` makes
+the tokenizer and the rows that every rung reads, `data` writes these, `train` trains one rung, `jobs` works in
+several processes, `runs` trains all that is asked for, `ranks` ranks, `ship` copies it into the project. `place` says
+where the files are.
+
+Reading it: `evaluation` rebuilds the texts that were ranked.
 """
