@@ -140,7 +140,8 @@ def entropy(counts: RankCounts) -> tuple[float, float, float]:
 
     Within a bin the greatest is that of equal masses. The least, for masses that do not rise with the rank, gives each
     rank of the bin at most the mass of the bin before, per rank, and at least that of the bin after. Smoothly: a power
-    law within each bin whose slope is that between the bins' neighbours. For single ranks all three agree.
+    law within each bin whose slope is that between the bins' neighbours. For single ranks all three agree. Each has
+    Miller and Madow's correction for what a sample lacks: (bins with a token − 1)/(2 · tokens).
     """
     share, width = counts.count / counts.total, (counts.high - counts.low + 1).astype(np.float64)
     density = share / width
@@ -166,7 +167,8 @@ def entropy(counts: RankCounts) -> tuple[float, float, float]:
         bottom = min(density[after], density[i]) if after != i else 0.0
         tall = (density[i] - bottom) / (top - bottom) * width[i] if top > bottom else width[i]
         least -= tall * top * np.log(top) + ((width[i] - tall) * bottom * np.log(bottom) if bottom > 0 else 0.0)
-    return float(smooth), float(least), float(even)
+    lacking = (np.count_nonzero(some) - 1) / (2 * counts.total)
+    return float(smooth + lacking), float(least + lacking), float(even + lacking)
 
 
 def _xlogx(weight: Reals, mass: Reals) -> float:

@@ -82,8 +82,8 @@ def fits_with_and_without_1(ranks: Sequence[MeasuredRanks]) -> pd.DataFrame:
 
     Columns model, size; mu, sigma: of the continuous lognormal, rounded, from rank 2; density_p1: what equation 10
     makes of rank 1 at them; discrete_p1: of the discrete lognormal fitted from rank 2, carried on to rank 1;
-    measured_p1; limit: whether with rank 1 the likelihood has its maximum at σ → ∞; tau: the curvature 1/σ² that the ranks
-    want then, of either sign; power_law_p1: of the power law that is left.
+    measured_p1; limit: whether with rank 1 the likelihood has its maximum at σ → ∞; tau: the curvature 1/σ² that the
+    ranks want then, of either sign; power_law_p1: of the power law that is left.
     """
     rows = []
     for own in ranks:

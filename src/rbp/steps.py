@@ -43,6 +43,7 @@ _ALL: tuple[Step, ...] = (
     Step("ladder_hits", "rbp.ladder.hits:make", ("data/ladder/ranks", "data/ladder/seeds")),
     Step("rank_fits", "rbp.rank_fits:make", ("data/published", "data/ladder/ranks")),
     Step("rank_bootstrap", "rbp.rank_fits:make_bootstrap", ("data/ladder/ranks",)),
+    Step("premise", "rbp.premise:make", ("data/ladder",)),
 )
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}
