@@ -25,6 +25,7 @@ import torch
 from rbp import measured_ranks
 from rbp.derivation.points import authors_points, terms
 from rbp.errors import DataError
+from rbp.extraction.about import quiet
 from rbp.extraction.models import LanguageModel, find_model, load_model, load_tokenizer
 from rbp.extraction.protocols import Protocol, Row, plan
 from rbp.ladder import evaluation
@@ -40,8 +41,8 @@ TOKENS = 5000  # looked at for each model and domain: the models run anew
 class Split:
     """The gap between the entropy of ranks and the cross-entropy, and its parts, over `tokens` tokens (nats).
 
-    rank_entropy − cross_entropy = mixing + profile − confidence. confidence_error: the standard error of the confidence,
-    with blocks of tokens as units.
+    rank_entropy − cross_entropy = mixing + profile − confidence. confidence_error: the standard error of the
+    confidence, with blocks of tokens as units.
     """
 
     tokens: int
@@ -125,11 +126,23 @@ def split_of_ladder(model: Path, domain: str, chosen: Protocol, tokens: int = TO
     Raises DataError if the model's weights are not there.
     """
     files = find_model(str(model))
-    language = load_model(files, "float32", torch.device("cpu"))
-    texts = evaluation.corpus(domain, evaluation.documents(domain))
-    rows = plan(texts, load_tokenizer(files), chosen).rows
+    with quiet():
+        language = load_model(files, "float32", torch.device("cpu"))
+    rows = _rows(domain, chosen, FOLDER / "models" / model.name, files.tokenizer_fingerprint())
     each = max(1, round(sum(len(row.scored) for row in rows) / tokens))
     return split(_logits(language, rows[each // 2 :: each]))
+
+
+_PLANNED: dict[tuple[str, Protocol, str], Sequence[Row]] = {}
+
+
+def _rows(domain: str, chosen: Protocol, model: Path, tokenizer: str) -> Sequence[Row]:
+    """The rows of a domain, cut once for all models of one tokenizer (named by its fingerprint)."""
+    key = (domain, chosen, tokenizer)
+    if key not in _PLANNED:
+        texts = evaluation.corpus(domain, evaluation.documents(domain))
+        _PLANNED[key] = plan(texts, load_tokenizer(find_model(str(model))), chosen).rows
+    return _PLANNED[key]
 
 
 def _logits(language: LanguageModel, rows: Sequence[Row]) -> Iterable[tuple[Any, Any]]:
@@ -166,7 +179,8 @@ def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
 
     Columns dataset, model, family, size; cross_entropy: measured; rank_entropy, rank_entropy_low, rank_entropy_high: of
     the measured ranks, with the bounds that bins allow; lognormal: of the discrete lognormal fitted to all ranks
-    (at_limit: where it is a power law); formula, exact: by the authors' formula and by exact sums at their μ and σ; gap: rank_entropy less cross_entropy; shape: lognormal less rank_entropy.
+    (at_limit: where it is a power law); formula, exact: by the authors' formula and by exact sums at their μ and σ,
+    where there are any; gap: rank_entropy less cross_entropy; shape: lognormal less rank_entropy.
     """
     given = terms(authors_points()).set_index("model")
     rows = []

@@ -1,6 +1,6 @@
 """The claims ledger: what the paper claims, and what the chapters' recorded numbers say of it."""
 
-from rbp.claims import awaiting, comparisons, law
+from rbp.claims import awaiting, comparisons, law, lognormal
 from rbp.claims.ledger import CLAIMS, VERDICTS, Claim, Entry, Numbers, as_table, counts, judge_all, render, summary
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "counts",
     "judge_all",
     "law",
+    "lognormal",
     "render",
     "summary",
 ]

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis, one
+from rbp.names import cell_label, dataset_label, dataset_order
 
 _TERMS = {
     "square": ("μ²/(2σ²)", "#B8579A", "D"),
@@ -127,3 +129,63 @@ def predicted_panels(table: pd.DataFrame, kinds: Sequence[str]) -> Panels:
         sns.despine(ax=ax)
 
     return Panels([name for name in names if (table["metric"] == name).any()], draw, size=(4.8, 5.0))
+
+
+def entropy_panels(table: pd.DataFrame) -> Panels:
+    """Cross-entropy, the entropy of ranks and the lognormal's against S, a panel for each dataset and family.
+
+    `table` is one of `premise.entropies`.
+    """
+    largest_first = table.sort_values("size", ascending=False).groupby(["family", "dataset"], sort=False)
+    keys = {cell_label(own.iloc[0]): own.sort_values("size") for _, own in largest_first}
+    curves = {
+        "cross_entropy": ("cross-entropy", INK, "o", "-"),
+        "rank_entropy": ("entropy of ranks", "#2A7FC0", "D", "-"),
+        "lognormal": ("entropy of the lognormal fitted to all ranks", "#009E73", "^", "--"),
+        "exact": ("−Σ p ln p at the authors’ μ and σ", "#D55E00", "v", "--"),
+        "formula": ("the authors’ formula", "#B8579A", "s", "--"),
+    }
+
+    def draw(ax: Axes, key: str) -> None:
+        own = keys[key]
+        for column, (name, colour, marker, style) in curves.items():
+            if own[column].notna().any():
+                ax.plot(own["size"], own[column], marker, ls=style, color=colour, ms=5, mew=0, lw=1.4, label=name)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("nats")
+        ax.set_title(key)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17))
+        sns.despine(ax=ax)
+
+    return Panels(list(keys), draw, size=(4.8, 4.9))
+
+
+def split_panels(table: pd.DataFrame) -> Panels:
+    """The parts of the gap between entropy of ranks and cross-entropy against S, by dataset: the step `premise`."""
+    parts = {
+        "gap": ("H(π) − CE", INK, "o", 2.2),
+        "mixing": ("mixing", "#2A7FC0", "D", 1.4),
+        "profile": ("profile", "#009E73", "^", 1.4),
+        "minus_confidence": ("− confidence", "#D55E00", "s", 1.4),
+    }
+    shown = table.assign(minus_confidence=-table["confidence"])
+    low, high = (f(shown[list(parts)].to_numpy()) for f in (np.min, np.max))
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = shown[shown["dataset"] == dataset].sort_values("size")
+        ax.axhline(0, color=INK, lw=0.8)
+        for column, (name, colour, marker, width) in parts.items():
+            ax.plot(own["size"], own[column], marker, ls="-", color=colour, ms=5, mew=0, lw=width, label=name)
+        ax.errorbar(
+            own["size"], own["minus_confidence"], own["confidence_error"], fmt="none", ecolor="#D55E00", elinewidth=1
+        )
+        ax.set_ylim(low - 0.1, high + 0.1)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("nats")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(table["dataset"]), draw, size=(4.6, 4.2))
