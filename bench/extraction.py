@@ -33,8 +33,9 @@ from rbp.extraction.models import LanguageModel, find_model, load_model, load_to
 from rbp.extraction.protocols import plan, protocol
 from rbp.extraction.run import Settings, extract
 from rbp.extraction.store import Store
-from rbp.tiny import make_tokenizer
+from rbp.ladder.tokens import byte_level_bpe
 
+VOCABULARY = 1000  # of the tokenizer
 LENGTH = 512  # tokens of a document: the authors' protocol
 WHOLE, PACKS = "ours: the whole call", "ours: its packs, ranked and stored"
 
@@ -64,7 +65,7 @@ def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
     texts = [" ".join(draw.choices(words, k=LENGTH)) for _ in range(shape.documents)]  # at least a token a word
     model, corpus = folder / shape.name, folder / "words.jsonl"
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    make_tokenizer(texts[:32]).save_pretrained(model)
+    byte_level_bpe(texts[:32], VOCABULARY).save_pretrained(model)
     config = GPTNeoXConfig(
         vocab_size=shape.vocabulary,
         hidden_size=shape.d,

@@ -1,28 +1,54 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from rbp import published, rank_study, tiny
+from rbp import published, rank_study
 from rbp.errors import DataError, ParameterError
-from rbp.extraction.models import find_model, load_model
+from rbp.extraction.models import find_model, load_model, load_tokenizer
 from rbp.extraction.protocols import protocol
+from rbp.extraction.reader import open_store
 from rbp.extraction.run import Settings
 from rbp.extraction.tables import Ranked
 from rbp.figures import ranking
+from rbp.ladder.recipe import FOLDER
 from rbp.metric import rbp
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
 CPU = Settings(device="cpu", backend="reference")
 
 
+MODEL = "data/ladder/models/ladder-10k"
+TOKENS, ROWS = 4096, 4224  # of the tokenizer, and of the output layer once it is padded
+WINDOWS = protocol("windows", length=64)
+
+
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("study")
-    path = folder / "two.jsonl"
+def two(tmp_path_factory):
+    """A corpus of two short texts."""
+    path = tmp_path_factory.mktemp("texts") / "two.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    return rank_study.study("data/tiny/model", str(path), protocol("windows", length=64), CPU, folder / "ranks")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def padded(tmp_path_factory):
+    """The ladder's smallest model with rows beyond its tokens, as Pythia's have."""
+    folder = tmp_path_factory.mktemp("padded")
+    files = find_model(rank_study.here(MODEL))
+    model = load_model(files, "float32", torch.device("cpu")).model
+    torch.manual_seed(0)
+    model.resize_token_embeddings(ROWS)
+    model.save_pretrained(folder)
+    load_tokenizer(files).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, padded, two):
+    return rank_study.study(padded, two, WINDOWS, CPU, tmp_path_factory.mktemp("ranks"))
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +73,8 @@ def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logit
     entropy = torch.nn.functional.cross_entropy(scores, truth).item()
     table = study.padding("paper").set_index("logits")
     assert table.cross_entropy["all"] == pytest.approx(entropy, rel=1e-5)
-    assert table["rows"].to_dict() == {"all": tiny.ROWS, "tokenizer": tiny.TOKENS}
-    without = torch.nn.functional.cross_entropy(scores[:, : tiny.TOKENS], truth).item()
+    assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
+    without = torch.nn.functional.cross_entropy(scores[:, :TOKENS], truth).item()
     assert table.cross_entropy["tokenizer"] == pytest.approx(without, rel=1e-5)
     curve = rank_study.every_k(Ranked(study.stores["all"]))
     assert curve.rbp.tolist() == pytest.approx([rbp(own, k) for k in curve.k], abs=0.02)
@@ -76,18 +102,62 @@ def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
         study.pieces(7, 10, "paper")
 
 
-def test_what_is_read_of_the_projects_data_is_noted(study):
-    assert {"data/tiny/model/config.json", "data/tiny/model/model.safetensors"} <= published.opened
+def test_rows_without_a_token_are_told_in_words(study, two, tmp_path):
+    words = study.padding_sentence("paper")
+    table = study.padding("paper").set_index("logits")
+    assert f"{ROWS - TOKENS} such entries" in words
+    assert f"{table.moved['tokenizer']:.3%}" in words
+    own = rank_study.study(MODEL, two, WINDOWS, CPU, tmp_path)
+    assert own.padding_sentence("paper") == "ladder-10k has no such entry."
+
+
+def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
+    published.opened.clear()
+    rank_study.study(MODEL, two, WINDOWS, CPU, tmp_path)
+    assert {f"{MODEL}/config.json", f"{MODEL}/model.safetensors"} <= published.opened
     assert not any("two.jsonl" in name for name in published.opened)
+
+
+def test_a_family_gives_a_table_and_a_law(tmp_path):
+    sizes = np.array([1e3, 1e4, 1e5])
+    table = pd.DataFrame(
+        {
+            "model": [f"m{i}" for i in range(3)] * 2,
+            "size": np.tile(sizes, 2).astype(int),
+            "k": pd.array([1] * 3 + [None] * 3, dtype="Int64"),
+            "value": np.concatenate([3 * sizes**-0.25, 5 * sizes**-0.125 * [1.01, 0.98, 1.01]]),
+        }
+    )
+    shown, sentence = rank_study.family_table(table, k=[1])
+    assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent"]
+    assert "α = 0.250 ([0.250, 0.250])" in shown.iloc[-1].tolist()
+    assert "3 models of 1,000 to 100,000 parameters" in sentence
+    few, other = rank_study.family_table(table[table["size"] < 5e4], k=[1])
+    assert len(few) == 2
+    assert "exponent" not in other
+
+
+def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(tmp_path):
+    one = protocol("windows", length=256, documents=3)
+    folder = rank_study.family("data/ladder/models", "ladder/humaneval", one, CPU, tmp_path / "mine")
+    stores = [open_store(path) for path in folder.iterdir()]
+    assert len(stores) == len(list((FOLDER / "models").iterdir()))
+    beside = rank_study.beside_shipped(stores)
+    assert set(beside["model"]) == {path.name for path in (FOLDER / "models").iterdir()}
+    assert beside["changed"].max() <= 1e-4, "windows of 256 tokens with 128 before each, as shipped"
+    assert beside["nll"].max() <= 1e-4
+    assert f"{beside['tokens'].sum():,} tokens" in rank_study.shipped_sentence(beside)
+    with pytest.raises(DataError, match="no models below"):
+        rank_study.family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
 
 
 def test_a_path_of_the_project_is_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = rank_study.here("data/tiny/model")
+    found = rank_study.here(MODEL)
     assert (tmp_path / found / "config.json").is_file()
     assert rank_study.here("owner/model") == "owner/model"
     with pytest.raises(DataError, match="no such file"):
-        rank_study.study("data/tiny/model", "no.txt", protocol("windows", length=64), CPU, tmp_path)
+        rank_study.study(MODEL, "no.txt", WINDOWS, CPU, tmp_path)
 
 
 def test_a_coloured_text_shows_every_token_with_its_rank(study):

@@ -278,9 +278,9 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
         remedy = f'Write page = Page("{chapter.path.stem}").'
         raise ChapterError(f'the chapter calls itself "{written.chapter}"', chapter.name, remedy)
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
-    within = [path for path in written.reads if any(Path(path).is_relative_to(folder) for folder in chapter.reads)]
+    of_project = [Path(path) for path in written.reads if not Path(path).is_absolute()]
     read_not_declared = (
-        ("files", "reads", set(written.reads) - set(within)),
+        ("files", "reads", {str(p) for p in of_project if not any(p.is_relative_to(own) for own in chapter.reads)}),
         ("steps", "steps", set(written.steps) - set(chapter.steps)),
     )
     for kind, key, undeclared in read_not_declared:

@@ -15,17 +15,22 @@ from typing import Any, get_args
 import pandas as pd
 
 from rbp import published
-from rbp.errors import ParameterError
+from rbp.errors import DataError, ParameterError
 from rbp.extraction.corpora import open_corpus
 from rbp.extraction.models import find_model, load_tokenizer
 from rbp.extraction.protocols import Protocol
-from rbp.extraction.reader import RankStore, open_store
+from rbp.extraction.reader import RankStore, open_store, store_folders
 from rbp.extraction.run import Settings, extract
 from rbp.extraction.tables import Ranked
+from rbp.ladder.recipe import FOLDER
 from rbp.metric import TieRule, rank, rbp
+from rbp.names import model_label
 from rbp.paths import DATA, ROOT
+from rbp.scaling import fit_power_law
+from rbp.table1 import interval
 from rbp.tables import label
 
+SIZES = 3  # the fewest that carry a power law
 VARIANTS: dict[str, dict[str, Any]] = {
     "all": {},
     "bfloat16": {"round_logits": "bfloat16"},
@@ -81,6 +86,18 @@ class Study:
             rows.append({"logits": name, "rows": store.vocabulary, **shares, **means, "moved": (ranks != whole).mean()})
         return pd.DataFrame(rows)
 
+    def padding_sentence(self, rule: TieRule) -> str:
+        """What `padding` found, in words."""
+        both = self.padding(rule).set_index("logits")
+        extra = int(both["rows"]["all"] - both["rows"]["tokenizer"])
+        if not extra:
+            return f"{Path(self.model).name} has no such entry."
+        added = both["cross_entropy"]["all"] - both["cross_entropy"]["tokenizer"]
+        return (
+            f"{Path(self.model).name} has {extra:,} such entries: leaving them out moves "
+            f"{both['moved']['tokenizer']:.3%} of the ranks, and lowers the cross-entropy by {added:.7f} nats."
+        )
+
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
         """The first `count` ranked tokens of a document: text, rank, nll.
 
@@ -112,8 +129,7 @@ def study(model: str, corpus: str, protocol: Protocol, settings: Settings, out: 
     model, corpus = here(model), here(corpus)
     files = find_model(model)
     open_corpus(corpus, settings.fields)  # what is wrong with it is said before anything is run
-    names = [path for path in [Path(corpus), *files.folder.iterdir()] if path.is_file()]
-    published.opened.update(label(path) for path in names if path.resolve().is_relative_to(DATA))
+    _note([str(files.folder)], corpus)
     stores = {}
     with redirect_stderr(io.StringIO()):
         for name, options in VARIANTS.items():
@@ -122,9 +138,84 @@ def study(model: str, corpus: str, protocol: Protocol, settings: Settings, out: 
     return Study(model, corpus, stores)
 
 
+def family(folder: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> Path:
+    """Rank `corpus` by every model below `folder` into rank stores in the folder `out`, which it gives.
+
+    Raises DataError if no folder below it holds a model, and as `extract`.
+    """
+    folder, corpus = here(folder), here(corpus)
+    models = [str(path.parent) for path in sorted(Path(folder).glob("*/config.json"))]
+    if not models:
+        raise DataError("there are no models below the folder", folder, "Each is a folder with config.json.")
+    _note(models, corpus)
+    with redirect_stderr(io.StringIO()):
+        extract(models, [corpus], protocol, out, settings)
+    return out
+
+
+def family_table(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> tuple[pd.DataFrame, str]:
+    """The measurements of a family on one text as a table of text, and what they say of k = 1 in a sentence.
+
+    One row a model, by size, and a last row with the exponents and their intervals, where there are three sizes.
+    """
+    entropy = "cross-entropy (nats)"
+    names = [*(f"−ln RBP, k = {each}" for each in k), entropy]
+    labels = dict(zip(k, names, strict=False))
+    chosen = table[table["k"].isin(k).fillna(False) | table["k"].isna()]
+    chosen = chosen.assign(measure=[entropy if pd.isna(each) else labels[each] for each in chosen["k"]])
+    points = chosen.pivot_table(index=["size", "model"], columns="measure", values="value").reset_index()
+    shown = points.assign(size=points["size"].map("{:,}".format), model=points["model"].map(model_label))
+    shown = shown[["model", "size", *names]]
+    shown[names] = shown[names].map("{:.3f}".format)
+    if points["size"].nunique() < SIZES:
+        return shown, "Here is how several models of your own give one."
+    fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
+    last = {name: f"α = {fit.alpha:.3f} ({interval(fit.alpha_low, fit.alpha_high)})" for name, fit in fits.items()}
+    first = fits[names[0]]
+    sentence = (
+        f"Last, {first.n} models of {points['size'].min():,} to {points['size'].max():,} parameters rank the same "
+        f"text, and their −ln RBP₁ falls as S to the power −{first.alpha:.3f} "
+        f"({level:.0%} interval {interval(first.alpha_low, first.alpha_high)})."
+    )
+    return pd.concat([shown, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True), sentence
+
+
+def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
+    """Ranks of the ladder's models on its own text beside those that are shipped, token by token.
+
+    Columns model, size, tokens (compared), changed (the share whose greater or equal count is another) and nll (the
+    largest difference in nats). Stores that have no counterpart are left out.
+    """
+    shipped = {(s.model, s.dataset): s for s in map(open_store, store_folders([FOLDER / "ranks"]))}
+    rows = []
+    for store in sorted(stores, key=lambda s: s.size):
+        if other := shipped.get((model_label(store.model), store.dataset)):
+            published.opened.update(map(label, other.parts))
+            both = store.ranks().merge(other.ranks(), on=["document", "position", "token"], suffixes=("", "_shipped"))
+            changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
+            most = (both.nll - both.nll_shipped).abs().max()
+            rows.append((other.model, store.size, len(both), changed.mean(), most))
+    return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
+
+
+def shipped_sentence(beside: pd.DataFrame) -> str:
+    """What `beside_shipped` found, in words; nothing where nothing was compared."""
+    if beside.empty:
+        return ""
+    changed = beside["changed"].max()
+    same = "are those" if changed == 0 else f"are those, but for at most {changed:.3%} in a model,"
+    return f"The ranks {same} that are kept with the project: {beside['tokens'].sum():,} tokens were compared."
+
+
 def here(name: str) -> str:
     """The path `name` as seen from the working folder, if it is one of the project's; else `name`."""
     return name if Path(name).exists() or not (ROOT / name).exists() else relpath(ROOT / name)
+
+
+def _note(models: Sequence[str], corpus: str) -> None:
+    """Note which of the project's data are read."""
+    names = [path for path in [Path(corpus), *(p for m in models for p in Path(m).iterdir())] if path.is_file()]
+    published.opened.update(label(path) for path in names if path.resolve().is_relative_to(DATA))
 
 
 def every_k(ranked: Ranked) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from rbp.files import sha256
 
 log = logging.getLogger(__name__)
 
+LADDER = "ladder/"  # before the name of a domain
 JOINER = "\n"  # between the fields of a document, as the authors join them
 SUFFIXES = (".txt", ".jsonl", ".jsonl.gz", ".parquet")
 
@@ -80,12 +81,12 @@ class _Rows(Sequence[str]):
 
 
 def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
-    """The corpus `name`: one of `CORPORA`, or the path of a .txt, .jsonl, .jsonl.gz or .parquet file.
+    """The corpus `name`: one of `CORPORA`, "ladder/" and a domain, or the path of a file of one of `SUFFIXES`.
 
-    A .txt file is one document; each row of the others is one, the text of its `fields` (default: text)
-    joined by a newline. Raises ParameterError for an unknown name or suffix; DataError for a file that is
-    missing, malformed, empty, not UTF-8 or lacks a field, and for a hub corpus that is neither here nor within
-    reach.
+    "ladder/humaneval" is the text that the ladder's models were ranked on, rebuilt from its ranks. A .txt file is
+    one document; each row of the others is one, the text of its `fields` (default: text) joined by a newline.
+    Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed, empty, not
+    UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
     """
     path = Path(name).expanduser()
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
@@ -93,10 +94,15 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
         if fields:
             raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
         return _published(name, CORPORA[name])
+    if name.startswith(LADDER) and not path.exists():
+        from rbp.ladder import evaluation
+
+        domain = name.removeprefix(LADDER)
+        return evaluation.corpus(domain, evaluation.documents(domain))
     if suffix is None:
         near = get_close_matches(name, CORPORA, 1)
         hint = f"Is {near[0]} meant? " if near else ""
-        remedy = f"{hint}There is: {', '.join(CORPORA)}, or a file: {', '.join(SUFFIXES)}."
+        remedy = f"{hint}There is: {', '.join(CORPORA)}, {LADDER}humaneval …, or a file: {', '.join(SUFFIXES)}."
         raise ParameterError(f"unknown corpus {name!r}", "--corpus", remedy)
     if not path.is_file():
         raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")

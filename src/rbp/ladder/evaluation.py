@@ -8,11 +8,13 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from rbp import published
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.corpora import Corpus
 from rbp.extraction.reader import RankStore, open_store, store_folders
 from rbp.ladder.recipe import FOLDER
 from rbp.ladder.texts import Document, fingerprint
+from rbp.tables import label
 
 
 def documents(domain: str, folder: Path = FOLDER) -> list[Document]:
@@ -29,7 +31,9 @@ def documents(domain: str, folder: Path = FOLDER) -> list[Document]:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
     except Exception as error:  # of which tokenizers has but the plain kind
         raise DataError(f"cannot read the ladder: {error}", str(folder), REMEDY) from None
-    ranks = _store(domain, folder).ranks()
+    store = _store(domain, folder)
+    published.opened.update(label(name) for name in (path, folder / "tokenizer" / "tokenizer.json", *store.parts))
+    ranks = store.ranks()
     others = {document: tokens.tolist() for document, tokens in ranks.groupby("document")["token"]}
     found = []
     for row in firsts:

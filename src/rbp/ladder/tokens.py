@@ -1,6 +1,6 @@
 """The ladder's tokenizer, and the rows of tokens that every rung reads in the same order."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,19 @@ END = "<|endoftext|>"
 
 
 def make_tokenizer(texts: Texts, recipe: Recipe) -> Any:
-    """A byte-level BPE tokenizer trained on the same number of characters of each source: whole documents at random.
+    """The ladder's tokenizer: of the same number of characters of each source, whole documents at random.
 
-    It writes any text; the end of a text is token 0.
+    Raises DataError if the text gives fewer tokens than the recipe asks for.
     """
+    tokenizer = byte_level_bpe(_sample(texts, recipe), recipe.text.vocabulary)
+    if len(tokenizer) != recipe.text.vocabulary:
+        what = f"the text gives only {len(tokenizer)} tokens"
+        raise DataError(what, "ladder.toml, vocabulary", "Give more text or a smaller vocabulary.")
+    return tokenizer
+
+
+def byte_level_bpe(texts: Iterable[str], vocabulary: int) -> Any:
+    """A byte-level BPE tokenizer of at most `vocabulary` tokens: it writes any text; the end of a text is token 0."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -25,15 +34,12 @@ def make_tokenizer(texts: Texts, recipe: Recipe) -> Any:
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=recipe.text.vocabulary,
+        vocab_size=vocabulary,
         special_tokens=[END],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    raw.train_from_iterator(_sample(texts, recipe), trainer)
-    if raw.get_vocab_size() != recipe.text.vocabulary:
-        what = f"the text gives only {raw.get_vocab_size()} tokens"
-        raise DataError(what, "ladder.toml, vocabulary", "Give more text or a smaller vocabulary.")
+    raw.train_from_iterator(texts, trainer)
     whole: Any = PreTrainedTokenizerFast  # untyped
     return whole(tokenizer_object=raw, bos_token=END, eos_token=END)
 
