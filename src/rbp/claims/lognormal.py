@@ -22,8 +22,8 @@ def _(n: Numbers) -> tuple[str, str]:
     better, place = n.count(f"{key}better_2_count"), n.count(f"{key}lognormal_rank.1")
     verdict = FAILS if better else HOLDS if place == 1 and not limits else PART
     return verdict, (
-        f"The tail is long. With rank 1, which figure 8c leaves out, no lognormal is the best one at {limits} of {models} models: "
-        f"σ runs to infinity; as a family it is {n.word(f'{key}lognormal_place.1')}. From rank 2 up it is "
+        f"The tail is long. With rank 1, which figure 8c leaves out, there is no best lognormal at {limits} of {models} models: "
+        f"σ runs to infinity. As a family it is {n.word(f'{key}lognormal_place.1')}. From rank 2 up it is "
         f"{n.word(f'{key}lognormal_place.2')}; likelier with as few parameters: {n.word(f'{key}better_2')}."
     )
 
@@ -64,8 +64,8 @@ def _(n: Numbers) -> tuple[str, str]:
     verdict = HOLDS if in_s > in_log else PART if max(in_s, in_log) >= 0.9 else FAILS
     return verdict, (
         f"It changes, but as ln S: R² is {in_log:.3f} for a line in ln S and {in_s:.2f} for one in S. How steeply depends on the version "
-        f"of the lognormal that is fitted: {n.number('20_rank_distributions::ratio_slope.lognormal'):.2f} per unit of ln S for the discrete, "
-        f"{n.number('20_rank_distributions::ratio_slope.lognormal_rounded'):.2f} for the authors'."
+        f"of the lognormal that is fitted: it falls by {-n.number('20_rank_distributions::ratio_slope.lognormal'):.2f} per unit of ln S for the "
+        f"discrete one, and by {-n.number('20_rank_distributions::ratio_slope.lognormal_rounded'):.2f} for the authors'."
     )
 
 
@@ -121,7 +121,7 @@ def _(n: Numbers) -> tuple[str, str]:
     verdict = _dominates(n, "after 26") if high < 0.1 else FAILS
     return verdict, (
         f"ln c is cancelled by the other two terms; ln Z is left. At the largest model −ln p₁ is {n.number('18_appendix_c::neg_log_p1.pythia-12b'):.2f} "
-        f"and ln c {n.number('18_appendix_c::log_c.pythia-12b'):.2f}: were it dominant, p₁ would exceed 1. The fraction is {low:.0%} to {high:.0%} of the entropy."
+        f"and ln c −{-n.number('18_appendix_c::log_c.pythia-12b'):.2f}: were it dominant, p₁ would exceed 1. The fraction is {low:.0%} to {high:.0%} of the entropy."
     )
 
 

@@ -85,13 +85,13 @@ def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistri
 def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistribution]]]) -> Panels:
     """Q–Q: the ratio of fitted to measured rank at the same share of tokens, at the measured bins' ends.
 
-    Only for distributions that begin at rank 1.
+    Only for distributions that begin at rank 1, and ranks from 5: before that a step of one rank is coarse.
     """
 
     def draw(ax: Axes, key: str) -> None:
         own, fitted = cases[key]
         share = np.cumsum(own.counts.count) / own.counts.total
-        some = (share < 1 - 1e-9) & (own.counts.high >= 2)
+        some = (share < 1 - 1e-9) & (own.counts.high >= 5)
         ax.axhline(1, color=INK, lw=1)
         for distribution, colour, style in zip(fitted, COLOURS, ("-", "--", "-.", ":", "-"), strict=False):
             if distribution.first == 1:
@@ -117,8 +117,10 @@ def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]])
 
     def draw(ax: Axes) -> None:
         wide = grid.pivot_table(index="sigma", columns="mu", values="per_thousand")
-        levels = [-30, -10, -3, -1, -0.3, -0.1]
-        lines = ax.contour(wide.columns, wide.index, wide.to_numpy(), levels, colors="#2A7FC0", linewidths=1.2)
+        levels = [-30, -10, -3, -1]
+        lines = ax.contour(
+            wide.columns, wide.index, wide.to_numpy(), levels, colors="#2A7FC0", linewidths=1.2, linestyles="solid"
+        )
         ax.clabel(lines, fmt=lambda value: f"{value:g}".replace("-", "−"), fontsize=8.5)
         for (name, (mu, sigma)), marker in zip(marks.items(), "oD^s", strict=False):
             ax.plot(mu, sigma, marker, color="#D55E00", ms=7, zorder=3)
