@@ -10,6 +10,7 @@ from rbp.errors import ChapterError
 from rbp.paths import Project
 
 EXPECTED = results.read_book(Project().expected)
+LOGNORMAL_BEST = {"better_2_count": 0, "lognormal_rank.1": 1, "pythia_limits": 0}
 
 
 def _numbers(**changes: object) -> claims.Numbers:
@@ -61,6 +62,18 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
         (18, {"08_cross_entropy::tested_apart": 0}, HOLDS),
         (18, {"08_cross_entropy::closest_1": 3}, FAILS),
         (19, {"01_metric::rbp1.crowded": 1.0, "01_metric::rbp1.even": 1.0}, FAILS),
+        (20, {"20_rank_distributions::better_2_count": 0}, PART),
+        (20, {f"20_rank_distributions::{k}": v for k, v in LOGNORMAL_BEST.items()}, HOLDS),
+        (21, {"19_predicted_curves::predicted_apart": False}, PART),
+        (22, {"18_appendix_c::ratio_r_squared.S": 0.999}, HOLDS),
+        (22, {"18_appendix_c::ratio_r_squared.lnS": 0.6}, FAILS),
+        (23, {"17_premise::gap_share.last": 0.001}, HOLDS),
+        (23, {"18_appendix_c::verdict.14": "does not follow"}, FAILS),
+        (24, {"18_appendix_c::verdict.24": "follows"}, HOLDS),
+        (24, {"18_appendix_c::verdict.24": "does not follow"}, FAILS),
+        (25, {"18_appendix_c::verdict.after 26": "follows", "18_appendix_c::fraction_share_max": 0.05}, HOLDS),
+        (25, {"18_appendix_c::verdict.after 26": "follows"}, FAILS),
+        (26, {"18_appendix_c::verdict.earlier, B.4": "follows"}, HOLDS),
         (27, {"07_more_k::r_squared_high": 63}, FAILS),
         (27, {"07_more_k::noise_rejected": 0}, HOLDS),
         (28, {"07_more_k::larger": 100}, PART),

@@ -45,6 +45,9 @@ _ALL: tuple[Step, ...] = (
     Step("ladder_dependence", "rbp.ladder.studies:make_dependence", (_RANKS,)),
     Step("ladder_misses", "rbp.ladder.studies:make_misses", (_RANKS,)),
     Step("ladder_rare", "rbp.ladder.studies:make_rare", (_RANKS, _COUNTS)),
+    Step("rank_fits", "rbp.rank_fits:make", ("data/published", _RANKS)),
+    Step("rank_bootstrap", "rbp.rank_fits:make_bootstrap", (_RANKS,)),
+    Step("premise", "rbp.premise:make", ("data/ladder",)),
 )
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}

@@ -1,6 +1,6 @@
 """The claims ledger: what the paper claims, and what the chapters' recorded numbers say of it."""
 
-from rbp.claims import awaiting, comparisons, emergence, law
+from rbp.claims import comparisons, emergence, law, lognormal
 from rbp.claims.ledger import CLAIMS, VERDICTS, Claim, Entry, Numbers, as_table, counts, judge_all, render, summary
 
 __all__ = [
@@ -10,12 +10,12 @@ __all__ = [
     "Entry",
     "Numbers",
     "as_table",
-    "awaiting",
     "comparisons",
     "counts",
     "emergence",
     "judge_all",
     "law",
+    "lognormal",
     "render",
     "summary",
 ]

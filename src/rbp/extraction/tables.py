@@ -17,7 +17,7 @@ THRESHOLDS = (
     *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 20, 30, 50, 78, 100, 200, 336, 500, 886, 1000, 1438, 2000, 2500, 3793),
     *(5000, 6158, 10000, 20000, 30000, 50000, 100000, 200000),
 )
-SHARES = (0.4, 0.6)  # of the vocabulary: about what 20 000 and 30 000 are of the published models'
+SHARES = (0.4, 0.6)  # of the vocabulary: about what 20 000 and 30 000 are of the published models
 WINDOW_THRESHOLDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 2500, 10000)
 WINDOW_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 

@@ -1,0 +1,201 @@
+"""Cross-entropy, and the entropy of ranks: why they differ, and by what (the premise of equation 17).
+
+A model gives the tokens of its vocabulary probabilities; sorted, they are its profile q_t(1) ≥ q_t(2) ≥ … in the
+context t. Let π be the distribution of the measured ranks, q̄ the mean profile, H the entropy. Cross-entropy is the mean
+of −ln q_t(R_t), and
+
+    H(π) − CE = [H(q̄) − mean H(q_t)] + [H(π) − H(q̄)] − [CE − mean H(q_t)]
+              =       mixing         +    profile     −     confidence.
+
+Mixing is never negative: profiles differ between contexts, and the ranks' distribution alone does not know it. Profile
+and confidence vanish for a calibrated model. Only for one that has the same profile in every context, and is
+calibrated, is −Σ p ln p the cross-entropy.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from rbp import measured_ranks
+from rbp.derivation.points import authors_points, terms
+from rbp.errors import DataError
+from rbp.extraction.about import quiet
+from rbp.extraction.models import LanguageModel, find_model, load_model, load_tokenizer
+from rbp.extraction.protocols import Protocol, Row, plan
+from rbp.ladder import evaluation
+from rbp.ladder.recipe import FOLDER
+from rbp.measured_ranks import MeasuredRanks
+from rbp.rank_distributions import family, fit
+
+Reals = npt.NDArray[np.float64]
+TOKENS = 5000  # looked at for each model and domain: the models run anew
+
+
+@dataclass(frozen=True)
+class Split:
+    """The gap between the entropy of ranks and the cross-entropy, and its parts, over `tokens` tokens (nats).
+
+    rank_entropy − cross_entropy = mixing + profile − confidence. confidence_error: the standard error of the
+    confidence, with blocks of tokens as units.
+    """
+
+    tokens: int
+    cross_entropy: float
+    rank_entropy: float
+    profile_entropy: float
+    mean_entropy: float
+    confidence_error: float
+
+    @property
+    def gap(self) -> float:
+        """H(π) − CE."""
+        return self.rank_entropy - self.cross_entropy
+
+    @property
+    def mixing(self) -> float:
+        """H(q̄) less the mean of H(q_t): what contexts differ by."""
+        return self.profile_entropy - self.mean_entropy
+
+    @property
+    def profile(self) -> float:
+        """H(π) − H(q̄): calibration of the mean profile."""
+        return self.rank_entropy - self.profile_entropy
+
+    @property
+    def confidence(self) -> float:
+        """CE less the mean of H(q_t): above 0 where the model is surer than it has reason to be."""
+        return self.cross_entropy - self.mean_entropy
+
+
+def split(logits: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Split:
+    """The split over blocks of (logits [T, V], targets [T]). Ranks count ties against the token (equation 3).
+
+    Raises DataError for no tokens.
+    """
+    blocks = []  # tokens, sum of −ln q(truth), sum of entropies
+    profile: Reals | None = None
+    ranks: list[npt.NDArray[np.int64]] = []
+    for block, target in logits:
+        z, truth = np.asarray(block, dtype=np.float32), np.asarray(target)
+        if not len(truth):
+            continue
+        own = np.take_along_axis(z, truth[:, None], axis=1)
+        ranks.append((z >= own).sum(axis=1, dtype=np.int64))
+        ordered = -np.sort(-z, axis=1).astype(np.float64)
+        log_q = ordered - _logsumexp(ordered)[:, None]
+        q = np.exp(log_q)
+        nll = _logsumexp(ordered) - own[:, 0].astype(np.float64)
+        blocks.append((len(truth), nll.sum(), -(q * log_q).sum()))
+        profile = q.sum(axis=0) if profile is None else profile + q.sum(axis=0)
+    if profile is None:
+        raise DataError("there is no token to look at", "logits", "Give more rows.")
+    total, nll_sum, entropy_sum = np.sum(blocks, axis=0)
+    seen = np.bincount(np.concatenate(ranks))
+    sizes, nlls, entropies_ = np.array(blocks).T
+    confidence = (nll_sum - entropy_sum) / total
+    return Split(
+        tokens=int(total),
+        cross_entropy=float(nll_sum / total),
+        # with Miller and Madow's correction, which matters: a sample lacks many of the rare ranks
+        rank_entropy=_entropy(seen / total) + (np.count_nonzero(seen) - 1) / (2 * total),
+        profile_entropy=_entropy(profile / total),
+        mean_entropy=float(entropy_sum / total),
+        confidence_error=float(np.sqrt(((nlls - entropies_ - confidence * sizes) ** 2).sum()) / total),
+    )
+
+
+def _logsumexp(z: Reals) -> Reals:
+    top = z.max(axis=1)
+    return np.asarray(top + np.log(np.exp(z - top[:, None]).sum(axis=1)), dtype=np.float64)
+
+
+def _entropy(share: Reals) -> float:
+    some = share[share > 0]
+    return float(-(some * np.log(some)).sum())
+
+
+def split_of_ladder(model: Path, domain: str, chosen: Protocol, tokens: int = TOKENS) -> Split:
+    """The split of one of the ladder's models on a domain: rows evenly spaced over its documents, run anew.
+
+    Raises DataError if the model's weights are not there.
+    """
+    files = find_model(str(model))
+    with quiet():
+        language = load_model(files, "float32", torch.device("cpu"))
+    rows = _rows(domain, chosen, FOLDER / "models" / model.name, files.tokenizer_fingerprint())
+    each = max(1, round(sum(len(row.scored) for row in rows) / tokens))
+    return split(_logits(language, rows[each // 2 :: each]))
+
+
+_PLANNED: dict[tuple[str, Protocol, str], Sequence[Row]] = {}
+
+
+def _rows(domain: str, chosen: Protocol, model: Path, tokenizer: str) -> Sequence[Row]:
+    """The rows of a domain, cut once for all models of one tokenizer (named by its fingerprint)."""
+    key = (domain, chosen, tokenizer)
+    if key not in _PLANNED:
+        texts = evaluation.corpus(domain, evaluation.documents(domain))
+        _PLANNED[key] = plan(texts, load_tokenizer(find_model(str(model))), chosen).rows
+    return _PLANNED[key]
+
+
+def _logits(language: LanguageModel, rows: Sequence[Row]) -> Iterable[tuple[Any, Any]]:
+    for row in rows:
+        with torch.inference_mode():
+            z = language.model(input_ids=torch.from_numpy(row.ids)[None], use_cache=False).logits[0]
+        yield z[torch.from_numpy(row.scored - 1)].numpy(), row.ids[row.scored]
+
+
+def make() -> pd.DataFrame:
+    """The step `premise`: the split for every rung whose weights are shipped, on every domain.
+
+    Entropy of ranks and cross-entropy are those of all ranked tokens; mixing and confidence are measured on a sample of
+    rows, for which the model runs anew; profile is what remains of the gap. Columns dataset, model, family, size,
+    cross_entropy, rank_entropy, gap, mixing, profile, confidence, confidence_error, sampled (tokens).
+    """
+    rows = []
+    for own in measured_ranks.load("ladder"):
+        folder = FOLDER / "models" / own.model
+        if own.store is None or not (folder / "model.safetensors").is_file():
+            continue
+        chosen = Protocol(**own.store.manifest["key"]["protocol"])
+        found = split_of_ladder(folder, own.dataset, chosen)
+        whole, entropy = measured_ranks.entropy(own.counts)[0], float(own.cross_entropy or np.nan)
+        row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+        row |= {"cross_entropy": entropy, "rank_entropy": whole, "gap": whole - entropy, "mixing": found.mixing}
+        row |= {"profile": whole - entropy - found.mixing + found.confidence, "confidence": found.confidence}
+        rows.append(row | {"confidence_error": found.confidence_error, "sampled": found.tokens})
+    return pd.DataFrame(rows)
+
+
+def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
+    """Cross-entropy beside the entropies that might stand for it, of every model.
+
+    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy, rank_entropy_low, rank_entropy_high: of
+    the measured ranks, with the bounds that bins allow; lognormal: of the discrete lognormal fitted to all ranks
+    (at_limit: where it is a power law); formula, exact: by the authors' formula and by exact sums at their μ and σ,
+    where there are any; gap: rank_entropy less cross_entropy; shape: lognormal less rank_entropy.
+    """
+    given = terms(authors_points()).set_index("model")
+    rows = []
+    for own in measured:
+        smooth, least, most = measured_ranks.entropy(own.counts)
+        found = fit(family("lognormal"), own.counts)
+        row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+        row |= {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
+        row |= {"rank_entropy": smooth, "rank_entropy_low": least, "rank_entropy_high": most}
+        row |= {"lognormal": found.distribution.entropy, "at_limit": found.at_limit}
+        there = own.model in given.index and own.dataset == "wikipedia"
+        row |= {"formula": float(given["entropy_approx"][own.model]) if there else np.nan}
+        row |= {"exact": float(given["entropy"][own.model]) if there else np.nan}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(
+        gap=table["rank_entropy"] - table["cross_entropy"], shape=table["lognormal"] - table["rank_entropy"]
+    )

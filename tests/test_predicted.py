@@ -1,0 +1,76 @@
+"""The predicted curves against the authors' published ones, and the fits of measured ranks against theirs."""
+
+import numpy as np
+import pytest
+
+from rbp import measured_ranks, predicted, published
+from rbp.errors import DataError
+from rbp.rank_distributions import RankCounts, RankDistribution, family
+
+
+@pytest.fixture(scope="module")
+def curves():  # type: ignore[no-untyped-def]
+    return predicted.curves()
+
+
+def test_the_formula_gives_the_published_predictions(curves) -> None:  # type: ignore[no-untyped-def]
+    wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
+    np.testing.assert_allclose(wide[predicted.FORMULA], wide[predicted.PUBLISHED], rtol=1e-5)
+    # exact sums are something else: a formula that just copied would not be told apart
+    assert (np.abs(wide[predicted.EXACT] / wide[predicted.PUBLISHED] - 1) > 1e-3).all()
+
+
+def test_a_finite_vocabulary_lacks_the_far_tail(curves) -> None:  # type: ignore[no-untyped-def]
+    wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
+    assert (wide[predicted.FINITE] < wide[predicted.EXACT]).all()
+
+
+def test_measured_exponents_are_the_printed_ones(curves) -> None:  # type: ignore[no-untyped-def]
+    found = predicted.exponents(curves).set_index("kind").loc[predicted.MEASURED]
+    printed = published.table1().query("dataset == 'wikipedia' and family == 'Pythia'")
+    for column, own in (
+        ("alpha_ce", printed[printed.metric == "cross_entropy"]),
+        ("alpha_p1", printed[printed.k == 1]),
+    ):
+        assert found[column] == pytest.approx(-own.slope.iloc[0], abs=6e-4)
+
+
+def test_the_authors_parameters_come_out_of_their_histogram() -> None:
+    found = predicted.fits_with_and_without_1(measured_ranks.load()).set_index("model")
+    given = published.lognormal_parameters().set_index("model").loc[found.index]
+    np.testing.assert_allclose(found["mu"], given["mu"], atol=0.05)
+    np.testing.assert_allclose(found["sigma"], given["sigma"], atol=0.01)
+    assert found["limit"].all()
+    assert (found["tau"] < 0).all()
+
+
+def test_published_counts_add_up_to_the_recovered_tokens() -> None:
+    for own in measured_ranks.load():
+        assert own.counts.total == pytest.approx(317_684, abs=4)
+        assert own.cross_entropy is not None
+        assert (own.counts.count == np.rint(own.counts.count)).all()
+        with pytest.raises(DataError, match="counts alone"):
+            own.by_document()
+
+
+def test_a_source_without_ranks_is_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(DataError, match="no ranks"):
+        measured_ranks.load(str(tmp_path))
+
+
+def test_entropy_of_bins_brackets_the_truth() -> None:
+    true = RankDistribution(family("zipf_mandelbrot"), (1.4, 0.3), 5000)
+    single = RankCounts(np.arange(1, 5001), np.arange(1, 5001), true.masses * 1e9, 5000)
+    assert measured_ranks.entropy(single) == pytest.approx((true.entropy,) * 3, rel=1e-5)
+    binned = single.binned(np.unique(np.round(np.geomspace(1, 5001, 40))))
+    smooth, least, greatest = measured_ranks.entropy(binned)
+    assert least < true.entropy < greatest
+    assert smooth == pytest.approx(true.entropy, abs=2e-4)
+    assert greatest - least < 0.03
+
+
+def test_entropy_of_a_sample_is_nearly_unbiased() -> None:
+    true = RankDistribution(family("power_law"), (1.2,), 500)
+    found = [measured_ranks.entropy(RankCounts.of_ranks(true.sample(4000, seed), 500))[0] for seed in range(20)]
+    error = np.std(found) / np.sqrt(20)
+    assert np.mean(found) == pytest.approx(true.entropy, abs=3 * error + 0.01)  # the plain one is 0.04 too low

@@ -1,0 +1,94 @@
+"""Fits of measured ranks: distances, bootstraps, resampled documents, what lines of parameters say of exponents."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from rbp import measured_ranks, rank_fits
+from rbp.measured_ranks import MeasuredRanks
+from rbp.rank_distributions import RankCounts, RankDistribution, family, fit
+
+V = 300
+
+
+def made_up(seed: int, name: str = "lognormal", values: tuple[float, ...] = (1.0, 1.3), n: int = 4000) -> MeasuredRanks:
+    drawn = RankDistribution(family(name), values, V).sample(n, seed)
+    return MeasuredRanks("wikipedia", f"m{seed}", "F", 100 * seed, RankCounts.of_ranks(drawn, V), None)
+
+
+def test_distance_is_kolmogorovs() -> None:
+    own = made_up(1)
+    it = RankDistribution(family("power_law"), (1.5,), V)
+    drawn = np.repeat(own.counts.low, own.counts.count.astype(int))
+    grid = np.arange(1, V + 1)
+    seen = np.searchsorted(np.sort(drawn), grid, side="right") / len(drawn)
+    expected = np.abs(seen - it.cdf(grid))[np.isin(grid, own.counts.low)].max()
+    assert rank_fits.distance(it, own.counts) == pytest.approx(expected)
+
+
+def test_bootstrap_accepts_the_truth_and_rejects_another() -> None:
+    own = made_up(2)
+    for name, accepted in (("lognormal", True), ("power_law", False)):
+        seen = rank_fits.distance(fit(family(name), own.counts).distribution, own.counts)
+        share = np.mean(rank_fits.bootstrap(own, name, draws=39) >= seen)
+        assert (share > 0.02) == accepted
+
+
+def test_bootstrap_p_values_are_even_under_the_truth() -> None:
+    p = []
+    for seed in range(3, 23):
+        own = made_up(seed, "power_law", (1.4,), 1000)
+        seen = rank_fits.distance(fit(family("power_law"), own.counts).distribution, own.counts)
+        p.append((1 + np.sum(rank_fits.bootstrap(own, "power_law", draws=39) >= seen)) / 40)
+    assert stats.kstest(p, "uniform").pvalue > 1e-3
+
+
+def test_lines_of_parameters_give_back_their_own_exponents() -> None:
+    sizes = np.array([1e6, 1e7, 1e8, 1e9])
+    rows = []
+    for size in sizes:
+        s = 1.2 + 0.05 * np.log(size / 1e6)
+        it = RankDistribution(family("power_law"), (s,), V)
+        rows.append(
+            {"distribution": "power_law", "size": int(size), "parameters": json.dumps({"s": s}), "at_limit": False}
+            | {"p1": float(it.pmf(1)), "entropy": it.entropy}
+        )
+    table = pd.DataFrame(rows)
+    found = rank_fits.exponents_of_fits(table, V).iloc[0]
+    assert found.p1_off < 1e-9
+    slope = np.polyfit(np.log(sizes), np.log(-np.log(table.p1)), 1)[0]
+    assert found.alpha_p1 == pytest.approx(-slope, rel=1e-9)
+    assert found.alpha_entropy > 0
+
+
+def test_mu_and_sigma_are_hard_to_tell_apart() -> None:
+    own = made_up(4, values=(-3.0, 2.5), n=20_000)
+    rows = rank_fits.lognormal_errors([own]).set_index("distribution")
+    assert rows.loc["lognormal", "correlation"] < -0.9
+    assert abs(rows.loc["lognormal", "mu"] + 3) < 4 * rows.loc["lognormal", "mu_error"]
+
+
+def test_profile_peaks_at_the_fit() -> None:
+    own = made_up(5)
+    top = list(fit(family("lognormal"), own.counts, first=2).distribution.parameters.values())
+    grid = rank_fits.profile(own, np.array([top[0] - 0.5, top[0]]), np.array([top[1], top[1] + 0.5]))
+    assert grid["drop"].max() == pytest.approx(0, abs=1e-4)
+    assert (grid["drop"] < -1).sum() == 3
+
+
+def test_best_leaves_the_diagnostic_out() -> None:
+    table = rank_fits.fits([made_up(6)], firsts=(1,))
+    assert "log_quadratic" not in rank_fits.best(table, 9)
+    assert "lognormal" in rank_fits.best(table, 3)
+
+
+def test_a_shipped_store_has_documents() -> None:
+    own = next(each for each in measured_ranks.load("ladder") if each.dataset == "humaneval")
+    table = own.by_document()
+    assert table.sum() == own.counts.total
+    np.testing.assert_array_equal(np.asarray(table.sum(axis=0)).ravel(), own.counts.count)
+    far = rank_fits.distances_by_document(fit(family("power_law"), own.counts).distribution, own)
+    assert np.quantile(far, 0.01) < rank_fits.distance(fit(family("power_law"), own.counts).distribution, own.counts)
