@@ -129,7 +129,12 @@ def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: P
     assert about["rows"]["tokens"] == recipe.text.tokens
     shown = "\n".join(lines(about))
     assert "1 documents are left out: they share 12 words" in shown
-    assert place.rows(recipe).shape == (160, 33)
+    rows = place.rows(recipe)
+    assert rows.shape == (160, 33)
+    rows[3, 4] = recipe.text.vocabulary
+    np.save(place / "rows.npy", rows)
+    with pytest.raises(DataError, match="go up to 280, and the recipe has 280 tokens"):
+        place.rows(recipe)
 
 
 def test_a_text_that_cannot_be_ranked_whole_is_refused(tmp_path: Path) -> None:

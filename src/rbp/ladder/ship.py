@@ -16,14 +16,17 @@ from rbp.ladder.place import Place
 from rbp.ladder.ranks import PRECISION
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.runs import finished, losses
+from rbp.ladder.seen import NAME as SEEN
+from rbp.ladder.seen import count
 
 WEIGHTS = 25_000_000  # bytes in all; rungs that do not fit are shipped without weights
 POINTS = 200  # of a learning curve
 
 
 def assemble(place: Place, recipe: Recipe) -> list[dict[str, Any]]:
-    """Write runs.json and training.csv from the runs' folders; gives the entries of runs.json.
+    """Write runs.json and training.csv from the runs' folders, token_counts.csv from what all of them read.
 
+    Gives the entries of runs.json. Raises DataError if no run is finished, or the training tokens are missing.
     A run's learning curve has about POINTS points: each the mean loss of the steps since the one before.
     """
     entries, curves = [], []
@@ -39,7 +42,9 @@ def assemble(place: Place, recipe: Recipe) -> list[dict[str, Any]]:
         curves.append(curve)
     if not entries:
         raise DataError("no run is finished", str(place.folder), "Train first: rbp ladder train.")
+    seen = count(place.rows(recipe), recipe.text.vocabulary)
     write_json(place / "runs.json", entries)
+    write_file(place / SEEN, seen.to_csv(index=False))
     write_file(place / "training.csv", pd.concat(curves).to_csv(index=False))
     return entries
 
@@ -74,7 +79,7 @@ def ship(place: Place, recipe: Recipe, to: Path) -> list[str]:
     with folder_beside(to / "tokenizer") as new:
         shutil.copytree(place / "tokenizer", new, dirs_exist_ok=True)
         swap_in(new, to / "tokenizer")
-    for name in ("documents.csv", "text.json", "training.csv"):
+    for name in ("documents.csv", "text.json", "training.csv", SEEN):
         write_file(to / name, (place / name).read_bytes())
     write_json(to / "runs.json", entries)
     return left_out
