@@ -43,7 +43,7 @@ rule chapter:
     params:
         overrides=lambda wildcards: book.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
-        chapter=r"\d\d_[\w-]+",
+        chapter=r"\d\d_\w+",
     threads: 1
     resources:
         mem_mb=2000,

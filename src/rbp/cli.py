@@ -44,18 +44,10 @@ def chapters(
 
     found = all_chapters(context.obj)
     if as_json:
-        listing = [
-            {"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.own_parameters]}
-            | ({"companion_of": c.path.stem} if c.variant else {})
-            for c in found
-        ]
+        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
         typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
         return
     for chapter in found:
-        if chapter.variant:
-            values = ", ".join(f"{name} = {json.dumps(value)}" for name, value in chapter.values.items())
-            typer.echo(f"    companion page {chapter.name} ({chapter.variant.label}): {values}")
-            continue
         typer.secho(f"{chapter.name}  {chapter.title}", bold=True)
         for p in chapter.parameters:
             kind = p.type if p.choices is None else f"{p.type}: {'|'.join(map(str, p.choices))}"
@@ -78,7 +70,7 @@ def run(
 
     project: Project = context.obj
     found = find(project, chapter)
-    values = found.values | parse(found.parameters, parameter or [], found.name)
+    values = parse(found.parameters, parameter or [], found.name)
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     watched = sys.stderr.isatty()
     if watched:
