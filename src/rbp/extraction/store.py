@@ -71,8 +71,8 @@ class Store:
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             what = "the store was written by another version of rbp"
             raise DataError(what, str(self.folder), "Extract it again, or read it with the version that wrote it.")
-        if {"digest", "key", "about", "packs", "tokens", "complete"} - manifest.keys():
-            raise DataError("the manifest lacks entries", str(path), "Run rbp extract again.")
+        if not _sound(manifest):
+            raise DataError("the manifest lacks entries, or has wrong ones", str(path), "Run rbp extract again.")
         if digest(manifest["key"]) != manifest["digest"]:
             raise DataError("the manifest was altered: its digest is another", str(path), "Run rbp extract again.")
         return manifest
@@ -152,6 +152,21 @@ class Store:
         finally:
             for stream in streams:
                 stream.close()
+
+
+def _sound(manifest: dict[str, Any]) -> bool:
+    """Whether a manifest has every entry that is read of one, and of the right kind."""
+    entries = {"digest": str, "key": dict, "about": dict, "packs": int, "tokens": int, "complete": bool}
+    labels = {"model": str, "dataset": str, "family": str, "size": int, "vocabulary": int}
+    if not _holds(manifest, entries) or not _holds(manifest["about"], labels):
+        return False
+    parts = manifest.get("parts")
+    listed = isinstance(parts, dict) and all(isinstance(p, dict) and _holds(p, {"sha256": str}) for p in parts.values())
+    return listed or not manifest["complete"]
+
+
+def _holds(entries: dict[str, Any], kinds: dict[str, type]) -> bool:
+    return all(isinstance(entries.get(name), kind) for name, kind in kinds.items())
 
 
 _FIND = "rbp ranks list shows the stores of a folder."
