@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_ladder import RECIPE, tale, write_corpus, write_ladder
 
 from rbp.errors import DataError
-from rbp.ladder.data import lines, write_data, write_tokenizer
+from rbp.ladder.data import lines, prepare, write_data, write_tokenizer
 from rbp.ladder.place import Place
 from rbp.ladder.recipe import read
 from rbp.ladder.texts import WORD, Document, Passages, gather, hold_out
@@ -100,11 +100,29 @@ def test_a_missing_or_broken_corpus_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         gather(recipe, folder)
     write_corpus(folder / "sums.jsonl.gz", [{"words": "x"}])
-    with pytest.raises(DataError, match="cannot be read: KeyError"):
+    with pytest.raises(DataError, match=r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"):
+        gather(recipe, folder)
+    (folder / "sums.jsonl.gz").write_bytes(b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50)
+    with pytest.raises(DataError, match=r"cannot be read: .*invalid block"):
+        gather(recipe, folder)
+    write_corpus(folder / "sums.jsonl.gz", [])
+    with pytest.raises(DataError, match="holds no document"):
         gather(recipe, folder)
     (folder / "sums.jsonl.gz").unlink()
     with pytest.raises(DataError, match="--texts FOLDER"):
         gather(recipe, folder)
+
+
+def test_a_tokenizer_of_text_that_will_not_do_does_not_stay(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    place = Place(tmp_path / "out")
+    config.write_text(config.read_text().replace("held_out = 3", "held_out = 12"))
+    with pytest.raises(DataError, match="tales has 0 tokens"):
+        prepare(place, read(config), folder)
+    assert list(place.folder.iterdir()) == []
+    config.write_text(config.read_text().replace("held_out = 12", "held_out = 3"))
+    prepare(place, read(config), folder)
+    assert (place / "tokenizer" / "tokenizer.json").is_file()
 
 
 def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: Path) -> None:

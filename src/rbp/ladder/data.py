@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -97,15 +98,28 @@ def write_data(place: Place, recipe: Recipe, texts: Texts) -> dict[str, Any]:
     return about
 
 
+def write_all(place: Place, recipe: Recipe, texts: Texts) -> dict[str, Any]:
+    """`write_data`, with a new tokenizer where there is none.
+
+    If the text will not do, a new tokenizer does not stay: better text would be cut by one made of the worse.
+    """
+    new = not (place / "tokenizer" / "tokenizer.json").is_file()
+    if new:
+        write_tokenizer(place, recipe, texts)
+    try:
+        return write_data(place, recipe, texts)
+    except DataError:
+        if new:
+            shutil.rmtree(place / "tokenizer")
+        raise
+
+
 def prepare(place: Place, recipe: Recipe, folder: Path | None) -> None:
     """Make what is missing of all that training and ranking read, or was made with another tokenizer."""
     tokenizer = place / "tokenizer" / "tokenizer.json"
     if tokenizer.is_file() and (place / "rows.npy").is_file() and _tokenizer_of(place) == sha256(tokenizer):
         return
-    texts = find_texts(recipe, folder)
-    if not tokenizer.is_file():
-        write_tokenizer(place, recipe, texts)
-    write_data(place, recipe, texts)
+    write_all(place, recipe, find_texts(recipe, folder))
 
 
 def _tokenizer_of(place: Place) -> str | None:
