@@ -90,6 +90,7 @@ def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path
         (["run"], ["Missing argument"]),
         (["fly"], ["No such command"]),
         (["run", "5", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."]),
+        (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["there are no results here", "rbp book"]),
         (["serve"], ["not built yet"]),
         (["serve", "--port", "99999"], ["--port"]),

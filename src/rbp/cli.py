@@ -205,6 +205,10 @@ def main() -> None:
         app()
     except RbpError as error:
         _stop(f"error: {error}", 2)
+    except OSError as error:  # such as a path below a file, or a folder that is not ours to write
+        if error.filename is None:
+            raise
+        _stop(f"error: {error.strerror} ({error.filename})\nCheck the path, and that you may read and write there.", 2)
     except ChapterFailed as failure:
         _stop(f"error: {failure}" + (f"\nThe partial notebook: {failure.kept}" if failure.kept else ""), 1)
 

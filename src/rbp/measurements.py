@@ -109,7 +109,7 @@ def load(source: str | Path | Sequence[str | Path] = "published", rule: TieRule 
     """
     if isinstance(source, str | Path):
         whole = str(source)
-        names = [whole] if Path(whole).exists() else [name.strip() for name in whole.split(",")]
+        names = [whole] if _is_there(whole) else [name.strip() for name in whole.split(",")]
     else:
         names = [str(name) for name in source]
     if not names:
@@ -160,6 +160,13 @@ def select(
         if names:
             table = table[table[column].isin(names).fillna(False)]
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # a list of several is soon too long for a name
+        return False
 
 
 _LADDER = DATA / "ladder" / "ranks"
