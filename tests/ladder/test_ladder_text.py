@@ -125,6 +125,19 @@ def test_a_tokenizer_of_text_that_will_not_do_does_not_stay(tmp_path: Path) -> N
     assert (place / "tokenizer" / "tokenizer.json").is_file()
 
 
+def test_another_recipe_makes_the_text_again_and_the_same_one_does_not(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    place = Place(tmp_path / "out")
+    prepare(place, read(config), folder)
+    before = {name: (place / name).read_bytes() for name in ("rows.npy", "text.json", "documents.csv")}
+    prepare(place, read(config), tmp_path / "no texts are needed now")
+    assert {name: (place / name).read_bytes() for name in before} == before
+    config.write_text(config.read_text().replace("held_out = 3", "held_out = 4"))
+    prepare(place, read(config), folder)
+    assert json.loads((place / "text.json").read_bytes())["training"][0]["held_out"] == 4
+    assert (place / "rows.npy").read_bytes() != before["rows.npy"]
+
+
 def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
     recipe = read(config)

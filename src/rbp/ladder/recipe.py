@@ -3,6 +3,7 @@
 import math
 import tomllib
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -10,6 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from pydantic.dataclasses import dataclass
 
 from rbp.errors import DataError, ParameterError
+from rbp.files import canonical_json
 from rbp.paths import DATA
 
 FOLDER = DATA / "ladder"
@@ -162,6 +164,11 @@ class Recipe:
         """All that determines the weights of `rung` but the seed and the tokens."""
         about = {name: value for name, value in asdict(rung).items() if name not in ("name", "seeds")}
         return {"rung": about, "training": asdict(self.training), "context": self.text.context}
+
+    def text_digest(self) -> str:
+        """A SHA-256 of all that determines the tokenizer, the training tokens and what is ranked, but the texts."""
+        about = {name: asdict(self)[name] for name in ("text", "sources", "domains")}
+        return sha256(canonical_json(about).encode()).hexdigest()
 
 
 Row = TypeVar("Row", Rung, Domain)
