@@ -14,6 +14,8 @@ from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, display
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from rbp import figures, published, results, steps
@@ -164,15 +166,19 @@ class Page:
         )
 
 
+# The canvases' own methods draw once; `savefig` draws a figure that has a layout engine twice.
+
+
 def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
     return buffer.getvalue()
 
 
 def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=200, facecolor="white", metadata={"Software": None})
+    figure.set(dpi=200, facecolor="white")
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
     return buffer.getvalue()
 
 
