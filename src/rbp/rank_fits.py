@@ -41,14 +41,21 @@ def distance(distribution: RankDistribution, counts: RankCounts) -> float:
     return float(np.abs(seen - distribution.cdf(own.high)).max())
 
 
-def distances_by_document(distribution: RankDistribution, ranks: MeasuredRanks, *, seed: int = 0) -> Reals:
-    """`distance` to corpora of whole documents drawn anew with replacement, shape (RESAMPLES,); the fit stays."""
-    keep = ranks.counts.low >= distribution.first
-    table = ranks.by_document()[:, keep]
+def redrawn(ranks: MeasuredRanks, first: int, *, seed: int = 0) -> Reals:
+    """Distribution functions of corpora of whole documents drawn anew with replacement, shape (RESAMPLES, bins).
+
+    At the ends of the bins of ranks first … V. Raises DataError where documents are unknown.
+    """
+    table = ranks.by_document()[:, ranks.counts.low >= first]
     documents = table.shape[0]
     times = np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), RESAMPLES)
     seen = np.cumsum(times @ table, axis=1)
-    return np.asarray(np.abs(seen / seen[:, -1:] - distribution.cdf(ranks.counts.high[keep])).max(axis=1))
+    return np.asarray(seen / seen[:, -1:], dtype=np.float64)
+
+
+def distances_by_document(distribution: RankDistribution, counts: RankCounts, corpora: Reals) -> Reals:
+    """`distance` to each of the `corpora` (of `redrawn`, for the same first rank); the fit stays."""
+    return np.asarray(np.abs(corpora - distribution.cdf(counts.since(distribution.first).high)).max(axis=1))
 
 
 def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
@@ -58,14 +65,19 @@ def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> p
     log_likelihood, per_token, total, aic, at_limit, distance, distance_low, distance_high (95 per cent, by resampling
     documents; missing where documents are unknown), p1, rbp10 and entropy (missing unless first is 1).
     """
-    return pd.DataFrame([_row(own, name, first) for own in measured for first in firsts for name in _families(first)])
+    rows = []
+    for own in measured:
+        for first in firsts:
+            corpora = None if own.store is None else redrawn(own, first)
+            rows += [_row(own, name, first, corpora) for name in _families(first)]
+    return pd.DataFrame(rows)
 
 
 def _families(first: int) -> list[str]:
     return [name for name in FAMILIES if first == 1 or not name.startswith("mass_at_1")]
 
 
-def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
+def _row(own: MeasuredRanks, name: str, first: int, corpora: Reals | None) -> dict[str, object]:
     found = fit(family(name), own.counts, first=first)
     it = found.distribution
     row: dict[str, object] = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
@@ -73,8 +85,8 @@ def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
     row |= {"log_likelihood": found.log_likelihood, "per_token": found.per_token, "total": found.total}
     row |= {"aic": found.aic, "at_limit": found.at_limit, "distance": distance(it, own.counts)}
     low = high = np.nan
-    if own.store is not None:
-        low, high = np.quantile(distances_by_document(it, own), [0.025, 0.975])
+    if corpora is not None:
+        low, high = np.quantile(distances_by_document(it, own.counts, corpora), [0.025, 0.975])
     row |= {"distance_low": low, "distance_high": high}
     whole = first == 1
     row |= {"p1": float(it.pmf(1)) if whole else np.nan, "rbp10": float(it.cdf(10)) if whole else np.nan}
