@@ -120,15 +120,12 @@ def made_of(parts: pd.DataFrame) -> str:
     """A sentence on what makes the squared scatter of `splits`, taken over all its rows."""
     total = parts["total"].sum()
     document, seed, lack = (100 * parts[part].sum() / total for part in ("document", "seed", "lack"))
+    drawn = f"Of its square, taken over all texts, {document:.0f} per cent come from which documents were drawn"
     if parts["seed"].isna().all():
-        left = "the rest is from seeds, which were not repeated, and from a law that is no straight line"
-        return f"Of its square, taken over all texts, {document:.0f} per cent come from which documents were drawn; {left}."
+        return f"{drawn}; the rest is from seeds, which were not repeated, and from a law that is no straight line."
     if lack < 0:
         return (
             "Which documents and which seed were drawn explain all of it: taken over all texts, they would make "
             f"{document:.0f} and {max(seed, 0):.0f} per cent of its square."
         )
-    return (
-        f"Of its square, taken over all texts, {document:.0f} per cent come from which documents were drawn and "
-        f"{max(seed, 0):.0f} from which seed was drawn; the rest is left for a law that is no straight line."
-    )
+    return f"{drawn} and {max(seed, 0):.0f} from which seed was drawn; the rest is left for a law that is no straight line."
