@@ -128,4 +128,5 @@ def made_of(parts: pd.DataFrame) -> str:
             "Which documents and which seed were drawn explain all of it: taken over all texts, they would make "
             f"{document:.0f} and {max(seed, 0):.0f} per cent of its square."
         )
-    return f"{drawn} and {max(seed, 0):.0f} from which seed was drawn; the rest is left for a law that is no straight line."
+    seeds = f"{max(seed, 0):.0f} from which seed was drawn"
+    return f"{drawn} and {seeds}; the rest is left for a law that is no straight line."
