@@ -17,6 +17,7 @@ from rbp.rank_distributions import (
     FAMILIES,
     RankCounts,
     RankDistribution,
+    RankFit,
     covariance,
     family,
     fit,
@@ -100,6 +101,12 @@ def distribution_of(row: pd.Series, vocabulary: int) -> RankDistribution:
     )
 
 
+def _found(row: pd.Series, vocabulary: int) -> RankFit:
+    """The fit of a row of `fits`."""
+    whole = float(row["log_likelihood"]), float(row["total"]), bool(row["at_limit"])
+    return RankFit(distribution_of(row, vocabulary), *whole)
+
+
 def best(table: pd.DataFrame, how_many: int) -> list[str]:
     """The families with the highest log-likelihood per token, over the models of `table` (mean); no diagnostic ones."""
     own = table[~table["distribution"].isin(DIAGNOSTIC)]
@@ -148,9 +155,10 @@ def make_bootstrap() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def lognormal_errors(measured: Iterable[MeasuredRanks], *, first: int = 2) -> pd.DataFrame:
+def lognormal_errors(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, first: int = 2) -> pd.DataFrame:
     """μ, σ and μ/σ of the discrete lognormal and of the rounded one, with standard errors from the likelihood.
 
+    `table`: the `fits` of what was measured.
     Columns dataset, model, family, size, distribution, mu, sigma, ratio, mu_error, sigma_error, ratio_error,
     correlation (of the errors of μ and σ); errors are missing where the maximum is at a limit. Tokens count as
     independent.
@@ -158,7 +166,8 @@ def lognormal_errors(measured: Iterable[MeasuredRanks], *, first: int = 2) -> pd
     rows = []
     for own in measured:
         for name in ("lognormal", "lognormal_rounded"):
-            found = fit(family(name), own.counts, first=first)
+            here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
+            found = _found(table[here & (table["distribution"] == name)].iloc[0], own.counts.vocabulary)
             mu, sigma = found.distribution.parameters.values()
             row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
             row |= {"distribution": name, "mu": mu, "sigma": sigma, "ratio": mu / sigma, "at_limit": found.at_limit}
