@@ -26,6 +26,7 @@ rule step:
         update("_build/steps/{step}.parquet"),
         update("_build/steps/{step}.json"),
     threads: 1
+    priority: 1  # chapters wait for steps: what can be made beside others is not left to the end
     resources:
         mem_mb=4000,
         runtime=30,
