@@ -171,14 +171,14 @@ class Page:
 
 def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
 def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.set(dpi=200, facecolor="white")
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
