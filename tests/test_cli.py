@@ -117,10 +117,17 @@ def alive(word: str) -> list[str]:
     return [line for line in found if word in line]
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code", "interrupts"),  # a job in a shell's background is started with SIGINT ignored
+    [
+        (signal.SIGINT, 130, signal.SIG_DFL),
+        (signal.SIGTERM, 143, signal.SIG_DFL),
+        (signal.SIGTERM, 143, signal.SIG_IGN),
+    ],
+)
 @pytest.mark.parametrize("arguments", [["run", "1", "--out", "runs/out"], ["book"]])
 def test_an_interrupted_command_leaves_nothing(
-    tmp_path: Path, arguments: list[str], sent: signal.Signals, code: int
+    tmp_path: Path, arguments: list[str], sent: signal.Signals, code: int, interrupts: signal.Handlers
 ) -> None:
     project = Project(tmp_path / "p")
     started = tmp_path / "started"
@@ -130,7 +137,13 @@ def test_an_interrupted_command_leaves_nothing(
     command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     running = subprocess.Popen(
-        command, cwd=project.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=project.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),
     )
     for _ in range(600):
         if started.exists():

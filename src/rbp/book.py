@@ -175,7 +175,9 @@ def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) ->
         try:
             code = running.wait()
         except BaseException:
-            os.killpg(running.pid, signal.SIGINT)
+            # a job in a shell's background ignores SIGINT, and so do its children
+            ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            os.killpg(running.pid, signal.SIGTERM if ignored else signal.SIGINT)
             running.wait()
             raise
     if code and not extra:
