@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from rbp.files import canonical_json, expanded, files_below, write_json
 from rbp.parameters import check
 from rbp.paths import ROOT, Project
 from rbp.variants import read_toml
+
+FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
 def chapter_names(project: Project) -> list[str]:
@@ -98,7 +101,7 @@ def run_step(project: Project, name: str) -> bool:
     typer.echo(f"step {name} …")
     try:
         seconds = steps.bring_up_to_date(project, name)
-    except RbpError as error:
+    except (RbpError, OSError) as error:
         typer.echo(f"step {name} failed: {error}")
         return False
     if seconds is None:
@@ -116,7 +119,7 @@ def run_chapter(project: Project, name: str) -> bool:
     typer.echo(f"{label} …")
     try:
         seconds = execute(chapter, overrides(project, chapter), project.chapters / name, project.root)
-    except (RbpError, ChapterFailed) as error:
+    except (RbpError, ChapterFailed, OSError) as error:
         kept = getattr(error, "kept", None)
         typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
         return False
@@ -190,7 +193,8 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
         if not index.exists():
             (project.build / "site.json").unlink(missing_ok=True)
         if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
-            typer.echo("The book is not complete.", err=True)
+            full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
+            typer.echo(f"The book is not complete.{full}", err=True)
             return False
         if pdf:
             from rbp.site import add_pdf

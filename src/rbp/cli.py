@@ -1,5 +1,6 @@
 """The command `rbp`. What is heavy is imported by the command that needs it: `rbp --help` answers at once."""
 
+import errno
 import json
 import signal
 import sys
@@ -12,6 +13,9 @@ from rbp import cli_ladder, cli_ranks
 from rbp.chapters import ChapterFailed
 from rbp.errors import RbpError
 from rbp.paths import Project
+
+#: full, over a quota or a limit of size, not to be written to, or broken: no bug of ours
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -213,6 +217,12 @@ def main() -> None:
         app()
     except RbpError as error:
         _stop(f"error: {error}", 2)
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        remedy = "Free some space, or choose another folder. What was there before is still whole."
+        _stop(f"error: the system refuses to write: {(error.strerror or '').lower()}{place}\n{remedy}", 2)
     except ChapterFailed as failure:
         _stop(f"error: {failure}" + (f"\nThe partial notebook: {failure.kept}" if failure.kept else ""), 1)
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rbp.errors import ChapterError, ParameterError
+from rbp.files import parse_json
 
 SCALARS: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 
@@ -149,7 +150,7 @@ def _parsed(parameter: Parameter, text: str) -> Any:
         return _read(parameter.type, text)
     if text.lstrip().startswith("["):
         try:
-            return json.loads(text)
+            return parse_json(text)
         except ValueError:
             return text
     kind = parameter.type.removeprefix("list[").removesuffix("]")

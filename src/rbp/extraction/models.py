@@ -3,7 +3,6 @@
 A checkpoint saved by pickle can run any code when it is read, so such files are neither downloaded nor opened.
 """
 
-import json
 import logging
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,6 +13,7 @@ import torch
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.sizes import non_embedding_params
+from rbp.files import parse_json
 from rbp.files import sha256 as checksum
 
 log = logging.getLogger(__name__)
@@ -191,7 +191,7 @@ def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Pat
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_bytes())
+        value = parse_json(path.read_bytes())
     except (OSError, ValueError):
         value = None
     if not isinstance(value, dict):

@@ -227,7 +227,7 @@ def _fill(
 
 
 def _finished(store: Store, labels: dict[str, Any]) -> bool:
-    """Whether nothing is to be done; a store that lacks only its last line gets it."""
+    """Whether nothing is to be done; a store that lacks only its last line, its label or its checksum gets it."""
     try:
         manifest = store.manifest
     except DataError:
@@ -235,7 +235,7 @@ def _finished(store: Store, labels: dict[str, Any]) -> bool:
     whole, rest = store.parts()
     if rest or len(whole) < manifest["packs"]:
         return False
-    if manifest["complete"] and manifest["about"]["family"] == labels["family"]:
+    if manifest["complete"] and manifest["about"]["family"] == labels["family"] and "checksum" in manifest:
         return True
     with store.lock():
         store.finish({"family": labels["family"]})
