@@ -9,8 +9,8 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,12 @@ def _beside(path: Path) -> Path:
 
 def write_file(path: Path, content: str | bytes) -> None:
     """Write ``content`` (text as UTF-8) to ``path`` atomically; missing parent folders are made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(path)
-    try:
-        with temporary.open("wb") as stream:
+    with _held(path, _new_file) as (temporary, descriptor):
+        with open(descriptor, "wb", closefd=False) as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
-            os.fsync(stream.fileno())
+            os.fsync(descriptor)
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
@@ -54,29 +50,44 @@ def parse_json(data: str | bytes) -> Any:
 
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """A new empty folder beside ``path``, removed on leaving unless `swap_in` has moved it.
+    """A new empty folder beside ``path``, removed on leaving unless `swap_in` has moved it."""
+    with _held(path, _new_folder) as (temporary, _):
+        yield temporary
 
-    It is held by a lock that ends with this process, so that the next one can tell what a kill has left behind,
-    and removes it.
+
+def _new_file(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _new_folder(path: Path) -> int:
+    path.mkdir()
+    return os.open(path, os.O_RDONLY)
+
+
+@contextmanager
+def _held(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+    """What ``make`` makes beside ``path``, and its descriptor; removed on leaving, if it is still there.
+
+    A lock holds it that ends with this process, however it ends: so the next one can tell what a kill has left
+    behind, and removes that.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         temporary = _beside(path)
-        temporary.mkdir()
-        held = os.open(temporary, os.O_RDONLY)
-        if _hold(held) is not False and _is(temporary, held):
+        descriptor = make(temporary)
+        if _lock(descriptor) is not False and _is(temporary, descriptor):
             break
-        os.close(held)  # another process took it for left behind before it was held
+        os.close(descriptor)  # another process took it for left behind before it was locked
     try:
         _clear_dead(path)
-        yield temporary
+        yield temporary, descriptor
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        os.close(held)
+        _remove(temporary)
+        os.close(descriptor)
 
 
-def _hold(descriptor: int) -> bool | None:
-    """Lock an open folder: False if another process has it, None where the file system knows no locks."""
+def _lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder: False if another process has it, None where the file system knows no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -87,7 +98,7 @@ def _hold(descriptor: int) -> bool | None:
 
 
 def _is(path: Path, descriptor: int) -> bool:
-    """Whether the folder at ``path`` is still the open one."""
+    """Whether the open file or folder is still the one at ``path``."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -95,17 +106,26 @@ def _is(path: Path, descriptor: int) -> bool:
 
 
 def _clear_dead(path: Path) -> None:
-    """Remove folders beside ``path`` whose process has ended without removing them."""
+    """Remove what stands beside ``path`` of processes that have ended without removing it."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
         try:
-            held = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+            descriptor = os.open(left, os.O_RDONLY)
         except OSError:
             continue
         try:
-            if _hold(held):
-                shutil.rmtree(left, ignore_errors=True)
+            if _lock(descriptor):
+                _remove(left)
         finally:
-            os.close(held)
+            os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder; if that fails, a hidden one is left for the next process."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def swap_in(new: Path, path: Path) -> None:
@@ -129,7 +149,7 @@ def swap_in(new: Path, path: Path) -> None:
             old.rename(path)
             raise
         new = old
-    shutil.rmtree(new, ignore_errors=True)
+    _remove(new)
 
 
 def _exchange(one: Path, other: Path) -> bool:
