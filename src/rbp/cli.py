@@ -1,6 +1,5 @@
 """The command `rbp`. What is heavy is imported by the command that needs it: `rbp --help` answers at once."""
 
-import errno
 import json
 import signal
 import sys
@@ -12,10 +11,8 @@ import typer
 from rbp import cli_ladder, cli_ranks
 from rbp.chapters import ChapterFailed
 from rbp.errors import RbpError
+from rbp.files import refusal
 from rbp.paths import Project
-
-#: full, over a quota or a limit of size, not to be written to, or broken: no bug of ours
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -218,11 +215,10 @@ def main() -> None:
     except RbpError as error:
         _stop(f"error: {error}", 2)
     except OSError as error:
-        if error.errno not in REFUSED:
+        if (why := refusal(error)) is None:
             raise
-        place = f" ({error.filename})" if error.filename else ""
         remedy = "Free some space, or choose another folder. What was there before is still whole."
-        _stop(f"error: the system refuses to write: {(error.strerror or '').lower()}{place}\n{remedy}", 2)
+        _stop(f"error: the system does not let us write: {why}\n{remedy}", 2)
     except ChapterFailed as failure:
         _stop(f"error: {failure}" + (f"\nThe partial notebook: {failure.kept}" if failure.kept else ""), 1)
 

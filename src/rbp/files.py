@@ -159,6 +159,15 @@ def _exchange(one: Path, other: Path) -> bool:
     return function is not None and function(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
+def refusal(error: OSError) -> str | None:
+    """Why the system did not let us write: a full disk, a quota, a disk that is read-only or broken; None for others."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):  # of several copies
+        return str(error.args[0][0][-1])
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO):
+        return None
+    return (error.strerror or str(error)).lower() + (f" ({error.filename})" if error.filename else "")
+
+
 def files_below(folder: Path) -> list[Path]:
     """All files below ``folder``, but caches and hidden ones, sorted."""
     found = (path for path in folder.rglob("*") if path.is_file())

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rbp import files
-from rbp.cli import REFUSED
 from rbp.errors import RbpError
+from rbp.files import refusal
 
 KINDS = ("full", "broken", "killed")
 GROWING = ("open", "write", "mkdir")  # what a full disk refuses
@@ -141,7 +141,7 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
         except RbpError as error:
             code, said = CLEAN, str(error)
         except OSError as error:  # the command line says it in two lines
-            code, said = (CLEAN if error.errno in REFUSED else TRACEBACK), traceback.format_exc()
+            code, said = (CLEAN if refusal(error) else TRACEBACK), traceback.format_exc()
         except BaseException:
             said = traceback.format_exc()
         finally:
