@@ -239,8 +239,13 @@ def a_trained_model(ladder: Path) -> Case:
     return Case("a trained model", prepare, act, seen)
 
 
-def trials(case: Case, base: Path, twice: bool = True, seed: int = 0) -> Iterator[int]:
-    """Every fault at every step of a case; yields how many failures were tried so far. Raises AssertionError."""
+def trials(
+    case: Case, base: Path, twice: bool = True, chosen: Callable[[int], bool] = lambda at: True, seed: int = 0
+) -> Iterator[int]:
+    """Every fault at every (chosen) step of a case; yields how many failures were tried so far. Raises AssertionError.
+
+    twice: another failure, at random, in the run that follows the first.
+    """
     rng = random.Random(seed)  # noqa: S311
     prepared, work = base / "prepared", base / "work"
     prepared.mkdir(parents=True)
@@ -252,7 +257,7 @@ def trials(case: Case, base: Path, twice: bool = True, seed: int = 0) -> Iterato
     after = _seen(case, work)
     assert after != before, "the case writes nothing"
     tried = 0
-    for at in range(1, whole.steps + 1):
+    for at in filter(chosen, range(1, whole.steps + 1)):
         for kind in KINDS:
             _copied(prepared, work)
             first = trial(lambda: case.act(work), work, at, kind)

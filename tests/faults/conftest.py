@@ -1,0 +1,16 @@
+"""The harness of the slow set is used in small here too."""
+
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "slow"), str(TESTS / "ladder")]
+
+import pytest
+import tiny
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny model."""
+    return tiny.save_model(tmp_path_factory.mktemp("model") / "tiny")
