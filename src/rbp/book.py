@@ -18,7 +18,7 @@ import typer
 from rbp import results, steps
 from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
 from rbp.errors import RbpError
-from rbp.files import canonical_json, expanded, files_below, write_json
+from rbp.files import canonical_json, exists, expanded, files_below, write_json
 from rbp.parameters import check
 from rbp.paths import ROOT, Project
 from rbp.variants import read_toml
@@ -52,7 +52,7 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     # Measurements may be named by their folder in data/ alone: "published".
     sources = str(values.get("measurements", "")).split(",")
     named += [project.root / "data" / word.strip() for word in sources if word.strip()]
-    return expanded(path for path in named if path.exists())
+    return expanded(path for path in named if exists(path))
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:

@@ -168,6 +168,11 @@ def refusal(error: OSError) -> str | None:
     return (error.strerror or str(error)).lower() + (f" ({error.filename})" if error.filename else "")
 
 
+def exists(name: str | Path) -> bool:
+    """Whether there is a file or folder of this name; False for what no file can be called, as a very long text."""
+    return os.path.exists(name)  # noqa: PTH110 (that of pathlib raises for such a name)
+
+
 def files_below(folder: Path) -> list[Path]:
     """All files below ``folder``, but caches and hidden ones, sorted."""
     found = (path for path in folder.rglob("*") if path.is_file())

@@ -127,10 +127,22 @@ def _checked(parameter: Parameter, value: Any) -> Any:
         remedy = f"Its type is {parameter.type}, its default {json.dumps(parameter.default)}."
         raise ParameterError(f"{value!r} is no {parameter.type}", f"parameter {parameter.name}", remedy) from None
     for item in items:
+        if isinstance(item, str) and not _writable(item):
+            remedy = "Give characters of Unicode, in UTF-8."
+            raise ParameterError(f"{item!a} is no text", f"parameter {parameter.name}", remedy)
         if parameter.choices is not None and item not in parameter.choices:
             remedy = nearest(str(item), map(str, parameter.choices))
             raise ParameterError(f"{item!r} is not a choice", f"parameter {parameter.name}", remedy)
     return items if is_list else items[0]
+
+
+def _writable(text: str) -> bool:
+    """Whether text files and names can hold it: no NUL, and no half of a character, as from another encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def _read(kind: str, text: str) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from rbp.errors import DataError, ParameterError
-from rbp.files import sha256
+from rbp.files import exists, sha256
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
         if fields:
             raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
         return _published(name, CORPORA[name])
-    if name.startswith(LADDER) and not path.exists():
+    if name.startswith(LADDER) and not exists(path):
         from rbp.ladder import evaluation
 
         domain = name.removeprefix(LADDER)
@@ -104,7 +104,7 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
         hint = f"Is {near[0]} meant? " if near else ""
         remedy = f"{hint}There is: {', '.join(CORPORA)}, {LADDER}humaneval …, or a file: {', '.join(SUFFIXES)}."
         raise ParameterError(f"unknown corpus {name!r}", "--corpus", remedy)
-    if not path.is_file():
+    if not (exists(path) and path.is_file()):
         raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")
     if suffix == ".txt" and fields:
         raise ParameterError("a text file has no fields", f"{name}, --field", "Leave --field out.")

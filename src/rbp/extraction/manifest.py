@@ -62,7 +62,8 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     wanted = {**_ENTRIES, "parts": dict} if manifest.get("complete") is True else _ENTRIES
     if not _typed(manifest, wanted) or manifest.keys() - wanted.keys() - {"checksum"}:
         return False
-    if digest(manifest["key"]) != manifest["digest"] or manifest != {**sealed(manifest), **manifest}:
+    checksum = sealed(manifest)["checksum"]
+    if digest(manifest["key"]) != manifest["digest"] or manifest.get("checksum", checksum) != checksum:
         return False
     if not manifest["complete"]:
         return True

@@ -13,7 +13,7 @@ import torch
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.sizes import non_embedding_params
-from rbp.files import parse_json
+from rbp.files import exists, parse_json
 from rbp.files import sha256 as checksum
 
 log = logging.getLogger(__name__)
@@ -74,11 +74,11 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     ParameterError for a revision of a folder.
     """
     path = Path(name).expanduser()
-    if path.is_dir():
+    if exists(path) and path.is_dir():
         if revision is not None:
             raise ParameterError("a folder has no revisions", f"{name}, --revision", "Leave --revision out.")
         folder, commit = path, None
-    elif path.exists() or name.startswith(("/", ".", "~")) or name.count("/") > 1:
+    elif exists(path) or name.startswith(("/", ".", "~")) or name.count("/") > 1:
         raise DataError("there is no such model folder", name, "Give a folder with config.json, or a hub id.")
     else:
         folder = _download(name, revision, _SMALL)
