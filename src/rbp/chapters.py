@@ -20,7 +20,7 @@ from rbp.files import canonical_json, folder_beside, parse_json, swap_in, write_
 from rbp.kernel import MARKER
 from rbp.parameters import Parameter, check, declared, nearest
 from rbp.paths import Project
-from rbp.prose import add_note, change_heading, first_heading
+from rbp.prose import add_note, are_texts, change_heading, first_heading, is_notebook
 from rbp.rerun import companion_note, run_note
 from rbp.variants import Variant, variants
 
@@ -54,9 +54,10 @@ class Chapter:
         """The notebook's JSON. Raises ChapterError if it has none."""
         try:
             content: dict[str, Any] = parse_json(self.path.read_bytes())
-            assert isinstance(content["cells"], list)  # noqa: S101 (one way out for all malformed files)
-        except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+        except (OSError, ValueError) as error:
             raise ChapterError(f"this is no notebook: {error}", str(self.path)) from None
+        if not is_notebook(content):
+            raise ChapterError("this is no notebook", str(self.path), "Save it again with Jupyter.")
         return content
 
     @property
@@ -85,7 +86,7 @@ class Chapter:
 
     def _declared(self, key: str) -> list[str]:
         names = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        if not are_texts(names):
             raise ChapterError(f"the notebook's metadata rbp.{key} is not a list of names", self.name)
         return names
 

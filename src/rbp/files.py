@@ -173,6 +173,11 @@ def exists(name: str | Path) -> bool:
     return os.path.exists(name)  # noqa: PTH110 (that of pathlib raises for such a name)
 
 
+def home_expanded(name: str) -> Path:
+    """The path that a user's text names, with ~ for a home folder; as it stands where there is no such user."""
+    return Path(os.path.expanduser(name))  # noqa: PTH111 (that of pathlib raises)
+
+
 def files_below(folder: Path) -> list[Path]:
     """All files below ``folder``, but caches and hidden ones, sorted."""
     found = (path for path in folder.rglob("*") if path.is_file())

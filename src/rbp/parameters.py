@@ -83,7 +83,7 @@ def declared(source: str, where: str) -> list[Parameter]:
     form += 'list[…] of these, or Literal["a", "b"].'
     try:
         statements, comments = ast.parse(source).body, _comments(source)
-    except (SyntaxError, tokenize.TokenError) as error:
+    except (SyntaxError, tokenize.TokenError, ValueError, RecursionError, MemoryError) as error:
         raise ChapterError(f"the parameters cell is not Python: {error}", where, form) from None
     parameters = []
     for node in statements:

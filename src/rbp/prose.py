@@ -58,3 +58,27 @@ def with_dashes(text: str, own: Collection[str]) -> str:
 def without_targets(text: str) -> str:
     """Markdown without the lines ``(name)=``: a name is of one place in the book."""
     return TARGET.sub("", text)
+
+
+def is_notebook(content: Any) -> bool:
+    """Whether what is read of a notebook here is there, and of the right kind."""
+    if not (isinstance(content, dict) and isinstance(content.get("cells"), list)):
+        return False
+    about = content.get("metadata", {})
+    return (
+        isinstance(about, dict)
+        and isinstance(about.get("rbp", {}), dict)
+        and all(
+            isinstance(cell, dict)
+            and cell.get("cell_type") in ("markdown", "code", "raw")
+            and isinstance(cell.get("metadata", {}), dict)
+            and are_texts(cell.get("metadata", {}).get("tags", []))
+            and (isinstance(cell.get("source"), str) or are_texts(cell.get("source")))
+            for cell in content["cells"]
+        )
+    )
+
+
+def are_texts(value: Any) -> bool:
+    """Whether it is a list of texts."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -45,7 +45,7 @@ def read_toml(path: Path, chapters: Collection[str]) -> dict[str, dict[str, Any]
     where = f"{path.parent.name}/{path.name}"
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParameterError(f"this is not TOML: {error}", where) from None
     for name, table in tables.items():
         if name not in chapters or not isinstance(table, dict):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from rbp.errors import DataError, ParameterError
-from rbp.files import exists, sha256
+from rbp.files import exists, home_expanded, sha256
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed, empty, not
     UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
     """
-    path = Path(name).expanduser()
+    path = home_expanded(name)
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
     if name in CORPORA:
         if fields:

@@ -13,7 +13,7 @@ import torch
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.sizes import non_embedding_params
-from rbp.files import exists, parse_json
+from rbp.files import exists, home_expanded, parse_json
 from rbp.files import sha256 as checksum
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     if there is no such model, no configuration, no tokenizer, or no weights in safetensors files;
     ParameterError for a revision of a folder.
     """
-    path = Path(name).expanduser()
+    path = home_expanded(name)
     if exists(path) and path.is_dir():
         if revision is not None:
             raise ParameterError("a folder has no revisions", f"{name}, --revision", "Leave --revision out.")

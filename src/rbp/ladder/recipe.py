@@ -173,5 +173,5 @@ def read(path: Path = CONFIGURATION) -> Recipe:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise DataError(first["msg"], f"{path}, {place}" if place else str(path), "Correct it.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"the file is no TOML: {error}", str(path), "Correct it.") from None
