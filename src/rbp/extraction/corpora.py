@@ -6,7 +6,6 @@ without a connection reads what is there.
 """
 
 import gzip
-import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from rbp.errors import DataError, ParameterError
-from rbp.files import exists, home_expanded, sha256
+from rbp.files import exists, home_expanded, parse_json, sha256
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +140,7 @@ def _json_lines(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
             if not text:
                 continue
             try:
-                row = json.loads(text)
+                row = parse_json(text)
             except ValueError:
                 row = None
             if not isinstance(row, dict):

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError
+from rbp.files import parse_json
 from rbp.ladder.recipe import Recipe, Source
 
 WORD = re.compile(r"\w+")
@@ -118,7 +118,7 @@ def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
     """The documents of a .jsonl.gz file. Raises DataError if it is missing or malformed."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
+            rows = [parse_json(line) for line in lines]
             return [Document(row["id"], "\n".join(row[field] for field in fields)) for row in rows]
     except FileNotFoundError:
         raise DataError("the corpus is missing", str(path), "Say where the corpora are: --texts FOLDER.") from None
