@@ -234,6 +234,7 @@ def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
     rng = random.Random(seed)  # noqa: S311
     olds: dict[bool, Content] = {}
     for older in {False, work.older}:
+        (base / f"prepared-{older}").mkdir(parents=True)
         work.prepare(base / f"prepared-{older}", older)
         olds[older] = work.result(base / f"prepared-{older}")
     shutil.copytree(base / "prepared-False", base / "whole")
