@@ -61,7 +61,7 @@ def texts(count, seed=0, longest=120):
 
 
 def make_tokenizer(template=None, **options):
-    """A byte-level tokenizer of 300 tokens; template: what stands around a text, "<|end|> $A" for one that begins it."""
+    """A byte-level tokenizer of 300 tokens; template: what stands around a text, as in "<|end|> $A"."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()

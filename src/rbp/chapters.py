@@ -85,7 +85,7 @@ class Chapter:
         return [replace(p, default=self.values.get(p.name, p.default)) for p in self.parameters]
 
     def _declared(self, key: str) -> list[str]:
-        names = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
+        names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
         if not are_texts(names):
             raise ChapterError(f"the notebook's metadata rbp.{key} is not a list of names", self.name)
         return names

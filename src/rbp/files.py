@@ -160,7 +160,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def refusal(error: OSError) -> str | None:
-    """Why the system did not let us write: a full disk, a quota, a disk that is read-only or broken; None for others."""
+    """Why the system did not let us write (a disk that is full, read-only or broken); None for other errors."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):  # of several copies
         return str(error.args[0][0][-1])
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO):

@@ -110,7 +110,9 @@ def test_the_order_of_documents_changes_nothing_but_their_numbers(model, tmp_pat
     found[1]["document"] = len(documents) - 1 - found[1]["document"]
     again = found[1].sort_values(["document", "position"], ignore_index=True)
     for column in found[0]:
-        assert found[0][column].to_numpy().tobytes() == again[column].astype(found[0][column].dtype).to_numpy().tobytes()
+        assert (
+            found[0][column].to_numpy().tobytes() == again[column].astype(found[0][column].dtype).to_numpy().tobytes()
+        )
 
 
 @pytest.mark.parametrize("shards", [2, 5])

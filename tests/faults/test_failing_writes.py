@@ -1,7 +1,6 @@
 """Fault 1: what is written is whole or not there, wherever writing ends. `make test-slow` does the same at length."""
 
 import random
-from pathlib import Path
 
 import injected
 import kills

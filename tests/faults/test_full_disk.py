@@ -31,9 +31,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = shutil.which("mount")
-    if mount is None or subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True, check=False
-    ).returncode:
+    if (
+        mount is None
+        or subprocess.run(
+            [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True, check=False
+        ).returncode
+    ):
         pytest.skip("only root may mount a small file system here")
     yield disk
     subprocess.run(["umount", disk], check=True)
@@ -81,7 +84,9 @@ def test_a_file_that_must_not_grow_fails_the_same(model, tmp_path):
     assert open_store(folder).problems() == []
 
 
-def run(project: Path, *arguments: str, environment: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+def run(
+    project: Path, *arguments: str, environment: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "rbp.cli", "--root", str(project), *arguments]
     more = os.environ | {"PYTHONPATH": str(ROOT / "src")} | (environment or {})
     return subprocess.run(command, cwd=project, env=more, capture_output=True, text=True, check=False)

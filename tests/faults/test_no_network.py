@@ -1,5 +1,5 @@
-"""Fault 12: a machine without a network. Every process is watched: what tries to leave the machine is refused and noted,
-where Hugging Face's own switch for offline work is off."""
+"""Fault 12: a machine without a network. Every process is watched: what tries to leave the machine is refused and
+noted, where Hugging Face's own switch for offline work is off."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 
 from rbp.paths import ROOT, Project
 
-GUARD = '''
+GUARD = """
 import os, socket
 
 def outside(address):
@@ -40,7 +40,7 @@ def getaddrinfo(host, *more, **options):
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution") from None
 
 socket.socket, socket.getaddrinfo = Guarded, getaddrinfo
-'''
+"""
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,13 @@ def test_a_pickle_as_a_tokenizer_s_file(copy, bomb, canary, name, alone):
 def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
     """A part of a store, a table of a step, a training's state and rows, merged results: all caches of ours."""
     corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(3)))
-    given = [str(copy)], [corpus], protocol("windows", length=64, pack=1), tmp_path / "out", Settings(backend="reference")
+    given = (
+        [str(copy)],
+        [corpus],
+        protocol("windows", length=64, pack=1),
+        tmp_path / "out",
+        Settings(backend="reference"),
+    )
     (folder,) = extract(*given)
     for part in (folder / "parts").iterdir():
         part.write_bytes(bomb)
@@ -169,7 +176,9 @@ def test_a_pickle_as_measurements_or_as_a_corpus(bomb, canary, tmp_path, name):
 def test_a_pickle_in_the_description_of_a_parquet_file(bomb, canary, tmp_path):
     """Arrow once kept Python's own types as pickles in a file's schema, and read them."""
     about = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": bomb}
-    table = arrow.table([arrow.array(["some text"])], arrow.schema([arrow.field("text", arrow.string(), metadata=about)]))
+    table = arrow.table(
+        [arrow.array(["some text"])], arrow.schema([arrow.field("text", arrow.string(), metadata=about)])
+    )
     parquet.write_table(table.replace_schema_metadata({b"pandas": bomb}), tmp_path / "mine.parquet")
     open_corpus(str(tmp_path / "mine.parquet"))
     with pytest.raises(DataError):
@@ -186,17 +195,23 @@ def test_code_that_comes_with_a_model_is_not_run(copy, canary, own_type):
     auto = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model", "AutoModel": "own.Model"}
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(
-        json.dumps({**config, "auto_map": auto} | ({"model_type": "own", "architectures": ["Model"]} if own_type else {}))
+        json.dumps(
+            {**config, "auto_map": auto} | ({"model_type": "own", "architectures": ["Model"]} if own_type else {})
+        )
     )
     config = json.loads((copy / "tokenizer_config.json").read_text())
-    own = {"auto_map": {"AutoTokenizer": ["own.Model", "own.Model"]}, "tokenizer_class": "Model", "trust_remote_code": True}
+    own = {
+        "auto_map": {"AutoTokenizer": ["own.Model", "own.Model"]},
+        "tokenizer_class": "Model",
+        "trust_remote_code": True,
+    }
     (copy / "tokenizer_config.json").write_text(json.dumps({**config, **own}))
-    try:
-        load_all(copy)
-    except DataError as error:
-        assert "\n" in str(error), "with a remedy"
+    if own_type:
+        with pytest.raises(DataError, match=r"\n"):  # with a remedy
+            load_all(copy)
     else:
-        assert not own_type
+        with suppress(DataError):
+            load_all(copy)
     assert not canary.exists()
 
 

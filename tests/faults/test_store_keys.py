@@ -113,7 +113,9 @@ def test_another_revision_is_another_store(model, corpus, plain):
 
 leaf = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "1", "null"]) | st.floats(-1, 1)
 keys = st.dictionaries(
-    st.sampled_from(["weights", "corpus", "dtype", "1"]), leaf | st.dictionaries(st.sampled_from("ab"), leaf), max_size=4
+    st.sampled_from(["weights", "corpus", "dtype", "1"]),
+    leaf | st.dictionaries(st.sampled_from("ab"), leaf),
+    max_size=4,
 )
 
 

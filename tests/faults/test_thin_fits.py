@@ -76,7 +76,9 @@ def test_the_same_model_twice_would_narrow_the_interval():
 def test_three_points_are_marked_or_refused():
     fit = fit_power_law(SIZES[:3], VALUES[:3])
     assert (fit.n, fit.df, fit.weak) == (3, 1, True)
-    assert fit.alpha_high - fit.alpha_low > 5 * (fit_power_law(SIZES, VALUES).alpha_high - fit_power_law(SIZES, VALUES).alpha_low)
+    assert fit.alpha_high - fit.alpha_low > 5 * (
+        fit_power_law(SIZES, VALUES).alpha_high - fit_power_law(SIZES, VALUES).alpha_low
+    )
     for name in ("offset", "comparison", "forecast", "curvature"):
         with pytest.raises((FitError, ParameterError)):
             FITS[name](SIZES[:3], VALUES[:3])

@@ -2,8 +2,8 @@
 
     python tests/slow/run.py [--share 1.0] [--to FILE]
 
---share 0.05 does about a twentieth of it, to see that it works. What is done is saved as it goes. Exits 1, with what was
-found, if anything did not hold.
+--share 0.05 does about a twentieth of it, to see that it works. What is done is saved as it goes. Exits 1, with what
+was found, if anything did not hold.
 """
 
 import argparse
@@ -22,13 +22,13 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "slow"), str(TESTS / "ladder"), str(TESTS.parent / "src")]
 os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}  # before PyTorch and Hugging Face are imported
 
-import fuzz
-import kills
-import tiny
-import write_points
+import fuzz  # noqa: E402
+import kills  # noqa: E402
+import tiny  # noqa: E402
+import write_points  # noqa: E402
 
-from rbp.files import write_json
-from rbp.paths import DATA
+from rbp.files import write_json  # noqa: E402
+from rbp.paths import DATA  # noqa: E402
 
 KILLS, EXAMPLES = 25, 800  # of each kind
 SPARSE = {"the pages": 0.25}  # of a case with very many steps that are alike, a share of them

@@ -21,7 +21,8 @@ def fit_table(
     ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its
     own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
     and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
-    and ``note`` says why ("" elsewhere); a model that stands twice in a cell is such a reason. Raises FitError where no cell at all can be fitted.
+    and ``note`` says why ("" elsewhere); a model that stands twice in a cell is such a reason. Raises FitError
+    where no cell at all can be fitted.
 
     Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
     """
