@@ -123,7 +123,8 @@ def main() -> None:
         for kind, do in (("failures", inject), ("examples", draw), ("kills", kill)):
             if chosen.only in (None, kind):
                 do(figures, Path(folder) / kind, chosen.share)
-    figures.content["finished"] = not figures.content["found"]
+    whole = chosen.share >= 1 and chosen.only is None
+    figures.content["finished"] = whole and not figures.content["found"]
     figures.save()
     sys.exit(1 if figures.content["found"] else 0)
 

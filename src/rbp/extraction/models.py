@@ -182,8 +182,8 @@ def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Pat
         raise DataError("the model asks for your agreement first", name, "Agree on its page, then log in.") from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise DataError("there is no such model", name, "Give a hub id (owner/name) or a folder.") from None
-    except OSError as error:
-        if error.errno == 28:
+    except Exception as error:  # of the hub, or of whatever HTTP client it has where there is no connection
+        if getattr(error, "errno", None) == 28:
             raise DataError("the disk is full", name, "Free some space, or set HF_HOME to another disk.") from None
         remedy = "Check the name and the connection, or give the folder of a model."
         raise DataError("the model is not on this machine, and the hub cannot be reached", name, remedy) from None
