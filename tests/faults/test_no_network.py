@@ -58,7 +58,8 @@ def guarded(tmp_path: Path):
         environment.pop("HF_HUB_OFFLINE", None)
         root = ["--root", str(project)] if project else []
         command = [sys.executable, "-m", "rbp.cli", *root, *arguments]
-        done = subprocess.run(command, cwd=project or tmp_path, env=environment, capture_output=True, text=True, check=False)
+        where = project or tmp_path
+        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
         return done, noted.read_text()
 
     return run
