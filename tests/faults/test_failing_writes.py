@@ -1,6 +1,5 @@
 """Fault 1: what is written is whole or not there, wherever writing ends. `make test-slow` does the same at length."""
 
-
 import injected
 import kills
 import pytest
