@@ -26,6 +26,7 @@ rule step:
         update("_build/steps/{step}.parquet"),
         update("_build/steps/{step}.json"),
     threads: 1
+    priority: 1  # chapters wait for steps: what can be made beside others is not left to the end
     resources:
         mem_mb=4000,
         runtime=30,
@@ -43,7 +44,7 @@ rule chapter:
     params:
         overrides=lambda wildcards: book.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
-        chapter=r"\d\d_[\w-]+",
+        chapter=r"\d\d_\w+",
     threads: 1
     resources:
         mem_mb=2000,

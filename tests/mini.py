@@ -13,11 +13,10 @@ from rbp.paths import ROOT, Project
 CLOSE = """
 import json, os, pathlib
 out = pathlib.Path(os.environ["RBP_OUT"])
-name = os.environ["RBP_CHAPTER"]
-(out / name).mkdir()
-(out / name / "data.csv").write_text(f"value\\n{{value}}\\n")
+(out / "{name}").mkdir()
+(out / "{name}" / "data.csv").write_text(f"value\\n{{value}}\\n")
 values = {{"value": {{"value": value, "unit": "", "tolerance": 1e-9}}}}
-(out / "results.json").write_text(json.dumps({{"chapter": name, "values": values, "reads": {reads!r}}}))
+(out / "results.json").write_text(json.dumps({{"chapter": "{name}", "values": values, "reads": {reads!r}}}))
 """
 
 
@@ -53,7 +52,7 @@ def write_chapter(
         else:
             add(nbformat.v4.new_code_cell(textwrap.dedent(cell).strip(), id=f"code-{number}"))
     if close:
-        add(nbformat.v4.new_code_cell(CLOSE.format(reads=list(reads)).strip(), id="close"))
+        add(nbformat.v4.new_code_cell(CLOSE.format(name=name, reads=list(reads)).strip(), id="close"))
     path = project.notebooks / f"{name}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)

@@ -19,6 +19,7 @@ from rbp.chapters import find
 from rbp.errors import ParameterError, RbpError
 from rbp.made import made_page
 from rbp.paths import Project
+from rbp.prose import NOT_RECORDED
 
 Build = Callable[..., set[str]]
 
@@ -154,7 +155,10 @@ def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name
     (project.book / "parameters.toml").write_text('[01_a]\nmeasurements = "published, mine"\n')
     (project.root / "mine").mkdir()
     (project.root / "mine" / "part.csv").touch()
-    assert chapter_inputs(project, "01_a") == ["notebooks/01_a.ipynb", "data/b.csv", "mine/part.csv"]
+    (project.root / "data" / "published").mkdir(parents=True)
+    (project.root / "data" / "published" / "one.csv").touch()
+    of_parameters = ["mine/part.csv", "data/published/one.csv"]
+    assert chapter_inputs(project, "01_a") == ["notebooks/01_a.ipynb", "data/b.csv", *of_parameters]
     assert chapter_inputs(project, "02_b") == ["notebooks/02_b.ipynb", "_build/chapters/01_a/results.json"]
 
 
@@ -176,6 +180,23 @@ def test_overrides_are_validated(tmp_path: Path, toml: str, complaint: str) -> N
     (project.book / "parameters.toml").write_text(toml)
     with pytest.raises(ParameterError, match=complaint):
         build(project)
+
+
+def test_a_page_for_other_parameters_has_dashes_for_the_numbers_that_these_do_not_give(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    prose = "%%md\nIt is {glue:text}`one`, and {glue:text}`v`."
+    code = "from myst_nb import glue\nvalue = k\nglue('v', k, display=False)"
+    code += "\nif k == 1:\n    glue('one', 1, display=False)"
+    write_chapter(project, "01_a", prose, code, parameters="k: int = 1  # a number")
+    project.book.mkdir()
+    (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/01_a\n")
+    (project.book / "parameters.toml").write_text("[01_a]\nk = 3\n")
+    assert run_chapter(project, "01_a")
+    site.stage(project)
+    cells = json.loads((project.build / "source" / "notebooks" / "01_a.ipynb").read_text())["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    assert f"It is {NOT_RECORDED}, and {{glue:text}}`v`." in texts
+    assert "run with `k = 3`" in texts[0]
 
 
 def test_a_chapter_that_cannot_run_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

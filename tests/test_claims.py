@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rbp import claims, results
-from rbp.claims.ledger import FAILS, HOLDS, PART, _typeset
+from rbp.claims.ledger import FAILS, HOLDS, PART, _typeset, by_exceptions
 from rbp.errors import ChapterError
 from rbp.paths import Project
 
@@ -84,6 +84,14 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
 )
 def test_a_verdict_changes_with_its_numbers(number: int, changes: dict[str, object], verdict: str) -> None:
     assert _verdict(number, **changes) == verdict
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "verdict"), [(0, HOLDS), (1, HOLDS), (2, PART), (5, PART), (6, FAILS), (10, FAILS)]
+)
+def test_few_exceptions_are_forgiven_and_more_than_half_are_not(exceptions: int, verdict: str) -> None:
+    assert by_exceptions(exceptions, 10, holds=0.1) == verdict
+    assert by_exceptions(exceptions, 10) == (PART if exceptions == 1 else verdict)
 
 
 def test_a_missing_number_names_the_chapter() -> None:

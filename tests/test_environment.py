@@ -31,7 +31,7 @@ def test_what_the_package_needs_is_pinned_and_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lock = _lock()
     for need in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
-        name = re.match(r"[\w.-]+", need)[0].lower()  # type: ignore[index]
+        name = re.match(r"[\w.-]+", need)[0].lower()
         assert name in lock, f"{name} is not in requirements.lock: make lock"
         assert version(name).split("+")[0] == lock[name], name
 

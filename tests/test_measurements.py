@@ -238,6 +238,12 @@ def test_a_path_with_a_comma(write):
     assert len(measurements.load(str(write(OWN, "a,b.csv"))).table) == 4
 
 
+def test_a_list_that_is_too_long_for_a_name(write, monkeypatch):
+    files = [write(OWN.replace({"model": {"a": f"a{i}", "b": f"b{i}"}}), f"{'x' * 100}{i}.csv") for i in range(3)]
+    monkeypatch.chdir(files[0].parent)
+    assert len(measurements.load(",".join(file.name for file in files)).table) == 12
+
+
 def test_select(all_published):
     rows = measurements.select(all_published.table, dataset="hotpotqa", family="OPT", metric="neg_log_rbp", k=10)
     assert rows["size"].is_monotonic_increasing

@@ -9,23 +9,23 @@ from rbp.rank_distributions import RankCounts, RankDistribution, family
 
 
 @pytest.fixture(scope="module")
-def curves():  # type: ignore[no-untyped-def]
+def curves():
     return predicted.curves()
 
 
-def test_the_formula_gives_the_published_predictions(curves) -> None:  # type: ignore[no-untyped-def]
+def test_the_formula_gives_the_published_predictions(curves) -> None:
     wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
     np.testing.assert_allclose(wide[predicted.FORMULA], wide[predicted.PUBLISHED], rtol=1e-5)
     # exact sums are something else: a formula that just copied would not be told apart
     assert (np.abs(wide[predicted.EXACT] / wide[predicted.PUBLISHED] - 1) > 1e-3).all()
 
 
-def test_a_finite_vocabulary_lacks_the_far_tail(curves) -> None:  # type: ignore[no-untyped-def]
+def test_a_finite_vocabulary_lacks_the_far_tail(curves) -> None:
     wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
     assert (wide[predicted.FINITE] < wide[predicted.EXACT]).all()
 
 
-def test_measured_exponents_are_the_printed_ones(curves) -> None:  # type: ignore[no-untyped-def]
+def test_measured_exponents_are_the_printed_ones(curves) -> None:
     found = predicted.exponents(curves).set_index("kind").loc[predicted.MEASURED]
     printed = published.table1().query("dataset == 'wikipedia' and family == 'Pythia'")
     for column, own in (
@@ -53,7 +53,7 @@ def test_published_counts_add_up_to_the_recovered_tokens() -> None:
             own.by_document()
 
 
-def test_a_source_without_ranks_is_named(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_source_without_ranks_is_named(tmp_path) -> None:
     with pytest.raises(DataError, match="no ranks"):
         measured_ranks.load(str(tmp_path))
 

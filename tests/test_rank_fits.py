@@ -66,7 +66,7 @@ def test_lines_of_parameters_give_back_their_own_exponents() -> None:
 
 def test_mu_and_sigma_are_hard_to_tell_apart() -> None:
     own = made_up(4, values=(-3.0, 2.5), n=20_000)
-    rows = rank_fits.lognormal_errors([own]).set_index("distribution")
+    rows = rank_fits.lognormal_errors([own], rank_fits.fits([own], firsts=(2,))).set_index("distribution")
     assert rows.loc["lognormal", "correlation"] < -0.9
     assert abs(rows.loc["lognormal", "mu"] + 3) < 4 * rows.loc["lognormal", "mu_error"]
 
@@ -90,5 +90,6 @@ def test_a_shipped_store_has_documents() -> None:
     table = own.by_document()
     assert table.sum() == own.counts.total
     np.testing.assert_array_equal(np.asarray(table.sum(axis=0)).ravel(), own.counts.count)
-    far = rank_fits.distances_by_document(fit(family("power_law"), own.counts).distribution, own)
-    assert np.quantile(far, 0.01) < rank_fits.distance(fit(family("power_law"), own.counts).distribution, own.counts)
+    there = fit(family("power_law"), own.counts).distribution
+    far = rank_fits.distances_by_document(there, own.counts, rank_fits.redrawn(own, 1))
+    assert np.quantile(far, 0.01) < rank_fits.distance(there, own.counts) < np.quantile(far, 0.99)

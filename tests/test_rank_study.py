@@ -111,6 +111,13 @@ def test_rows_without_a_token_are_told_in_words(study, two, tmp_path):
     assert own.padding_sentence("paper") == "ladder-10k has no such entry."
 
 
+def test_too_little_text_is_said(tmp_path):
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"text": "漢字"}\n')
+    with pytest.raises(DataError, match=r"0 of \d+ tokens have rank 1"):
+        rank_study.study(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
+
+
 def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
     published.opened.clear()
     rank_study.study(MODEL, two, WINDOWS, CPU, tmp_path)

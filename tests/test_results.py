@@ -59,7 +59,7 @@ def test_numpy_scalars_become_plain() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), None, [1], 1j])
 def test_what_is_no_value_is_refused_by_its_key(tmp_path: Path, value: object) -> None:
     with pytest.raises(RbpError, match=r"\(alpha\.x\)"):
-        write_chapter(tmp_path / "r.json", ChapterResults("01", {"alpha.x": Recorded(value)}))  # type: ignore[arg-type]
+        write_chapter(tmp_path / "r.json", ChapterResults("01", {"alpha.x": Recorded(value)}))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,7 +129,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside(tmp_path: Path) -
     path = tmp_path / "deep" / "file"
     write_file(path, "old")
     with pytest.raises(TypeError):
-        write_file(path, 3)  # type: ignore[arg-type]
+        write_file(path, 3)
     assert path.read_text() == "old"
     assert [each.name for each in path.parent.iterdir()] == ["file"]
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +18,10 @@ import typer
 
 from rbp import results, steps
 from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
-from rbp.errors import RbpError
+from rbp.errors import ParameterError, RbpError
 from rbp.files import canonical_json, exists, expanded, files_below, write_json
-from rbp.parameters import check
+from rbp.parameters import check, nearest
 from rbp.paths import ROOT, Project
-from rbp.variants import read_toml
 
 FULL = 100_000  # bytes that are left on a disk that is as good as full
 
@@ -32,12 +32,22 @@ def chapter_names(project: Project) -> list[str]:
 
 
 def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
-    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``, over a companion page's.
+    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``.
 
     Raises ParameterError for a table of no chapter and for whatever `rbp.parameters.check` refuses.
     """
-    tables = read_toml(project.book / "parameters.toml", chapter_names(project))
-    return chapter.values | check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
+    path = project.book / "parameters.toml"
+    if not path.exists():
+        return {}
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
+    names = chapter_names(project)
+    for name, table in tables.items():
+        if name not in names or not isinstance(table, dict):
+            raise ParameterError(f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names))
+    return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
 
 
 def canonical_overrides(project: Project, name: str) -> str:
@@ -63,7 +73,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     data = expanded([project.root / path for path in chapter.reads])
     tables = [project.steps / f"{steps.find_step(step).name}.parquet" for step in chapter.steps]
     own = _existing(project, overrides(project, chapter))
-    others = [other.name for other in all_chapters(project) if other.path != chapter.path]
+    others = [other for other in chapter_names(project) if other != chapter.name]
     wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
     of_others = [project.chapters / other / "results.json" for other in wanted]
     paths = [chapter.path, *data, *tables, *own, *of_others, *code, *pins]

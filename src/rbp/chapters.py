@@ -9,7 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from rbp import errors, results
 from rbp.errors import ChapterError, ParameterError, RbpError
 from rbp.files import canonical_json, folder_beside, parse_json, swap_in, write_file
 from rbp.kernel import MARKER
-from rbp.parameters import Parameter, check, declared, nearest
+from rbp.parameters import Parameter, declared, nearest
 from rbp.paths import Project
-from rbp.prose import add_note, are_texts, change_heading, first_heading, is_notebook
-from rbp.rerun import companion_note, run_note
-from rbp.variants import Variant, variants
+from rbp.prose import add_note, are_texts, first_heading, is_notebook
+from rbp.rerun import run_note
 
 NAME = re.compile(r"(\d\d)_(\w+)")
 
@@ -39,15 +38,14 @@ class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One notebook of the book, ``notebooks/NN_name.ipynb``, or a companion page of it, with other parameters."""
+    """One notebook of the book: ``notebooks/NN_name.ipynb``."""
 
     path: Path
-    variant: Variant | None = None
 
     @property
     def name(self) -> str:
-        """The name with its number, "03_k1"; of a companion page "03_k1-ladder"."""
-        return f"{self.path.stem}-{self.variant.name}" if self.variant else self.path.stem
+        """The name with its number, "03_k1"."""
+        return self.path.stem
 
     @cached_property
     def notebook(self) -> dict[str, Any]:
@@ -62,9 +60,8 @@ class Chapter:
 
     @property
     def title(self) -> str:
-        """The first heading, or the notebook's name; of a companion page with its label."""
-        title = first_heading(self.notebook["cells"]) or self.path.stem
-        return self.variant.title(title) if self.variant else title
+        """The first heading, or the name."""
+        return first_heading(self.notebook["cells"]) or self.name
 
     @cached_property
     def parameters(self) -> list[Parameter]:
@@ -73,16 +70,6 @@ class Chapter:
         if len(cells) > 1:
             raise ChapterError("two cells are tagged `parameters`", self.name)
         return declared("".join(cells[0]["source"]), self.name) if cells else []
-
-    @cached_property
-    def values(self) -> dict[str, Any]:
-        """The parameters that a companion page sets; {} for any other chapter. Raises ParameterError."""
-        return check(self.parameters, self.variant.values, self.name) if self.variant else {}
-
-    @property
-    def own_parameters(self) -> list[Parameter]:
-        """The parameters, with the values of this page as their defaults."""
-        return [replace(p, default=self.values.get(p.name, p.default)) for p in self.parameters]
 
     def _declared(self, key: str) -> list[str]:
         names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
@@ -120,15 +107,11 @@ class Chapter:
 
 
 def all_chapters(project: Project) -> list[Chapter]:
-    """The book's chapters in order, each followed by its companion pages.
-
-    Raises ChapterError if there is none, ParameterError for what ``book/variants.toml`` must not hold.
-    """
+    """The book's chapters in order. Raises ChapterError if there is none."""
     found = [Chapter(path) for path in sorted(project.notebooks.glob("*.ipynb")) if NAME.fullmatch(path.stem)]
     if not found:
         raise ChapterError("there are no chapters", str(project.notebooks), "They are named NN_name.ipynb.")
-    companions = variants(project.book / "variants.toml", [chapter.name for chapter in found])
-    return [page for each in found for page in (each, *(Chapter(each.path, v) for v in companions.get(each.name, [])))]
+    return found
 
 
 def find(project: Project, name: str) -> Chapter:
@@ -178,7 +161,7 @@ def execute(
     failed = out.with_name(f"{out.name}.failed.ipynb")
     start = time.perf_counter()
     with folder_beside(out) as folder:
-        partial = folder / f"{chapter.name}.ipynb"
+        partial = folder / chapter.path.name
         try:
             _run(chapter, parameters, partial, cwd.resolve())
         except ChapterFailed as failure:
@@ -212,8 +195,7 @@ def _run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Pat
     # papermill would fill braces in a path as in a format string.
     source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (chapter.path, output))
     with tempfile.TemporaryDirectory(prefix="rbp-ipython-") as ipython:
-        environment = {"RBP_OUT": str(output.parent), "RBP_CHAPTER": chapter.name}
-        environment |= {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+        environment = {"RBP_OUT": str(output.parent), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         # Neither the user's start-up files nor a history that two kernels share.
         environment["IPYTHONDIR"] = ipython
         try:
@@ -262,10 +244,7 @@ def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> No
         for key in ("papermill", "execution"):
             cell["metadata"].pop(key, None)
     if changed := chapter.changed(parameters):
-        note = companion_note(changed, chapter.path.stem) if chapter.variant else run_note(changed)
-        add_note(notebook["cells"], note)
-    if chapter.variant:
-        change_heading(notebook["cells"], chapter.title)
+        add_note(notebook["cells"], run_note(changed))
     write_file(path, canonical_json(notebook, indent=1) + "\n")
 
 
@@ -276,7 +255,7 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
         raise ChapterError("the chapter wrote no results", chapter.name, "Its last cell must call page.close().")
     written = results.read_chapter(path)
     if written.chapter != chapter.name:
-        remedy = f'Write page = Page("{chapter.path.stem}").'
+        remedy = f'Write page = Page("{chapter.name}").'
         raise ChapterError(f'the chapter calls itself "{written.chapter}"', chapter.name, remedy)
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
     of_project = [Path(path) for path in written.reads if not Path(path).is_absolute()]

@@ -45,18 +45,10 @@ def chapters(
 
     found = all_chapters(context.obj)
     if as_json:
-        listing = [
-            {"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.own_parameters]}
-            | ({"companion_of": c.path.stem} if c.variant else {})
-            for c in found
-        ]
+        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
         typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
         return
     for chapter in found:
-        if chapter.variant:
-            values = ", ".join(f"{name} = {json.dumps(value)}" for name, value in chapter.values.items())
-            typer.echo(f"    companion page {chapter.name} ({chapter.variant.label}): {values}")
-            continue
         typer.secho(f"{chapter.name}  {chapter.title}", bold=True)
         for p in chapter.parameters:
             kind = p.type if p.choices is None else f"{p.type}: {'|'.join(map(str, p.choices))}"
@@ -79,7 +71,7 @@ def run(
 
     project: Project = context.obj
     found = find(project, chapter)
-    values = found.values | parse(found.parameters, parameter or [], found.name)
+    values = parse(found.parameters, parameter or [], found.name)
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     watched = sys.stderr.isatty()
     if watched:
@@ -214,11 +206,13 @@ def main() -> None:
         app()
     except RbpError as error:
         _stop(f"error: {error}", 2)
-    except OSError as error:
-        if (why := refusal(error)) is None:
+    except OSError as error:  # such as a full disk, a path below a file, or a folder that is not ours to write
+        if why := refusal(error):
+            remedy = "Free some space, or choose another folder. What was there before is still whole."
+            _stop(f"error: the system does not let us write: {why}\n{remedy}", 2)
+        if error.filename is None:
             raise
-        remedy = "Free some space, or choose another folder. What was there before is still whole."
-        _stop(f"error: the system does not let us write: {why}\n{remedy}", 2)
+        _stop(f"error: {error.strerror} ({error.filename})\nCheck the path, and that you may read and write there.", 2)
     except ChapterFailed as failure:
         _stop(f"error: {failure}" + (f"\nThe partial notebook: {failure.kept}" if failure.kept else ""), 1)
 

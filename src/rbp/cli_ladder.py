@@ -42,12 +42,9 @@ def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None
 def data(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
     """Gather the text, cut it into the rows that every rung reads, and say what it is."""
     place, recipe = _open(context, config, out)
-    from rbp.ladder.data import find_texts, lines, write_data, write_tokenizer
+    from rbp.ladder.data import find_texts, lines, write_all
 
-    found = find_texts(recipe, texts)
-    if not (place / "tokenizer").is_dir():
-        write_tokenizer(place, recipe, found)
-    for line in lines(write_data(place, recipe, found)):
+    for line in lines(write_all(place, recipe, find_texts(recipe, texts))):
         typer.echo(line)
 
 
@@ -110,11 +107,11 @@ def rank(
     trained = {which for which, _ in runs.finished(place, recipe)}
     asked = runs.choose(recipe, _names(rungs), _numbers(seeds))
     chosen = [which for which in asked if which in trained]
+    if not chosen:
+        raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
     for which in asked:
         if which not in trained:
             typer.echo(f"{which.name}: not trained yet, so left out", err=True)
-    if not chosen:
-        raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
     prepare(place, recipe, texts)
     failed = _work(ranks.jobs(chosen, place, recipe, wanted), jobs)
     assemble(place, recipe)

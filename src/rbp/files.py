@@ -163,7 +163,7 @@ def refusal(error: OSError) -> str | None:
     """Why the system did not let us write (a disk that is full, read-only or broken); None for other errors."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):  # of several copies
         return str(error.args[0][0][-1])
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO):
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO):
         return None
     return (error.strerror or str(error)).lower() + (f" ({error.filename})" if error.filename else "")
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import pandas as pd
 from IPython.display import HTML, display
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from rbp import figures, published, results, steps
@@ -29,14 +31,11 @@ Format = str | Callable[[Any], str]
 class Page:
     """One chapter while it runs.
 
-    `name` is the notebook's name without its ending, such as "03_k1"; where the notebook is executed as a companion
-    page, the environment variable RBP_CHAPTER has that page's name, "03_k1-ladder". Raises ChapterError where a name is
-    used twice.
+    `name` is the notebook's name without its ending, such as "03_k1". Raises ChapterError where a name is used twice.
     """
 
     def __init__(self, name: str) -> None:
-        executed = os.environ.get("RBP_CHAPTER", name)
-        self.name = executed if executed.partition("-")[0] == name else name
+        self.name = name
         self.out = Path(os.environ.get("RBP_OUT", ROOT / "runs" / "interactive" / name))
         self.files = self.out / self.name
         self.values: dict[str, results.Recorded] = {}
@@ -144,7 +143,7 @@ class Page:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
         read = tuple(published.opened), tuple(steps.opened)
         results.write_chapter(self.out / "results.json", results.ChapterResults(self.name, self.values, *read))
-        self.show(rerun_box(self.name, find(Project(), self.name).own_parameters))
+        self.show(rerun_box(self.name, find(Project(), self.name).parameters))
 
     def _once(self, name: str) -> None:
         if name in self._shown:
@@ -167,15 +166,19 @@ class Page:
         )
 
 
+# The canvases' own methods draw once; `savefig` draws a figure that has a layout engine twice.
+
+
 def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
 def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=200, facecolor="white", metadata={"Software": None})
+    figure.set(dpi=200, facecolor="white")
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 

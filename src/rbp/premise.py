@@ -12,29 +12,20 @@ and confidence vanish for a calibrated model. Only for one that has the same pro
 calibrated, is −Σ p ln p the cross-entropy.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
 
 from rbp import measured_ranks
 from rbp.derivation.points import authors_points, terms
 from rbp.errors import DataError
-from rbp.extraction.about import quiet
-from rbp.extraction.models import LanguageModel, find_model, load_model, load_tokenizer
-from rbp.extraction.protocols import Protocol, Row, plan
-from rbp.ladder import evaluation
-from rbp.ladder.recipe import FOLDER
 from rbp.measured_ranks import MeasuredRanks
 from rbp.rank_distributions import family, fit
 
 Reals = npt.NDArray[np.float64]
-TOKENS = 5000  # looked at for each model and domain: the models run anew
 
 
 @dataclass(frozen=True)
@@ -88,10 +79,12 @@ def split(logits: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Split:
         own = np.take_along_axis(z, truth[:, None], axis=1)
         ranks.append((z >= own).sum(axis=1, dtype=np.int64))
         ordered = -np.sort(-z, axis=1).astype(np.float64)
-        log_q = ordered - _logsumexp(ordered)[:, None]
-        q = np.exp(log_q)
-        nll = _logsumexp(ordered) - own[:, 0].astype(np.float64)
-        blocks.append((len(truth), nll.sum(), -(q * log_q).sum()))
+        q = np.exp(ordered - ordered[:, :1])
+        sums = q.sum(axis=1)
+        q /= sums[:, None]
+        log_sums = ordered[:, 0] + np.log(sums)  # ln Σ exp z
+        nll = log_sums - own[:, 0].astype(np.float64)
+        blocks.append((len(truth), nll.sum(), log_sums.sum() - np.vdot(q, ordered)))
         profile = q.sum(axis=0) if profile is None else profile + q.sum(axis=0)
     if profile is None:
         raise DataError("there is no token to look at", "logits", "Give more rows.")
@@ -110,68 +103,9 @@ def split(logits: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Split:
     )
 
 
-def _logsumexp(z: Reals) -> Reals:
-    top = z.max(axis=1)
-    return np.asarray(top + np.log(np.exp(z - top[:, None]).sum(axis=1)), dtype=np.float64)
-
-
 def _entropy(share: Reals) -> float:
     some = share[share > 0]
     return float(-(some * np.log(some)).sum())
-
-
-def split_of_ladder(model: Path, domain: str, chosen: Protocol, tokens: int = TOKENS) -> Split:
-    """The split of one of the ladder's models on a domain: rows evenly spaced over its documents, run anew.
-
-    Raises DataError if the model's weights are not there.
-    """
-    files = find_model(str(model))
-    with quiet():
-        language = load_model(files, "float32", torch.device("cpu"))
-    rows = _rows(domain, chosen, FOLDER / "models" / model.name, files.tokenizer_fingerprint())
-    each = max(1, round(sum(len(row.scored) for row in rows) / tokens))
-    return split(_logits(language, rows[each // 2 :: each]))
-
-
-_PLANNED: dict[tuple[str, Protocol, str], Sequence[Row]] = {}
-
-
-def _rows(domain: str, chosen: Protocol, model: Path, tokenizer: str) -> Sequence[Row]:
-    """The rows of a domain, cut once for all models of one tokenizer (named by its fingerprint)."""
-    key = (domain, chosen, tokenizer)
-    if key not in _PLANNED:
-        texts = evaluation.corpus(domain, evaluation.documents(domain))
-        _PLANNED[key] = plan(texts, load_tokenizer(find_model(str(model))), chosen).rows
-    return _PLANNED[key]
-
-
-def _logits(language: LanguageModel, rows: Sequence[Row]) -> Iterable[tuple[Any, Any]]:
-    for row in rows:
-        with torch.inference_mode():
-            z = language.model(input_ids=torch.from_numpy(row.ids)[None], use_cache=False).logits[0]
-        yield z[torch.from_numpy(row.scored - 1)].numpy(), row.ids[row.scored]
-
-
-def make() -> pd.DataFrame:
-    """The step `premise`: the split for every rung whose weights are shipped, on every domain.
-
-    Entropy of ranks and cross-entropy are those of all ranked tokens; mixing and confidence are measured on a sample of
-    rows, for which the model runs anew; profile is what remains of the gap. Columns dataset, model, family, size,
-    cross_entropy, rank_entropy, gap, mixing, profile, confidence, confidence_error, sampled (tokens).
-    """
-    rows = []
-    for own in measured_ranks.load("ladder"):
-        folder = FOLDER / "models" / own.model
-        if own.store is None or not (folder / "model.safetensors").is_file():
-            continue
-        chosen = Protocol(**own.store.manifest["key"]["protocol"])
-        found = split_of_ladder(folder, own.dataset, chosen)
-        whole, entropy = measured_ranks.entropy(own.counts)[0], float(own.cross_entropy or np.nan)
-        row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
-        row |= {"cross_entropy": entropy, "rank_entropy": whole, "gap": whole - entropy, "mixing": found.mixing}
-        row |= {"profile": whole - entropy - found.mixing + found.confidence, "confidence": found.confidence}
-        rows.append(row | {"confidence_error": found.confidence_error, "sampled": found.tokens})
-    return pd.DataFrame(rows)
 
 
 def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:

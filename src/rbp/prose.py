@@ -1,4 +1,4 @@
-"""The prose of a chapter: its heading, its glued numbers, and its places that other pages refer to."""
+"""The prose of a chapter: its heading, the note at its head, and its glued numbers."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -9,29 +9,14 @@ GLUE = re.compile(r"\{glue:\w*\}`(?:([^`]+?)\.(?:ipynb|md)::)?([^`:]+)(?::([^`]*
 
 NOT_RECORDED = '<span title="this run recorded no such number">–</span>'
 HEADING = re.compile(r"^# +(.+)$", re.MULTILINE)
-TARGET = re.compile(r"^\([^()\n]+\)=[ \t]*\n?", re.MULTILINE)
-
 
 Cells = list[dict[str, Any]]
 
 
-def _with_heading(cells: Cells) -> tuple[dict[str, Any], re.Match[str]] | None:
-    matches = ((c, HEADING.search("".join(c["source"]))) for c in cells if c["cell_type"] == "markdown")
-    return next(((cell, found) for cell, found in matches if found), None)
-
-
 def first_heading(cells: Cells) -> str | None:
     """The text of the first heading."""
-    found = _with_heading(cells)
-    return found[1][1].strip() if found else None
-
-
-def change_heading(cells: Cells, title: str) -> None:
-    """Give the first heading, if there is one, another text."""
-    if found := _with_heading(cells):
-        cell, heading = found
-        source = "".join(cell["source"])
-        cell["source"] = source[: heading.start(1)] + title + source[heading.end(1) :]
+    matches = (HEADING.search("".join(c["source"])) for c in cells if c["cell_type"] == "markdown")
+    return next((found[1].strip() for found in matches if found), None)
 
 
 def add_note(cells: Cells, note: str) -> None:
@@ -53,11 +38,6 @@ def glued(notebook: Mapping[str, Any]) -> set[str]:
 def with_dashes(text: str, own: Collection[str]) -> str:
     """Markdown ``text`` with a dash for each number of its own page whose key is not among ``own``."""
     return GLUE.sub(lambda found: found[0] if found[1] is not None or found[2] in own else NOT_RECORDED, text)
-
-
-def without_targets(text: str) -> str:
-    """Markdown without the lines ``(name)=``: a name is of one place in the book."""
-    return TARGET.sub("", text)
 
 
 def is_notebook(content: Any) -> bool:

@@ -17,6 +17,7 @@ from rbp.rank_distributions import (
     FAMILIES,
     RankCounts,
     RankDistribution,
+    RankFit,
     covariance,
     family,
     fit,
@@ -41,14 +42,21 @@ def distance(distribution: RankDistribution, counts: RankCounts) -> float:
     return float(np.abs(seen - distribution.cdf(own.high)).max())
 
 
-def distances_by_document(distribution: RankDistribution, ranks: MeasuredRanks, *, seed: int = 0) -> Reals:
-    """`distance` to corpora of whole documents drawn anew with replacement, shape (RESAMPLES,); the fit stays."""
-    keep = ranks.counts.low >= distribution.first
-    table = ranks.by_document()[:, keep]
+def redrawn(ranks: MeasuredRanks, first: int, *, seed: int = 0) -> Reals:
+    """Distribution functions of corpora of whole documents drawn anew with replacement, shape (RESAMPLES, bins).
+
+    At the ends of the bins of ranks first … V. Raises DataError where documents are unknown.
+    """
+    table = ranks.by_document()[:, ranks.counts.low >= first]
     documents = table.shape[0]
     times = np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), RESAMPLES)
     seen = np.cumsum(times @ table, axis=1)
-    return np.asarray(np.abs(seen / seen[:, -1:] - distribution.cdf(ranks.counts.high[keep])).max(axis=1))
+    return np.asarray(seen / seen[:, -1:], dtype=np.float64)
+
+
+def distances_by_document(distribution: RankDistribution, counts: RankCounts, corpora: Reals) -> Reals:
+    """`distance` to each of the `corpora` (of `redrawn`, for the same first rank); the fit stays."""
+    return np.asarray(np.abs(corpora - distribution.cdf(counts.since(distribution.first).high)).max(axis=1))
 
 
 def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
@@ -58,14 +66,19 @@ def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> p
     log_likelihood, per_token, total, aic, at_limit, distance, distance_low, distance_high (95 per cent, by resampling
     documents; missing where documents are unknown), p1, rbp10 and entropy (missing unless first is 1).
     """
-    return pd.DataFrame([_row(own, name, first) for own in measured for first in firsts for name in _families(first)])
+    rows = []
+    for own in measured:
+        for first in firsts:
+            corpora = None if own.store is None else redrawn(own, first)
+            rows += [_row(own, name, first, corpora) for name in _families(first)]
+    return pd.DataFrame(rows)
 
 
 def _families(first: int) -> list[str]:
     return [name for name in FAMILIES if first == 1 or not name.startswith("mass_at_1")]
 
 
-def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
+def _row(own: MeasuredRanks, name: str, first: int, corpora: Reals | None) -> dict[str, object]:
     found = fit(family(name), own.counts, first=first)
     it = found.distribution
     row: dict[str, object] = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
@@ -73,8 +86,8 @@ def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
     row |= {"log_likelihood": found.log_likelihood, "per_token": found.per_token, "total": found.total}
     row |= {"aic": found.aic, "at_limit": found.at_limit, "distance": distance(it, own.counts)}
     low = high = np.nan
-    if own.store is not None:
-        low, high = np.quantile(distances_by_document(it, own), [0.025, 0.975])
+    if corpora is not None:
+        low, high = np.quantile(distances_by_document(it, own.counts, corpora), [0.025, 0.975])
     row |= {"distance_low": low, "distance_high": high}
     whole = first == 1
     row |= {"p1": float(it.pmf(1)) if whole else np.nan, "rbp10": float(it.cdf(10)) if whole else np.nan}
@@ -86,6 +99,12 @@ def distribution_of(row: pd.Series, vocabulary: int) -> RankDistribution:
     return RankDistribution.of(
         family(row["distribution"]), json.loads(row["parameters"]), vocabulary, int(row["first"])
     )
+
+
+def _found(row: pd.Series, vocabulary: int) -> RankFit:
+    """The fit of a row of `fits`."""
+    whole = float(row["log_likelihood"]), float(row["total"]), bool(row["at_limit"])
+    return RankFit(distribution_of(row, vocabulary), *whole)
 
 
 def best(table: pd.DataFrame, how_many: int) -> list[str]:
@@ -136,9 +155,10 @@ def make_bootstrap() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def lognormal_errors(measured: Iterable[MeasuredRanks], *, first: int = 2) -> pd.DataFrame:
+def lognormal_errors(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, first: int = 2) -> pd.DataFrame:
     """μ, σ and μ/σ of the discrete lognormal and of the rounded one, with standard errors from the likelihood.
 
+    `table`: the `fits` of what was measured.
     Columns dataset, model, family, size, distribution, mu, sigma, ratio, mu_error, sigma_error, ratio_error,
     correlation (of the errors of μ and σ); errors are missing where the maximum is at a limit. Tokens count as
     independent.
@@ -146,7 +166,8 @@ def lognormal_errors(measured: Iterable[MeasuredRanks], *, first: int = 2) -> pd
     rows = []
     for own in measured:
         for name in ("lognormal", "lognormal_rounded"):
-            found = fit(family(name), own.counts, first=first)
+            here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
+            found = _found(table[here & (table["distribution"] == name)].iloc[0], own.counts.vocabulary)
             mu, sigma = found.distribution.parameters.values()
             row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
             row |= {"distribution": name, "mu": mu, "sigma": sigma, "ratio": mu / sigma, "at_limit": found.at_limit}

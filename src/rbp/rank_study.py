@@ -124,7 +124,8 @@ class Study:
 def study(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> Study:
     """Rank `corpus` by `model` in each of VARIANTS, into rank stores in the folder `out`.
 
-    A path that is not found from here is looked for in the project's folder. Raises as `extract`.
+    A path that is not found from here is looked for in the project's folder. Raises as `extract`, and DataError if no
+    token has rank 1, or every one has: so little text shows nothing.
     """
     model, corpus = here(model), here(corpus)
     files = find_model(model)
@@ -135,7 +136,12 @@ def study(model: str, corpus: str, protocol: Protocol, settings: Settings, out: 
         for name, options in VARIANTS.items():
             chosen = Settings(**{**vars(settings), **options})
             stores[name] = open_store(extract([model], [corpus], protocol, out, chosen)[0])
-    return Study(model, corpus, stores)
+    found = Study(model, corpus, stores)
+    first = int((found.tokens.greater + found.tokens.equal == 1).sum())
+    if first in (0, len(found.tokens)):
+        what = f"{first} of {len(found.tokens)} tokens have rank 1, and the chapter compares them with the others"
+        raise DataError(what, corpus, "Rank more tokens, or another text.")
+    return found
 
 
 def family(folder: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> Path:

@@ -45,24 +45,12 @@ def _in_code(value: object) -> str:
     return " ".join(_shown(value).replace("`", "'").split()) or '""'
 
 
-def _settings(changed: Mapping[str, object]) -> str:
-    return ", ".join(f"`{name} = {_in_code(value)}`" for name, value in changed.items())
-
-
 def run_note(changed: Mapping[str, object]) -> str:
     """What a page with parameters that differ from the book's must say first, as Markdown."""
+    given = ", ".join(f"`{name} = {_in_code(value)}`" for name, value in changed.items())
     return (
-        f"> **This page was run with {_settings(changed)}.** Figures, tables and numbers are of this run; the "
+        f"> **This page was run with {given}.** Figures, tables and numbers are of this run; the "
         "sentences describe the book's own run. A dash (–) stands where this run has no such number.\n"
-    )
-
-
-def companion_note(changed: Mapping[str, object], chapter: str) -> str:
-    """What a companion page says first, as Markdown: what differs, and where the chapter's own page is."""
-    return (
-        f"> **This is the chapter for {_settings(changed)}.** Figures, tables and numbers are of this choice; the "
-        f"sentences were written for [the chapter's own page]({chapter}.ipynb). A dash (–) stands where there is no "
-        "such number.\n"
     )
 
 

@@ -23,8 +23,7 @@ from rbp.errors import RbpError
 from rbp.files import canonical_json, folder_beside, sha256, swap_in, write_file, write_json
 from rbp.made import made_page
 from rbp.paths import Project
-from rbp.prose import glued, with_dashes, without_targets
-from rbp.variants import contents
+from rbp.prose import glued, with_dashes
 
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
@@ -84,13 +83,7 @@ def stage(project: Project, pdf: bool = True) -> None:
             stack.enter_context(folder_beside(project.build / name)) for name in ("source", "static", "extra")
         )
         shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
-        toc = (project.book / "_toc.yml").read_text(encoding="utf-8")
-        companions = [
-            (f"notebooks/{each.path.stem}", f"notebooks/{each.name}", each.variant.heading)
-            for each in chapters
-            if each.variant
-        ]
-        write_file(source / "_toc.yml", contents(toc, companions) if companions else toc)
+        _copy(project.book / "_toc.yml", source / "_toc.yml")
         write_file(source / "book" / "made.md", made_page(project))
         for chapter in chapters:
             name = chapter.name
@@ -115,8 +108,7 @@ def _page(project: Project, chapter: Chapter) -> str:
     own = glued(notebook)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            source = with_dashes("".join(cell["source"]), own)
-            cell["source"] = without_targets(source) if chapter.variant else source
+            cell["source"] = with_dashes("".join(cell["source"]), own)
     return canonical_json(notebook, indent=1) + "\n"
 
 

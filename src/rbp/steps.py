@@ -47,7 +47,7 @@ _ALL: tuple[Step, ...] = (
     Step("ladder_rare", "rbp.ladder.studies:make_rare", (_RANKS, _COUNTS)),
     Step("rank_fits", "rbp.rank_fits:make", ("data/published", _RANKS)),
     Step("rank_bootstrap", "rbp.rank_fits:make_bootstrap", (_RANKS,)),
-    Step("premise", "rbp.premise:make", ("data/ladder",)),
+    Step("premise", "rbp.premise_ladder:make", ("data/ladder",)),
 )
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}

@@ -58,6 +58,7 @@ def test_the_fingerprint_follows_content_and_fields(files):
         ("bad.jsonl", b"", "empty"),
         ("bad.txt", b" \n", "empty"),
         ("bad.jsonl.gz", b"not gzip", "cannot read"),
+        ("bad.jsonl.gz", b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50, "cannot read .*invalid block"),
         ("bad.parquet", b"not parquet", "Parquet"),
     ],
 )

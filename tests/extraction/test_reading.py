@@ -1,5 +1,6 @@
 """From stores with known ranks to tables, and the commands."""
 
+import json
 import subprocess
 import sys
 
@@ -133,9 +134,33 @@ def test_what_cannot_be_loaded(make, tmp_path):
     with pytest.raises(ParameterError, match="k = 1001"):
         Ranked(open_store(folder)).table([1, 1001])
     begun = place(tmp_path / "ranks", "z", {"z": 1})
-    begun.begin({"z": 1}, {}, 1, 1)
+    begun.begin({"z": 1}, {"model": "z", "dataset": "d", "family": "f", "size": 1, "vocabulary": 9}, 1, 1)
     with pytest.raises(DataError, match="pack 0 is missing"):
         begun.finish({})
+
+
+@pytest.mark.parametrize(
+    ("inside", "entry", "value"),
+    [
+        (None, "parts", None),
+        (None, "parts", []),
+        (None, "parts", {"a": 1}),
+        (None, "key", 3),
+        (None, "complete", "yes"),
+        (None, "about", []),
+        ("about", "size", "10"),
+        ("about", "family", None),
+    ],
+)
+def test_a_manifest_with_wrong_entries(make, inside, entry, value):
+    folder, _ = make()
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    (manifest if inside is None else manifest[inside])[entry] = value
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="lacks entries, or has wrong ones"):
+        open_store(folder)
+    assert "lacks entries" in invoke("ranks", "list", folder)
 
 
 def test_query(make, tmp_path):
@@ -153,6 +178,12 @@ def test_query(make, tmp_path):
     assert query(stores, sql).astype(int).equals(expected.astype(int))
     with pytest.raises(ParameterError, match="nothing"):
         query(stores, "SELECT nothing FROM ranks")
+    for sql in ("", ";", "SELECT 1; SELECT 2", "DROP VIEW ranks", f"COPY (SELECT 1) TO '{tmp_path}/x.csv'"):
+        with pytest.raises(ParameterError, match="not one question"):
+            query(stores, sql)
+    with pytest.raises(ParameterError, match="syntax error"):
+        query(stores, "selec 1")
+    assert not (tmp_path / "x.csv").exists()
 
 
 def invoke(*arguments):

@@ -240,6 +240,7 @@ def test_inputs_that_do_not_fit(saved, corpus, tmp_path):
         (protocol("authors"), QUICK, "reads 256 tokens at most"),
         (WINDOWS, Settings(device="cuda:7"), "no device"),
         (WINDOWS, Settings(device="gpu"), "no device"),
+        (WINDOWS, Settings(device="meta"), "no device"),
         (WINDOWS, Settings(backend="none"), "backend"),
         (WINDOWS, Settings(dtype="float3"), "dtype"),
         (WINDOWS, Settings(vocabulary=10**6), "vocabulary"),

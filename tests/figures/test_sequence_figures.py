@@ -34,7 +34,7 @@ def counts() -> pd.DataFrame:
 @pytest.mark.parametrize(("over", "other"), [("n", "k"), ("k", "n")])
 def test_each_step_shows_what_was_measured_and_its_independent_twin(over: str, other: str) -> None:
     table = counts()
-    figure = success_slider(table, over)  # type: ignore[arg-type]
+    figure = success_slider(table, over)
     single = table[table["n"] == 1].set_index(["size", "k"])["p"]
     for step in figure.layout.sliders[0].steps:
         own = table[table[over] == int(step.label)]

@@ -8,7 +8,7 @@ from rank_stores import write_store
 from rbp.errors import DataError, ParameterError
 from rbp.ladder.hits import Hits, as_table, count, from_table
 from rbp.ladder.resampling import exponents, heights, laws, points, resample
-from rbp.ladder.scatter import split, splits
+from rbp.ladder.scatter import made_of, split, splits
 from rbp.metric import neg_log_rbp_document_interval
 
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
@@ -172,3 +172,12 @@ def test_without_other_seeds_the_rest_holds_the_seeds_part():
     assert found.seed_df == 0
     assert found.lack == pytest.approx(found.total - found.document)
     assert found.f == pytest.approx(found.total / found.document)
+
+
+def test_the_sentence_on_the_scatter_says_what_makes_it():
+    parts = pd.DataFrame({"total": [2.0, 2.0], "document": [0.4, 0.2], "seed": [1.0, 0.2], "lack": [0.6, 1.6]})
+    assert "15 per cent come from which documents were drawn and 30 from which seed was drawn" in made_of(parts)
+    assert "explain all of it" not in made_of(parts)
+    too_much = parts.assign(document=[1.6, 1.6], lack=[-0.6, 0.2])
+    assert "explain all of it: taken over all texts, they would make 80 and 30 per cent" in made_of(too_much)
+    assert "seeds, which were not repeated" in made_of(parts.assign(seed=np.nan))

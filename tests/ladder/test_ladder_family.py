@@ -1,6 +1,7 @@
 """A family and its ranks: one made up on the spot, and the one that is shipped."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +18,12 @@ from rbp.extraction.models import find_model, load_model, load_tokenizer
 from rbp.extraction.protocols import plan
 from rbp.extraction.reader import RankStore, open_store, store_folders
 from rbp.files import sha256
-from rbp.ladder import evaluation, ranks, runs, ship
+from rbp.ladder import evaluation, ranks, runs, seen, ship
 from rbp.ladder.data import prepare
 from rbp.ladder.place import Place
 from rbp.ladder.recipe import FOLDER, Recipe, read
 from rbp.measurements import load
 from rbp.metric import rank, rbp
-
-shipped_only = pytest.mark.skipif(not (FOLDER / "ranks").is_dir(), reason="data/ladder/ranks is not there")
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def made(workshop: tuple[Place, Recipe], tmp_path_factory: pytest.TempPathFactor
     return Family(to, recipe, "tales", 2)
 
 
-@pytest.fixture(params=["made", pytest.param("shipped", marks=shipped_only)])
+@pytest.fixture(params=["made", "shipped"])
 def family(request: pytest.FixtureRequest) -> Family:
     return request.getfixturevalue("made") if request.param == "made" else Family(FOLDER, read(), "humaneval", 12)
 
@@ -174,7 +173,6 @@ def test_what_is_shipped_says_what_it_is_and_fits(family: Family) -> None:
     assert {(store.tokens) for store in stores if store.dataset == family.domain} == {family.store.tokens}
 
 
-@shipped_only
 def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_described() -> None:
     about = {part["name"]: part for part in json.loads((FOLDER / "text.json").read_text())["evaluation"]}
     assert set(about) == {"wikipedia", "humaneval", "hotpotqa", "auslegal"}
@@ -185,6 +183,14 @@ def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_descr
         tokens = {store.tokens for store in map(open_store, (FOLDER / "ranks").glob(f"*-{name}-*"))}
         assert tokens == {part["tokens"] - part["documents"]}
         assert tokens.pop() >= 200_000 or name == "humaneval"
+
+
+def test_the_counts_of_tokens_are_shipped_and_are_those_of_the_rows(
+    workshop: tuple[Place, Recipe], made: Family
+) -> None:
+    place, recipe = workshop
+    tokens = Counter(np.load(place / "rows.npy").ravel().tolist())
+    assert seen.read(made.folder).tolist() == [tokens[token] for token in range(recipe.text.vocabulary)]
 
 
 def test_texts_are_rebuilt_exactly(workshop: tuple[Place, Recipe], made: Family) -> None:

@@ -33,6 +33,16 @@ def _read(tmp_path: Path, text: str):
         ("held_out = 3\n", "", "each source that holds documents out needs one domain"),
         ('source = "tales"\n', "", "domain tales needs a file"),
         ("seeds = [0]", "seeds = []", "at least 1 item"),
+        ("seeds = [0, 1]", "seeds = [0, 0]", "a seed of rung small is there twice"),
+        ("seeds = [0, 1]", "seeds = [9223372036854775808]", "less than"),
+        ('name = "large"', 'name = "../large"', "rungs.1.name"),
+        ('name = "large"', 'name = ""', "rungs.1.name"),
+        ('file = "sums.jsonl.gz"\n', "", "source sums needs a file, or packages"),
+        ('fields = ["question", "answer"]', "fields = []", "at least 1 item"),
+        ("vocabulary = 280", "vocabulary = 65537", "less than or equal to 65536"),
+        ("rate = 0.01", "rate = inf", "finite"),
+        ("betas = [0.9, 0.95]", "betas = [0.9, 1.0]", "less than 1"),
+        ("batch = 4\n", "batch = 400\n", r"^the tokens are too few for one step"),
         ("[text]", "[text", "no TOML"),
     ],
 )
@@ -45,6 +55,8 @@ def test_a_wrong_recipe_is_refused_with_its_place(tmp_path: Path, before: str, a
 def test_no_recipe_no_rung_no_domain(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read(tmp_path / "none.toml")
+    with pytest.raises(DataError, match=r"cannot read the file: Is a directory"):
+        read(tmp_path)
     recipe = _read(tmp_path, RECIPE)
     with pytest.raises(ParameterError, match="There is: small, large"):
         recipe.rung("middle")

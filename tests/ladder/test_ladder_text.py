@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_ladder import RECIPE, tale, write_corpus, write_ladder
 
 from rbp.errors import DataError
-from rbp.ladder.data import lines, write_data, write_tokenizer
+from rbp.ladder.data import lines, prepare, write_data, write_tokenizer
 from rbp.ladder.place import Place
 from rbp.ladder.recipe import read
 from rbp.ladder.texts import WORD, Document, Passages, gather, hold_out
@@ -100,11 +100,42 @@ def test_a_missing_or_broken_corpus_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         gather(recipe, folder)
     write_corpus(folder / "sums.jsonl.gz", [{"words": "x"}])
-    with pytest.raises(DataError, match="cannot be read: KeyError"):
+    with pytest.raises(DataError, match=r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"):
+        gather(recipe, folder)
+    (folder / "sums.jsonl.gz").write_bytes(b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50)
+    with pytest.raises(DataError, match=r"cannot be read: .*invalid block"):
+        gather(recipe, folder)
+    write_corpus(folder / "sums.jsonl.gz", [])
+    with pytest.raises(DataError, match="holds no document"):
         gather(recipe, folder)
     (folder / "sums.jsonl.gz").unlink()
     with pytest.raises(DataError, match="--texts FOLDER"):
         gather(recipe, folder)
+
+
+def test_a_tokenizer_of_text_that_will_not_do_does_not_stay(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    place = Place(tmp_path / "out")
+    config.write_text(config.read_text().replace("held_out = 3", "held_out = 12"))
+    with pytest.raises(DataError, match="tales has 0 tokens"):
+        prepare(place, read(config), folder)
+    assert list(place.folder.iterdir()) == []
+    config.write_text(config.read_text().replace("held_out = 12", "held_out = 3"))
+    prepare(place, read(config), folder)
+    assert (place / "tokenizer" / "tokenizer.json").is_file()
+
+
+def test_another_recipe_makes_the_text_again_and_the_same_one_does_not(tmp_path: Path) -> None:
+    config, folder = write_ladder(tmp_path)
+    place = Place(tmp_path / "out")
+    prepare(place, read(config), folder)
+    before = {name: (place / name).read_bytes() for name in ("rows.npy", "text.json", "documents.csv")}
+    prepare(place, read(config), tmp_path / "no texts are needed now")
+    assert {name: (place / name).read_bytes() for name in before} == before
+    config.write_text(config.read_text().replace("held_out = 3", "held_out = 4"))
+    prepare(place, read(config), folder)
+    assert json.loads((place / "text.json").read_bytes())["training"][0]["held_out"] == 4
+    assert (place / "rows.npy").read_bytes() != before["rows.npy"]
 
 
 def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: Path) -> None:
@@ -129,7 +160,12 @@ def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: P
     assert about["rows"]["tokens"] == recipe.text.tokens
     shown = "\n".join(lines(about))
     assert "1 documents are left out: they share 12 words" in shown
-    assert place.rows(recipe).shape == (160, 33)
+    rows = place.rows(recipe)
+    assert rows.shape == (160, 33)
+    rows[3, 4] = recipe.text.vocabulary
+    np.save(place / "rows.npy", rows)
+    with pytest.raises(DataError, match="go up to 280, and the recipe has 280 tokens"):
+        place.rows(recipe)
 
 
 def test_a_text_that_cannot_be_ranked_whole_is_refused(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from rbp.ladder import seen
 
 
 def test_counts_survive_the_file(tmp_path):
-    np.save(tmp_path / "rows.npy", np.array([[0, 2], [2, 2]], dtype=np.uint16))
-    seen.count(tmp_path / "rows.npy", 4).to_csv(tmp_path / seen.NAME, index=False)
+    seen.count(np.array([[0, 2], [2, 2]], dtype=np.uint16), 4).to_csv(tmp_path / seen.NAME, index=False)
     assert seen.read(tmp_path).tolist() == [1, 0, 3, 0]
 
 

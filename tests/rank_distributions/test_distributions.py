@@ -64,7 +64,7 @@ def _truncated(masses: np.ndarray) -> np.ndarray:
         ("zipf_mandelbrot", lambda k: (k + 1.5) ** -2.0),
     ],
 )
-def test_masses_are_scipys(name: str, masses) -> None:  # type: ignore[no-untyped-def]
+def test_masses_are_scipys(name: str, masses) -> None:
     ranks = np.arange(1.0, V + 1)
     np.testing.assert_allclose(member(name).pmf(ranks), _truncated(masses(ranks)), rtol=1e-9, atol=1e-15)
 

@@ -35,7 +35,7 @@ def test_nan_is_an_error_that_names_the_row(backend: str, name: str, index: tupl
     given = arguments() | {"bias": torch.zeros(20)}
     given[name][index] = NAN
     with pytest.raises(RankError, match=says) as caught:
-        linear_rank(**given, backend=backend)  # type: ignore[arg-type]
+        linear_rank(**given, backend=backend)
     assert caught.value.row == row
     assert f"row {row}" in str(caught.value)
     assert pickle.loads(pickle.dumps(caught.value)).row == row  # noqa: S301
@@ -45,7 +45,7 @@ def test_nan_is_an_error_that_names_the_row(backend: str, name: str, index: tupl
 def test_a_nan_beyond_the_vocabulary_does_not_count(backend: str) -> None:
     given = arguments()
     given["weight"][19] = NAN
-    assert (linear_rank(**given, vocab=19, backend=backend).equal == 1).all()  # type: ignore[arg-type]
+    assert (linear_rank(**given, vocab=19, backend=backend).equal == 1).all()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -53,7 +53,7 @@ def test_infinite_products_that_cancel_are_an_error(backend: str) -> None:
     given = arguments()
     given["hidden"][2, :2] = torch.tensor([INF, -INF])
     with pytest.raises(RankError, match="infinite values or an overflow") as caught:
-        linear_rank(**given, backend=backend)  # type: ignore[arg-type]
+        linear_rank(**given, backend=backend)
     assert caught.value.row == 2
 
 
@@ -61,7 +61,7 @@ def test_infinite_products_that_cancel_are_an_error(backend: str) -> None:
 def test_plus_infinity_ties_and_has_no_nll(backend: str) -> None:
     bias = torch.zeros(20)
     bias[[3, 11]] = INF
-    got = linear_rank(**arguments(), bias=bias, backend=backend)  # type: ignore[arg-type]
+    got = linear_rank(**arguments(), bias=bias, backend=backend)
     assert got.greater[3] == 0
     assert got.equal[3] == 2
     assert (got.greater[:3] >= 2).all()
@@ -74,10 +74,10 @@ def test_plus_infinity_ties_and_has_no_nll(backend: str) -> None:
 def test_minus_infinity_is_last_with_infinite_nll(backend: str) -> None:
     bias = torch.zeros(20)
     bias[[3, 11, 12]] = -INF
-    got = linear_rank(**arguments(), bias=bias, backend=backend)  # type: ignore[arg-type]
+    got = linear_rank(**arguments(), bias=bias, backend=backend)
     assert (got.greater[3], got.equal[3], got.nll[3]) == (17, 3, INF)
     assert got.nll[[0, 1, 2, 4]].isfinite().all()
-    alone = linear_rank(**arguments(), bias=torch.full((20,), -INF), backend=backend)  # type: ignore[arg-type]
+    alone = linear_rank(**arguments(), bias=torch.full((20,), -INF), backend=backend)
     assert alone.equal.tolist() == [20] * 5
     assert alone.nll.tolist() == [INF] * 5
 
@@ -87,7 +87,7 @@ def test_minus_infinity_is_last_with_infinite_nll(backend: str) -> None:
 def test_the_largest_numbers(backend: str, dtype: torch.dtype) -> None:
     weight = torch.tensor([[1e38], [-1e38], [1e-38], [0.0], [1e38]]).to(dtype)
     hidden, target = torch.tensor([[1.0], [1.0], [-1.0], [1e-30]]).to(dtype), torch.tensor([0, 1, 1, 2])
-    got = linear_rank(hidden, weight, target, backend=backend)  # type: ignore[arg-type]
+    got = linear_rank(hidden, weight, target, backend=backend)
     assert got.greater.tolist() == [0, 4, 0, 2]
     assert got.equal[:3].tolist() == [2, 1, 1]
     top = float(weight[0, 0])
@@ -128,12 +128,12 @@ def test_arguments_that_do_not_fit(change: dict[str, Any], where: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_switches_of_precision_are_off_within_and_back_after(backend: str) -> None:
     given = arguments(200, 3000, 300)
-    before = linear_rank(**given, backend=backend)  # type: ignore[arg-type]
+    before = linear_rank(**given, backend=backend)
     was = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     try:
         with torch.autocast("cpu", torch.bfloat16):
-            after = linear_rank(**given, backend=backend)  # type: ignore[arg-type]
+            after = linear_rank(**given, backend=backend)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(was)

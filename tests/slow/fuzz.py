@@ -17,9 +17,11 @@ from typing import Any
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from mini import write_chapter
 from toy_stores import make_store
 
 from rbp import measurements, published, results
+from rbp.book import canonical_overrides
 from rbp.chapters import Chapter
 from rbp.errors import RbpError
 from rbp.extraction.corpora import open_corpus
@@ -29,8 +31,7 @@ from rbp.extraction.store import Store
 from rbp.files import canonical_json
 from rbp.ladder import recipe
 from rbp.parameters import declared, parse
-from rbp.paths import DATA
-from rbp.variants import variants
+from rbp.paths import DATA, Project
 
 #: texts that have broken readers: numbers at the edges, other alphabets, code, names of files, NUL and half characters
 WORDS = [
@@ -301,13 +302,16 @@ def declared_parameters(folder: Path, seed: int) -> None:
     tolerated(lambda: declared(text, "01_a"))
 
 
-def companion_pages(folder: Path, seed: int) -> None:
-    """book/variants.toml."""
-    text = '[01_a.other]\nlabel = "another"\nk = 2\n\n[02_b.more]\nlabel = "more"\nname = "x"\n'
-    path = folder / "book" / "variants.toml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(damaged(text.encode(), seed))
-    tolerated(lambda: variants(path, ["01_a", "02_b"]))
+def the_book_s_parameters(folder: Path, seed: int) -> None:
+    """book/parameters.toml."""
+    project = Project(folder / "project")
+    if not project.notebooks.exists():
+        for name in ("01_a", "02_b"):
+            write_chapter(project, name, parameters=PARAMETERS, imports=True)
+        project.book.mkdir()
+    text = '[01_a]\nk = 2\nwords = ["x", "y"]\n\n[02_b]\nname = "x"\nlevel = 0.9\n'
+    (project.book / "parameters.toml").write_bytes(damaged(text.encode(), seed))
+    tolerated(lambda: canonical_overrides(project, "01_a"))
 
 
 def a_notebook(folder: Path, seed: int) -> None:
@@ -355,7 +359,7 @@ TARGETS: dict[str, Target] = {
     "ladder.toml": a_recipe,
     "parameters given": given_parameters,
     "parameters declared": declared_parameters,
-    "companion pages": companion_pages,
+    "the book's parameters": the_book_s_parameters,
     "notebooks": a_notebook,
     "results": merged_results,
     "corpora": in_file("mine.jsonl", CORPUS, lambda path: open_corpus(str(path))),

@@ -1,6 +1,6 @@
 """Claims on success over N tokens in a row, and on noise at large k."""
 
-from rbp.claims.ledger import FAILS, HOLDS, PART, Numbers, claim
+from rbp.claims.ledger import FAILS, HOLDS, PART, Numbers, by_exceptions, claim
 
 EMERGENCE = "Emergence"
 
@@ -40,8 +40,7 @@ def _(n: Numbers) -> tuple[str, str]:
 def _(n: Numbers) -> tuple[str, str]:
     below, cells, zeros = (n.count(f"15_independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
     above = n.count("15_independence::cells_above")
-    verdict = HOLDS if below + above <= 0.1 * cells else PART if below + above <= 0.5 * cells else FAILS
-    return verdict, (
+    return by_exceptions(below + above, cells, holds=0.1), (
         f"The formula follows from its premise, but the premise fails: windows succeed more often in {below} of {cells} "
         f"cases, by more than their interval ({zeros} have no success to compare). −ln p of 10 tokens at k = 1 is "
         f"{n.number('15_independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
@@ -59,8 +58,7 @@ def _(n: Numbers) -> tuple[str, str]:
 )
 def _(n: Numbers) -> tuple[str, str]:
     below, fits = n.count("14_emergence::length_below_one.Pythia"), n.count("14_emergence::length_fits.Pythia")
-    verdict = HOLDS if below == 0 else PART if below <= fits / 2 else FAILS
-    return verdict, (
+    return by_exceptions(below, fits), (
         f"The power is {n.number('14_emergence::length.Pythia.k1'):.2f} at k = 1 and "
         f"{n.number('14_emergence::length.Pythia.k10000'):.2f} at k = 10 000; its interval lies below 1 at {below} of {fits} "
         f"thresholds. Figure 7 does not test it: {n.count('14_emergence::recipe_agree')} of its "

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from rbp.claims.ledger import FAILS, HOLDS, PART, Numbers, claim
+from rbp.claims.ledger import FAILS, HOLDS, PART, Numbers, by_exceptions, claim
 
 LAW, DATA, LARGE = "The law", "Models and measurements", "Large k"
 
@@ -54,8 +54,7 @@ def _(n: Numbers) -> tuple[str, str]:
 )
 def _(n: Numbers) -> tuple[str, str]:
     fits, below = n.count("04_moderate_k::fits"), n.count("04_moderate_k::r_squared_below")
-    verdict = HOLDS if below == 0 else PART if below <= 0.1 * fits else FAILS
-    return verdict, (
+    return by_exceptions(below, fits, part=0.1), (
         f"{fits - below} of {fits} fits reach it. Below it: {n.word('04_moderate_k::r_squared_below_cells')}. "
         f"Ours agree with {n.count('04_moderate_k::printed_agree')} of the {n.count('04_moderate_k::printed_numbers')} "
         "numbers that Table 1 prints for k = 10 and 100."
@@ -131,8 +130,7 @@ def _(n: Numbers) -> tuple[str, str]:
 )
 def _(n: Numbers) -> tuple[str, str]:
     below, cells = n.count("10_table1::others.low"), n.count("10_table1::others.cells")
-    verdict = HOLDS if below == 0 else PART if below <= cells / 2 else FAILS
-    return verdict, (
+    return by_exceptions(below, cells), (
         f"By the printed R², {cells - below} of {cells} cells reach 0.97. The others: "
         f"{n.word('10_table1::others.low_cells')}. Without the points there are no intervals to give."
     )
@@ -205,7 +203,7 @@ def _(n: Numbers) -> tuple[str, str]:
 )
 def _(n: Numbers) -> tuple[str, str]:
     known, below = n.count("02_measurements::cells_known"), n.count("02_measurements::cells_below_stated")
-    return HOLDS if below == 0 else PART if below <= known / 2 else FAILS, (
+    return by_exceptions(below, known), (
         f"The shares are whole counts over whole counts, which gives the number of tokens away in {known} of "
         f"{n.count('02_measurements::cells')} combinations of family and dataset. It is below 500 000 in {below} of them: "
         f"{n.count('02_measurements::tokens.wikipedia.GPT-2'):,} for GPT-2 on Wikipedia (an exact count), and as few as "

@@ -12,7 +12,7 @@ import pandas as pd
 from rbp import results
 from rbp.errors import ChapterError
 
-HOLDS, PART, FAILS, UNCHECKED, OPEN = "holds", "holds in part", "does not hold", "cannot be checked here", "still open"
+HOLDS, PART, FAILS, UNCHECKED = "holds", "holds in part", "does not hold", "cannot be checked here"
 
 #: verdict → (the key under which it is counted, its sign)
 VERDICTS = {
@@ -20,7 +20,6 @@ VERDICTS = {
     PART: ("part", "◐"),
     FAILS: ("fails", "✗"),
     UNCHECKED: ("unchecked", "?"),
-    OPEN: ("open", "…"),
 }
 
 
@@ -91,7 +90,7 @@ class Claim:
     place: str
     text: str
     rule: str
-    evidence: str | None
+    evidence: str
     judge: Judge
 
 
@@ -107,9 +106,7 @@ class Entry:
 CLAIMS: list[Claim] = []
 
 
-def claim(
-    number: int, part: str, place: str, text: str, *, rule: str, evidence: str | None = None
-) -> Callable[[Judge], Judge]:
+def claim(number: int, part: str, place: str, text: str, *, rule: str, evidence: str) -> Callable[[Judge], Judge]:
     """Enter the decorated judge into the ledger."""
 
     def enter(judge: Judge) -> Judge:
@@ -117,6 +114,11 @@ def claim(
         return judge
 
     return enter
+
+
+def by_exceptions(exceptions: int, cases: int, *, holds: float = 0.0, part: float = 0.5) -> str:
+    """The verdict where at most the share `holds`, or at most the share `part`, of the cases are exceptions."""
+    return HOLDS if exceptions <= holds * cases else PART if exceptions <= part * cases else FAILS
 
 
 def judge_all(numbers: Numbers) -> list[Entry]:
@@ -191,12 +193,10 @@ def _typeset(text: str) -> str:
 
 def _row(entry: Entry, titles: Mapping[str, str]) -> str:
     claim = entry.claim
-    link = ""
-    if claim.evidence:
-        chapter, _, anchor = claim.evidence.partition("#")
-        title = html.escape(titles.get(chapter, chapter))
-        target = f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
-        link = f'<a class="rbp-evidence" href="{target}">Evidence: {title}</a>'
+    chapter, _, anchor = claim.evidence.partition("#")
+    title = html.escape(titles.get(chapter, chapter))
+    target = f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
+    link = f'<a class="rbp-evidence" href="{target}">Evidence: {title}</a>'
     return (
         f'<tr id="claim-{claim.number}"><td class="no">{claim.number}</td>'
         f'<td>{_typeset(claim.text)} <span class="rbp-place">({html.escape(claim.place)})</span></td>'

@@ -27,14 +27,16 @@ def autocorrelation(
     _, document = np.unique(np.asarray(documents), return_inverse=True)
     own = np.bincount(document, good) / np.bincount(document)
     overall, inside = good - good.mean(), good - own[document]
+    variance = overall.var()
     place = runs(np.ones(good.size, dtype=bool), documents, positions)
     rows = []
     for lag in lags:
-        later = np.flatnonzero(place > lag)
-        row: tuple[float, ...] = (lag, later.size, np.nan, np.nan)
-        if later.size:
-            both = [float(x[later] @ x[later - lag]) / later.size for x in (overall, inside)]
-            row = (lag, later.size, both[0] / overall.var(), both[1] / max(float((inside**2).mean()), 1e-300))
+        later = place[lag:] > lag
+        pairs = int(later.sum())
+        row: tuple[float, ...] = (lag, pairs, np.nan, np.nan)
+        if pairs:
+            both = [float((x[lag:] * later) @ x[: len(x) - lag]) / pairs for x in (overall, inside)]
+            row = (lag, pairs, both[0] / variance, both[1] / max(float((inside**2).mean()), 1e-300))
         rows.append(row)
     table = pd.DataFrame(rows, columns=["lag", "pairs", "correlation", "within"])
     return table.astype({"lag": "int64", "pairs": "int64"})

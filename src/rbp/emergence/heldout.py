@@ -85,16 +85,20 @@ def fit_beta(counts: Integers) -> tuple[float, float]:
 
     Rates that do not vary at all give very large a and b: the sum is held below 1e8.
     """
-    hits, misses = counts[:, 0].astype(float), counts[:, 1].astype(float)
+    # Short documents are often alike: each pair of counts is taken once, with its number of documents.
+    _, first, number = np.unique(
+        counts[:, 0] * (counts.max() + 1) + counts[:, 1], return_index=True, return_counts=True
+    )
+    hits, misses = counts[first].astype(float).T
     total = counts.sum(axis=0) + 0.5
     rate = total[0] / total.sum()
 
     def loss(free: Reals) -> tuple[float, Reals]:
         a, b = np.exp(free)
-        value = float((betaln(a + hits, b + misses) - betaln(a, b)).sum())
-        shared = digamma(a + hits + b + misses).sum() - len(hits) * digamma(a + b)
-        by_a = digamma(a + hits).sum() - len(hits) * digamma(a) - shared
-        by_b = digamma(b + misses).sum() - len(hits) * digamma(b) - shared
+        value = float(number @ (betaln(a + hits, b + misses) - betaln(a, b)))
+        shared = number @ (digamma(a + hits + b + misses) - digamma(a + b))
+        by_a = number @ (digamma(a + hits) - digamma(a)) - shared
+        by_b = number @ (digamma(b + misses) - digamma(b)) - shared
         return -value, -np.array([a * by_a, b * by_b])
 
     starts = [np.log([size * rate, size * (1 - rate)]) for size in (3.0, 100.0)]

@@ -95,7 +95,7 @@ def fit_distance(n: npt.ArrayLike, neg_log: npt.ArrayLike, law: str) -> Sequence
         finite: Reals = np.nan_to_num(distance, nan=1e3, posinf=1e3, neginf=-1e3)
         return finite
 
-    found = [least_squares(away, start, x_scale="jac", max_nfev=400) for start in _starts(law, lengths, y)]
+    found = [least_squares(away, start, method="lm", x_scale="jac") for start in _starts(law, lengths, y)]
     best = min(found, key=lambda each: float(each.cost))
     return SequenceFit(law, _bound(law, best.x), float(np.sqrt(2 * best.cost / y.size)))
 

@@ -1,6 +1,7 @@
 """What rank stores say of the dependence of tokens: one long table for all models, datasets and thresholds."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rbp.emergence.windows import window_counts
 from rbp.errors import DataError
 from rbp.extraction.reader import RankStore
 from rbp.extraction.tables import Ranked
-from rbp.metric import Integers, TieRule, runs
+from rbp.metric import Integers, Reals, TieRule, runs
 
 K = (1, 10, 100)
 LAGS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
@@ -90,6 +91,13 @@ def _rows(
         yield f"gain {name}", _NONE, gain, low, high
 
 
+@lru_cache(maxsize=1)  # the same for every model and threshold of a dataset
+def _drawn(documents: int, resamples: int, seed: int) -> Reals:
+    """How often each document is in a corpus drawn anew, shape (resamples, documents)."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples).astype(np.float64)
+
+
 def _windows(
     hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float, seed: int
 ) -> Iterator[Row]:
@@ -100,8 +108,7 @@ def _windows(
     count = int(document.max()) + 1
     good = np.column_stack([np.bincount(document[reached >= n], minlength=count) for n in lengths])
     all_ = np.column_stack([np.bincount(document[place >= n], minlength=count) for n in lengths])
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(float)
+    drawn = _drawn(count, resamples, seed)
     n = np.array(lengths, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
         p, ps = good.sum(axis=0) / all_.sum(axis=0), (drawn @ good) / (drawn @ all_)

@@ -7,6 +7,7 @@ without a connection reads what is there.
 
 import gzip
 import logging
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -115,7 +116,7 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
             documents = [_decoded(path.read_bytes(), name)]
         else:
             documents = list(_json_lines(path, wanted))
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         what = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
         raise DataError(what, name, "Check the file.") from None
     if not any(document.strip() for document in documents):

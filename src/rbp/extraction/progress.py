@@ -2,6 +2,7 @@
 
 import sys
 import time
+from functools import cache
 from typing import TextIO
 
 import torch
@@ -58,8 +59,9 @@ class Progress:
         )
 
 
+@cache
 def product_rate(device: torch.device, dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a square matrix product: a yardstick, measured in some ms."""
+    """Floating-point operations a second of a square matrix product: a yardstick, measured once, in some ms."""
     n = 1024 if device.type == "cpu" else 8192
     a = torch.ones(n, n, device=device, dtype=dtype)
     best = float("inf")

@@ -15,7 +15,8 @@ def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:
 
     ranks: one row per token: store, model, dataset, family, size, document, position, token, greater, equal,
     nll, and rank (the paper's, greater + equal). stores: store, model, dataset, family, size, tokens,
-    vocabulary. Raises ParameterError for SQL that DuckDB cannot run; DataError for a damaged store.
+    vocabulary. Raises ParameterError for SQL that DuckDB cannot run, or that is no single question (it changes
+    something, or writes a file); DataError for a damaged store.
     """
     if not stores:
         raise DataError("there is no finished rank store to ask", None, "Make one with rbp extract.")
@@ -28,6 +29,9 @@ def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:
         connection.register("stores", pd.DataFrame(rows, columns=names))
         connection.execute(f"CREATE VIEW ranks AS {' UNION ALL '.join(map(_tokens, stores))}")
         try:
+            kinds = [statement.expected_result_type for statement in connection.extract_statements(sql)]
+            if kinds != [[duckdb.ExpectedResultType.QUERY_RESULT]]:
+                raise ParameterError("this is not one question", "SQL", "Give one statement, such as SELECT ….")
             table: pd.DataFrame = connection.execute(sql).df()
             return table
         except duckdb.Error as error:

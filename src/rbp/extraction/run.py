@@ -117,8 +117,11 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
+        usable = device.type in ("cpu", "cuda")
     except (RuntimeError, AssertionError):  # the latter from a PyTorch without CUDA
-        raise ParameterError(f"there is no device {name}", "--device", "Take --device cpu.") from None
+        usable = False
+    if not usable:
+        raise ParameterError(f"there is no device {name!r}", "--device", "Take --device cpu.")
     return device
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError, FitError
-from rbp.figures.style import LABELS, family_style
+from rbp.figures.slider import AXIS, size_axis, slider_layout
+from rbp.figures.style import family_style
 from rbp.scaling import fit_power_law
 
 #: matplotlib's markers (`figures.FAMILIES`) as Plotly calls them
@@ -20,9 +21,6 @@ SYMBOLS = {
     "X": "x",
     "*": "star",
 }
-
-
-_PLOT = 330  # height of the plot itself, in pixels
 
 
 def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
@@ -52,40 +50,36 @@ def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
                 continue
             traces += _traces(own, family, families, visible=k == start)
             owners += [k] * (len(traces) - len(owners))
-    steps = []
-    windows = {}
+    windows, changes = {}, {}
     for k in thresholds:
         middle = float(logs[k].min() + logs[k].max()) / 2 if logs[k].size else 0.0
         windows[k] = [middle - decades / 2, middle + decades / 2]
-        change = {"yaxis.range": windows[k], "yaxis.title.text": _title(k)}
-        visible = {"visible": [k == owner for owner in owners]}
-        steps.append({"label": str(k), "method": "update", "args": [visible, change]})
-    span = np.log10([points["size"].min(), points["size"].max()])
+        changes[k] = {"yaxis.range": windows[k], "yaxis.title.text": _title(k)}
     ticks = [float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 2, 5)]
-    axis = {"type": "log", "zeroline": False, "ticks": "outside", "fixedrange": True}
-    sizes = axis | {"title": {"text": LABELS["size"]}, "range": [span[0] - 0.15, span[1] + 0.15]}
-    values = axis | {"title": {"text": _title(start), "standoff": 8}, "range": windows[start]}
-    legend = 20 * len(families)  # pixels below the plot: axis, legend, slider
-    slider = {
-        "active": thresholds.index(start),
-        "steps": steps,
-        "currentvalue": {"prefix": "threshold k = ", "font": {"size": 15}},
-        "y": -(75 + legend) / _PLOT,
-        "yanchor": "top",
-        "pad": {"t": 10},
-    }
     figure = go.Figure(traces)
     figure.update_layout(
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 13},
-        height=12 + _PLOT + 190 + legend,
-        margin={"l": 84, "r": 16, "t": 12, "b": 190 + legend},
-        xaxis=sizes | {"dtick": 1, "exponentformat": "power"},
-        yaxis=values | {"tickvals": ticks, "ticktext": [f"{tick:.8f}".rstrip("0").rstrip(".") for tick in ticks]},
-        legend={"x": 0, "y": -65 / _PLOT, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
-        sliders=[slider],
+        slider_layout(
+            thresholds,
+            owners,
+            start=start,
+            prefix="threshold k = ",
+            plot=330,
+            legend=20 * len(families),
+            left=84,
+            changes=changes,
+        )
+    )
+    figure.update_layout(
+        xaxis=size_axis(points["size"]),
+        yaxis=AXIS
+        | {
+            "type": "log",
+            "title": {"text": _title(start), "standoff": 8},
+            "range": windows[start],
+            "tickvals": ticks,
+            "ticktext": [f"{tick:.8f}".rstrip("0").rstrip(".") for tick in ticks],
+        },
+        legend={"itemclick": False, "itemdoubleclick": False},
     )
     return figure
 

@@ -10,6 +10,7 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from rbp.figures.emergence import by_number, shade_legend, shades
+from rbp.figures.slider import AXIS, slider_layout
 from rbp.figures.style import INK, Panels, family_style, log_axis
 from rbp.names import dataset_label, dataset_order
 
@@ -83,9 +84,6 @@ def by_count_panels(table: pd.DataFrame) -> Panels:
     return Panels(list(dict.fromkeys(table["dataset"])), draw, size=(4.8, 4.8))
 
 
-_PLOT = 340  # height of the plot itself, in pixels
-
-
 def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None) -> Any:
     """How many tokens a wanted precision of α takes, with a slider over k.
 
@@ -113,20 +111,14 @@ def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None)
                 )
             )
             owners.append(k)
-    steps = [
-        {"label": str(k), "method": "update", "args": [{"visible": [k == owner for owner in owners]}]} for k in stops
-    ]
     finite = table.loc[np.isfinite(table["tokens"]), "tokens"]
-    axis = {"type": "log", "zeroline": False, "ticks": "outside", "fixedrange": True, "dtick": 1}
     widths = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
+    axis = AXIS | {"type": "log", "dtick": 1}
     figure = go.Figure(traces)
     figure.update_layout(
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 13},
-        height=12 + _PLOT + 190 + 22 * len(effects),
-        margin={"l": 70, "r": 16, "t": 12, "b": 190 + 22 * len(effects)},
+        slider_layout(stops, owners, start=start, prefix="threshold k = ", plot=340, legend=22 * len(effects), left=70)
+    )
+    figure.update_layout(
         xaxis=axis
         | {"title": {"text": "wanted half-width of the interval of α"}, "tickvals": widths, "ticktext": widths},
         yaxis=axis
@@ -135,17 +127,6 @@ def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None)
             "range": np.log10([finite.min() / 2, finite.max() * 2]).tolist(),
             "exponentformat": "power",
         },
-        legend={"x": 0, "y": -65 / _PLOT, "yanchor": "top"},
-        sliders=[
-            {
-                "active": stops.index(start),
-                "steps": steps,
-                "currentvalue": {"prefix": "threshold k = ", "font": {"size": 15}},
-                "y": -(75 + 22 * len(effects)) / _PLOT,
-                "yanchor": "top",
-                "pad": {"t": 10},
-            }
-        ],
     )
     if used is not None:
         figure.add_hline(y=used, line={"dash": "dash", "width": 1, "color": "#808080"}, annotation_text="tokens used")

@@ -14,6 +14,7 @@ from rbp.names import dataset_label, model_label
 from rbp.rank_distributions import FAMILIES, RankDistribution
 
 COLOURS = ("#2A7FC0", "#D55E00", "#009E73", "#B8579A", "#8A7A00")
+_LINES = tuple(zip(COLOURS, ("-", "--", "-.", ":", "-"), strict=True))
 DATASET_STYLES = {
     "wikipedia": ("#2A7FC0", "o"),
     "humaneval": ("#D55E00", "s"),
@@ -64,7 +65,7 @@ def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistri
         beyond = 1 - np.cumsum(counts.count) / counts.total
         some = beyond > 0
         grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
-        for distribution, colour, style in zip(fitted, COLOURS, ("-", "--", "-.", ":", "-"), strict=False):
+        for distribution, (colour, style) in zip(fitted, _LINES, strict=False):
             share = counts.since(distribution.first).total / counts.total
             at = grid[grid >= distribution.first - 1]
             name = distribution.family.label + (" (from 2)" if distribution.first == 2 else "")
@@ -93,7 +94,7 @@ def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistri
         share = np.cumsum(own.counts.count) / own.counts.total
         some = (share < 1 - 1e-9) & (own.counts.high >= 5)
         ax.axhline(1, color=INK, lw=1)
-        for distribution, colour, style in zip(fitted, COLOURS, ("-", "--", "-.", ":", "-"), strict=False):
+        for distribution, (colour, style) in zip(fitted, _LINES, strict=False):
             if distribution.first == 1:
                 ratio = distribution.quantile(share[some]) / own.counts.high[some]
                 ax.plot(own.counts.high[some], ratio, ls=style, color=colour, lw=1.4, label=distribution.family.label)

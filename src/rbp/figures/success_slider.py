@@ -7,9 +7,8 @@ import pandas as pd
 
 from rbp.errors import DataError
 from rbp.figures.emergence import shades
-from rbp.figures.style import LABELS
+from rbp.figures.slider import AXIS, size_axis, slider_layout
 
-_PLOT = 340  # height of the plot itself, in pixels
 _OTHER: dict[str, str] = {"n": "k", "k": "n"}
 _NAME = {"n": "N", "k": "k"}
 _PREFIX = {"n": "window of N tokens, N = ", "k": "threshold k = "}
@@ -67,40 +66,21 @@ def success_slider(counts: pd.DataFrame, over: Literal["n", "k"], *, start: int 
                 ),
             ]
             owners += [stop] * 2
-    steps = [
-        {"label": str(stop), "method": "update", "args": [{"visible": [stop == owner for owner in owners]}]}
-        for stop in stops
-    ]
-    span = np.log10([counts["size"].min(), counts["size"].max()])
-    axis = {"zeroline": False, "ticks": "outside", "fixedrange": True}
-    legend = 24 * -(-len(lines) // 2)  # pixels: two names in a row on a phone
     figure = go.Figure(traces)
     figure.update_layout(
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"size": 13},
-        height=12 + _PLOT + 190 + legend,
-        margin={"l": 60, "r": 16, "t": 12, "b": 190 + legend},
-        xaxis=axis
-        | {
-            "type": "log",
-            "title": {"text": LABELS["size"]},
-            "range": [span[0] - 0.15, span[1] + 0.15],
-            "dtick": 1,
-            "exponentformat": "power",
-        },
-        yaxis=axis | {"title": {"text": "share of windows that succeed", "standoff": 8}, "range": [-0.02, 1.02]},
-        legend={"x": 0, "y": -65 / _PLOT, "yanchor": "top", "orientation": "h", "entrywidth": 88},
-        sliders=[
-            {
-                "active": stops.index(start),
-                "steps": steps,
-                "currentvalue": {"prefix": _PREFIX[over], "font": {"size": 15}},
-                "y": -(75 + legend) / _PLOT,
-                "yanchor": "top",
-                "pad": {"t": 10},
-            }
-        ],
+        slider_layout(
+            stops,
+            owners,
+            start=start,
+            prefix=_PREFIX[over],
+            plot=340,
+            legend=24 * -(-len(lines) // 2),  # two names in a row on a phone
+            left=60,
+        )
+    )
+    figure.update_layout(
+        xaxis=size_axis(counts["size"]),
+        yaxis=AXIS | {"title": {"text": "share of windows that succeed", "standoff": 8}, "range": [-0.02, 1.02]},
+        legend={"orientation": "h", "entrywidth": 88},
     )
     return figure

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ def write_data(place: Place, recipe: Recipe, texts: Texts) -> dict[str, Any]:
         documents += [(domain.name, i, ranked[i].name, tokens[0]) for i, tokens in enumerate(ids)]
         counts[domain.name] = sum(map(len, ids))
     about = {
+        "recipe": recipe.text_digest(),
         "passage": recipe.text.passage,
         "tokenizer": {"vocabulary": len(tokenizer), "sha256": sha256(place / "tokenizer" / "tokenizer.json")},
         "rows": {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": hashlib.sha256(rows.tobytes()).hexdigest()},
@@ -97,24 +99,43 @@ def write_data(place: Place, recipe: Recipe, texts: Texts) -> dict[str, Any]:
     return about
 
 
+def write_all(place: Place, recipe: Recipe, texts: Texts) -> dict[str, Any]:
+    """`write_data`, with a new tokenizer where there is none.
+
+    If the text will not do, a new tokenizer does not stay: better text would be cut by one made of the worse.
+    """
+    new = not (place / "tokenizer" / "tokenizer.json").is_file()
+    if new:
+        write_tokenizer(place, recipe, texts)
+    try:
+        return write_data(place, recipe, texts)
+    except DataError:
+        if new:
+            shutil.rmtree(place / "tokenizer")
+        raise
+
+
 def prepare(place: Place, recipe: Recipe, folder: Path | None) -> None:
-    """Make what is missing of all that training and ranking read, or was made with another tokenizer."""
+    """Make what is missing of all that training and ranking read, or was made by another recipe or tokenizer."""
+    about = _about(place)
+    same = about.get("recipe") == recipe.text_digest()
     tokenizer = place / "tokenizer" / "tokenizer.json"
-    if tokenizer.is_file() and (place / "rows.npy").is_file() and _tokenizer_of(place) == sha256(tokenizer):
+    made = tokenizer.is_file() and (place / "rows.npy").is_file()
+    if made and same and about.get("tokenizer", {}).get("sha256") == sha256(tokenizer):
         return
     texts = find_texts(recipe, folder)
-    if not tokenizer.is_file():
+    if about and not same:
         write_tokenizer(place, recipe, texts)
-    write_data(place, recipe, texts)
+    write_all(place, recipe, texts)
 
 
-def _tokenizer_of(place: Place) -> str | None:
-    """The checksum of the tokenizer that text.json was written with."""
+def _about(place: Place) -> dict[str, Any]:
+    """What text.json says; {} if it is not there, or damaged."""
     try:
-        found: str = json.loads((place / "text.json").read_bytes())["tokenizer"]["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found
+        about = json.loads((place / "text.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def lines(about: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -151,7 +152,7 @@ def _rows(home: Home) -> list[Row]:
                 file = archive.extractfile(member) if member.isfile() else None
                 if file is not None and any(fnmatchcase(str(path), pattern) for pattern in home.files):
                     found[path] = list(home.parse(path, file.read()))
-    except (URLError, OSError, EOFError, tarfile.TarError) as error:
+    except (URLError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise DataError(f"the corpus cannot be downloaded: {error}", url, REMEDY) from None
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"the corpus is not as expected: {error!r}", url, REMEDY) from None

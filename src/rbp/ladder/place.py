@@ -7,6 +7,7 @@
     ranks/, seeds/     rank stores: of each rung's first seed, and of its other seeds
     runs.json          one entry for each finished run
     training.csv       the losses
+    token_counts.csv   how often each token stands in the training text
 
 and, in the working folder alone, since the texts are others' and the states are large:
 
@@ -58,6 +59,9 @@ class Place:
         wanted = recipe.text.tokens // recipe.text.context, recipe.text.context + 1
         if rows.shape != wanted or rows.dtype != np.uint16:
             what = f"the training tokens are {rows.shape} of {rows.dtype}, and the recipe wants {wanted} of uint16"
+            raise DataError(what, str(path), remedy)
+        if rows.max() >= recipe.text.vocabulary:
+            what = f"the training tokens go up to {rows.max()}, and the recipe has {recipe.text.vocabulary} tokens"
             raise DataError(what, str(path), remedy)
         return rows
 

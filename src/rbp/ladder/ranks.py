@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+import zlib
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import replace
@@ -47,7 +48,7 @@ def read_corpus(place: Place, domain: str) -> Corpus:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         raise DataError("the documents cannot be read", str(path), "Make them: rbp ladder data.") from None
     return evaluation.corpus(domain, [Document(row["id"], row["text"]) for row in rows])
 

@@ -3,6 +3,7 @@
 import math
 import tomllib
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -10,6 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from pydantic.dataclasses import dataclass
 
 from rbp.errors import DataError, ParameterError
+from rbp.files import canonical_json
 from rbp.paths import DATA
 
 FOLDER = DATA / "ladder"
@@ -18,8 +20,10 @@ CONFIGURATION = FOLDER / "ladder.toml"
 STRICT = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(ge=1, strict=True)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[float, Field(gt=0)]
-Seed = Annotated[int, Field(ge=0, strict=True)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # of files and folders
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -28,7 +32,7 @@ class Text:
 
     tokens: Count
     context: Count
-    vocabulary: Count
+    vocabulary: Annotated[int, Field(ge=1, le=2**16, strict=True)]  # tokens are kept in 16 bits
     characters: Count
     passage: Count
     seed: Seed
@@ -43,7 +47,7 @@ class Training:
     width: Count
     warmup: Share
     final: Share
-    betas: tuple[Share, Share]
+    betas: tuple[Momentum, Momentum]
     decay: Share
     clip: Positive
 
@@ -55,12 +59,18 @@ class Source:
     origin, licence: where the text is from, and on what terms; held_out: how many documents are not trained on.
     """
 
-    name: str
+    name: Name
     file: str | None = None
     packages: tuple[str, ...] = ()
-    held_out: Seed = 0
+    held_out: Annotated[int, Field(ge=0, strict=True)] = 0
     origin: str = ""
     licence: str = ""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.file is None) == (not self.packages):
+            raise ValueError(f"source {self.name} needs a file, or packages")
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -70,11 +80,11 @@ class Domain:
     fields: what makes a document, joined by a line break; documents: the first so many are ranked.
     """
 
-    name: str
+    name: Name
     documents: Count
     file: str | None = None
     source: str | None = None
-    fields: tuple[str, ...] = ("text",)
+    fields: Annotated[tuple[str, ...], Field(min_length=1)] = ("text",)
     origin: str = ""
     licence: str = ""
 
@@ -89,16 +99,18 @@ class Domain:
 class Rung:
     """One model of the ladder: GPT-NeoX, with a feed-forward width of four times `width`."""
 
-    name: str
+    name: Name
     layers: Count
     width: Count
     heads: Count
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _rotary(self) -> Self:
+    def _possible(self) -> Self:
         if self.width % self.heads or self.width // self.heads % 8:
             raise ValueError(f"the width of rung {self.name} must be {self.heads} times a multiple of 8")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"a seed of rung {self.name} is there twice")
         return self
 
 
@@ -113,7 +125,7 @@ class Recipe:
     rungs: Annotated[tuple[Rung, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _names(self) -> Self:
+    def _together(self) -> Self:
         for rows in (self.sources, self.domains, self.rungs):
             names = [row.name for row in rows]
             if len(set(names)) < len(names):
@@ -121,6 +133,8 @@ class Recipe:
         holding = sorted(source.name for source in self.sources if source.held_out)
         if holding != sorted(domain.source for domain in self.domains if domain.source is not None):
             raise ValueError("each source that holds documents out needs one domain, and the reverse")
+        if not self.steps:
+            raise ValueError("the tokens are too few for one step, which reads batch times context")
         return self
 
     @property
@@ -151,6 +165,11 @@ class Recipe:
         about = {name: value for name, value in asdict(rung).items() if name not in ("name", "seeds")}
         return {"rung": about, "training": asdict(self.training), "context": self.text.context}
 
+    def text_digest(self) -> str:
+        """A SHA-256 of all that determines the tokenizer, the training tokens and what is ranked, but the texts."""
+        about = {name: asdict(self)[name] for name in ("text", "sources", "domains")}
+        return sha256(canonical_json(about).encode()).hexdigest()
+
 
 Row = TypeVar("Row", Rung, Domain)
 
@@ -172,6 +191,9 @@ def read(path: Path = CONFIGURATION) -> Recipe:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise DataError(first["msg"], f"{path}, {place}" if place else str(path), "Correct it.") from None
-    except (OSError, ValueError, RecursionError) as error:
+        what = first["msg"].removeprefix("Value error, ")
+        raise DataError(what, f"{path}, {place}" if place else str(path), "Correct it.") from None
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the path.") from None
+    except (ValueError, RecursionError) as error:
         raise DataError(f"the file is no TOML: {error}", str(path), "Correct it.") from None

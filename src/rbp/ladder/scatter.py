@@ -114,3 +114,19 @@ def splits(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
             found = split(hits.sizes, y[:, i], whole, len(hits.tokens), level=level)
             rows.append({"dataset": hits.dataset, "family": hits.family, "k": k} | asdict(found))
     return pd.DataFrame(rows)
+
+
+def made_of(parts: pd.DataFrame) -> str:
+    """A sentence on what makes the squared scatter of `splits`, taken over all its rows."""
+    total = parts["total"].sum()
+    document, seed, lack = (100 * parts[part].sum() / total for part in ("document", "seed", "lack"))
+    drawn = f"Of its square, taken over all texts, {document:.0f} per cent come from which documents were drawn"
+    if parts["seed"].isna().all():
+        return f"{drawn}; the rest is from seeds, which were not repeated, and from a law that is no straight line."
+    if lack < 0:
+        return (
+            "Which documents and which seed were drawn explain all of it: taken over all texts, they would make "
+            f"{document:.0f} and {max(seed, 0):.0f} per cent of its square."
+        )
+    seeds = f"{max(seed, 0):.0f} from which seed was drawn"
+    return f"{drawn} and {seeds}; the rest is left for a law that is no straight line."

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pandera.pandas as pa
 
@@ -14,12 +15,12 @@ from rbp.tables import checked, label, read_csv
 
 NAME = "token_counts.csv"
 _NUMBER = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
-_REMEDY = "Make it again of the training rows: rbp.ladder.seen.count."
+_REMEDY = "Make it of the training tokens: rbp ladder ship; or restore it: git checkout -- data/ladder."
 
 
-def count(rows: Path, vocabulary: int) -> pd.DataFrame:
-    """Count the tokens of the training rows, an array of whole numbers in a .npy file: columns token, count."""
-    counts = np.bincount(np.load(rows).ravel(), minlength=vocabulary)
+def count(rows: npt.NDArray[np.uint16], vocabulary: int) -> pd.DataFrame:
+    """Count the tokens of the training rows, an array of any shape: columns token, count."""
+    counts = np.bincount(rows.ravel(), minlength=vocabulary)
     return pd.DataFrame({"token": np.arange(vocabulary), "count": counts})
 
 

@@ -10,20 +10,24 @@ import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError
+from rbp.extraction.manifest import sealed
 from rbp.extraction.reader import open_store
 from rbp.files import folder_beside, swap_in, write_file, write_json
 from rbp.ladder.place import Place
 from rbp.ladder.ranks import PRECISION
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.runs import finished, losses
+from rbp.ladder.seen import NAME as SEEN
+from rbp.ladder.seen import count
 
 WEIGHTS = 25_000_000  # bytes in all; rungs that do not fit are shipped without weights
 POINTS = 200  # of a learning curve
 
 
 def assemble(place: Place, recipe: Recipe) -> list[dict[str, Any]]:
-    """Write runs.json and training.csv from the runs' folders; gives the entries of runs.json.
+    """Write runs.json and training.csv from the runs' folders, token_counts.csv from what all of them read.
 
+    Gives the entries of runs.json. Raises DataError if no run is finished, or the training tokens are missing.
     A run's learning curve has about POINTS points: each the mean loss of the steps since the one before.
     """
     entries, curves = [], []
@@ -39,7 +43,9 @@ def assemble(place: Place, recipe: Recipe) -> list[dict[str, Any]]:
         curves.append(curve)
     if not entries:
         raise DataError("no run is finished", str(place.folder), "Train first: rbp ladder train.")
+    seen = count(place.rows(recipe), recipe.text.vocabulary)
     write_json(place / "runs.json", entries)
+    write_file(place / SEEN, seen.to_csv(index=False))
     write_file(place / "training.csv", pd.concat(curves).to_csv(index=False))
     return entries
 
@@ -74,7 +80,7 @@ def ship(place: Place, recipe: Recipe, to: Path) -> list[str]:
     with folder_beside(to / "tokenizer") as new:
         shutil.copytree(place / "tokenizer", new, dirs_exist_ok=True)
         swap_in(new, to / "tokenizer")
-    for name in ("documents.csv", "text.json", "training.csv"):
+    for name in ("documents.csv", "text.json", "training.csv", SEEN):
         write_file(to / name, (place / name).read_bytes())
     write_json(to / "runs.json", entries)
     return left_out
@@ -88,7 +94,7 @@ def _copy_stores(folder: Path, to: Path) -> None:
             if wrong := store.problems():
                 raise DataError(f"the store is damaged: {wrong[0]}", str(store.folder), "Run rbp ladder rank again.")
             (new / path.parent.name / "parts").mkdir(parents=True)
-            shutil.copy(path, new / path.parent.name)
+            write_json(new / path.parent.name / path.name, sealed(store.manifest))
             for part in store.parts:
                 shutil.copy(part, new / path.parent.name / "parts")
         swap_in(new, to)

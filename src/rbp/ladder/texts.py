@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -38,7 +39,7 @@ class Texts:
 def gather(recipe: Recipe, folder: Path) -> Texts:
     """All text of the ladder from the corpus files in `folder` and the packages installed here.
 
-    Raises DataError if a file or a package is missing.
+    Raises DataError if a file or a package is missing, or holds no document.
     """
     sources = {source.name: _documents(source, folder) for source in recipe.sources}
     evaluation = {}
@@ -115,15 +116,24 @@ def _documents(source: Source, folder: Path) -> list[Document]:
 
 
 def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
-    """The documents of a .jsonl.gz file. Raises DataError if it is missing or malformed."""
+    """The documents of a .jsonl.gz file. Raises DataError if it is missing, malformed or empty."""
+    found: list[Document] = []
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [parse_json(line) for line in lines]
-            return [Document(row["id"], "\n".join(row[field] for field in fields)) for row in rows]
+        with gzip.open(path) as lines:
+            for line in lines:
+                row = parse_json(line)
+                found.append(Document(row["id"], "\n".join(row[field] for field in fields)))
     except FileNotFoundError:
         raise DataError("the corpus is missing", str(path), "Say where the corpora are: --texts FOLDER.") from None
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"the corpus cannot be read: {error!r}", str(path), "Fetch it again.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"the corpus cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise DataError(what, str(path), "Fetch it again.") from None
+    except (ValueError, KeyError, TypeError):
+        what = f"the line is no JSON object with the texts {', '.join(('id', *fields))}"
+        raise DataError(what, f"{path}, line {len(found) + 1}", "Fetch it again.") from None
+    if not found:
+        raise DataError("the corpus holds no document", str(path), "Fetch it again.")
+    return found
 
 
 def _sources(package: str) -> Iterator[Document]:

@@ -71,7 +71,7 @@ def make_rows(sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe) -> npt
     chosen = []
     for number, (name, stream) in enumerate(sources.items()):
         share = rows // len(sources) + (number < rows % len(sources))
-        there = (len(stream) - 1) // context
+        there = max(0, len(stream) - 1) // context
         if there < share:
             what = f"{name} has {there * context:,} tokens, and {share * context:,} are wanted"
             raise DataError(what, "ladder.toml, tokens", "Give more text, or fewer tokens.")
@@ -83,7 +83,7 @@ def make_rows(sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe) -> npt
 
 def _stream(documents: list[Document], tokenizer: Any) -> npt.NDArray[np.uint16]:
     end = np.array([tokenizer.eos_token_id], np.uint16)
-    pieces = []
+    pieces = [np.zeros(0, np.uint16)]  # nothing is left of a source if all is held out
     for first in range(0, len(documents), 64):
         texts = [document.text for document in documents[first : first + 64]]
         for ids in tokenizer(texts, verbose=False)["input_ids"]:

@@ -70,5 +70,7 @@ class RankCounts:
 
     def sums(self, mass: Reals, first: int) -> Reals:
         """The sum of `mass`, over ranks first … V, in each bin."""
+        if (self.low == self.high).all():
+            return np.asarray(mass[self.low - first], dtype=np.float64)
         ends = np.column_stack([self.low - first, self.high + 1 - first]).ravel()
         return np.asarray(np.add.reduceat(np.append(mass, 0.0), ends)[::2], dtype=np.float64)

@@ -6,10 +6,9 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from rbp.errors import ParameterError
-from rbp.rank_distributions.families import Family, Reals
+from rbp.rank_distributions.families import Family, Reals, log_sum
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class RankDistribution:
     def log_masses(self) -> Reals:
         """ln P(R = k) of every rank first … V."""
         weight = self.family.log_weight(self.ranks, np.asarray(self.values, dtype=np.float64))
-        total = logsumexp(weight)
+        total = log_sum(weight)
         if not np.isfinite(total):
             raise ParameterError(f"{self.family.name} has no distribution at {self.parameters}", "parameters", None)
         return np.asarray(weight - total, dtype=np.float64)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, gammaln, log_ndtr, logit, logsumexp
+from scipy.special import expit, gammaln, log_ndtr, logit
 
 from rbp.errors import ParameterError
 
@@ -33,6 +33,17 @@ class Family:
     free: Callable[[Reals], Reals]
     named: Callable[[Reals], Reals]
     start: Callable[[float], Reals]
+
+
+def log_sum(weight: Reals) -> float:
+    """ln Σ exp(weight), shape (m,): SciPy's `logsumexp` without its generality, which takes several times as long.
+
+    Not finite where the sum is not.
+    """
+    top = int(weight.argmax())
+    share = np.exp(weight - weight[top])
+    share[top] = 0.0
+    return float(np.log1p(share.sum()) + weight[top])
 
 
 def _same(values: Reals) -> Reals:
@@ -88,7 +99,7 @@ def with_mass_at_1(base: Family) -> Family:
         weight = base.log_weight(ranks, values[1:])
         if ranks[0] != 1:
             return weight
-        tail = weight[1:] - logsumexp(weight[1:])
+        tail = weight[1:] - log_sum(weight[1:])
         return np.concatenate([[np.log(values[0])], np.log1p(-values[0]) + tail])
 
     return Family(

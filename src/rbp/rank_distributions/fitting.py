@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import logsumexp
 
 from rbp.errors import FitError
 from rbp.rank_distributions.counts import RankCounts
 from rbp.rank_distributions.distribution import RankDistribution
-from rbp.rank_distributions.families import Family, Reals
+from rbp.rank_distributions.families import Family, Reals, log_sum
 
 _WIDE = 40.0  # free parameters are slopes and logarithms: beyond this they have run away
 _FLAT = 1e-4  # 1/σ² below which a lognormal is as good as a power law, over any vocabulary
@@ -75,7 +74,7 @@ def fit(
         free = held(free)
         with np.errstate(all="ignore"):
             weight = family.log_weight(ranks, family.named(free))
-            mass = own.sums(np.exp(weight - logsumexp(weight)), first)
+            mass = own.sums(np.exp(weight - log_sum(weight)), first)
         value = -_weighted_log(share, mass)
         return value if np.isfinite(value) else 1e6
 
