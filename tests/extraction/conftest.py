@@ -1,9 +1,7 @@
 """Tiny random models, made once, and corpora."""
 
 import pytest
-from tiny import CONFIGS, SPECIAL, VOCAB, make_tokenizer, save_model, texts, write_texts
-
-__all__ = ["CONFIGS", "SPECIAL", "VOCAB", "texts"]
+from tiny import make_tokenizer, save_model, write_texts
 
 
 @pytest.fixture(scope="session")
