@@ -16,8 +16,8 @@ serve: .venv/installed           ## read the built book on 127.0.0.1
 test: .venv/installed            ## all tests, those of the built book in a headless browser included
 	@$(BIN)/python -m pytest
 
-test-slow: .venv/installed       ## 50 kills of an extraction, each rerun to the same store
-	@$(BIN)/python tests/slow/kills.py 50
+test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 fuzzed inputs; figures to data/faults
+	@$(BIN)/python tests/slow/run.py
 
 lint: .venv/installed            ## ruff, strict mypy, and notebooks without outputs
 	@$(BIN)/ruff check .
