@@ -1,6 +1,5 @@
 """How a study stands and what it would cost, as text and as numbers."""
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +37,7 @@ def lines_of(study: Study) -> list[str]:
     counts = ", ".join(f"{count} {stand}" for stand, count in now.counts.items())
     done, packs = now.packs
     bar = f"{_bar(done / packs)} {done:,} of {packs:,} packs; " if packs else ""
-    lines = [f"{time.strftime('%H:%M:%S')}  {bar}{len(now.jobs)} jobs: {counts}"]
+    lines = [f"{bar}{len(now.jobs)} jobs: {counts}"]
     for job, how in now.jobs:
         where = f" on {how.where}" if how.where else ""
         if how.stand == "running":

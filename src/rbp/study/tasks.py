@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.store import Store
@@ -35,23 +36,25 @@ def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[s
     node = os.uname().nodename + (f", Slurm job {os.environ['SLURM_JOB_ID']}" if "SLURM_JOB_ID" in os.environ else "")
     _say(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} on {node}, process {os.getpid()}")
     try:
-        with told(study, job):
-            _work(study, project, job, device, gpus)
+        with told(study, job) as about:
+            _work(study, project, job, device, gpus, about)
     except BaseException as error:
         _say(f"error: {error}")
         os.write(errors, f"{name}: {error} (log: {log})\n".encode())
         raise
 
 
-def _work(study: Study, project: Project, job: Job, device: str, gpus: Sequence[str]) -> None:
+def _work(study: Study, project: Project, job: Job, device: str, gpus: Sequence[str], about: dict[str, Any]) -> None:
     if job.kind == "fetch":
         _fetch(study, job)
     elif job.kind == "shard":
         cell = next(cell for cell in study.cells if job in shards_of(study, cell))
-        with slots.one_of(gpus) if gpus else nullcontext() as gpu:
-            if gpu is not None:
-                _say(f"GPU {gpu}")
+        with slots.one_of(gpus) if gpus else nullcontext("") as gpu:
+            if gpu:
                 os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+            if "CUDA_VISIBLE_DEVICES" in os.environ:  # given by us, or by Slurm
+                about["gpu"] = os.environ["CUDA_VISIBLE_DEVICES"]
+                _say(f"GPU {about['gpu']}")
             _shard(study, cell, job, device)
     elif job.kind == "merge":
         _merge(study, next(cell for cell in study.cells if job == merge_job(cell)))

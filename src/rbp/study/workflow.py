@@ -9,17 +9,17 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from rbp.errors import DataError, ParameterError, RbpError
-from rbp.files import write_json
 from rbp.paths import ROOT, Project
 from rbp.study.file import Study
 from rbp.study.plan import make_plan
-from rbp.study.show import lines_of, summary
+from rbp.study.show import lines_of
 from rbp.study.stores import freshen
 
 Profile = Literal["local", "slurm"]
@@ -87,9 +87,6 @@ def run(
             _cancel_left_over(study)
         for line in freshen(study):
             _say(line)
-        write_json(
-            study.out / "study.json", {"file": str(study.path), "profile": place.profile, **summary(study).counts}
-        )
         log = study.out / "logs" / "snakemake.log"
         log.parent.mkdir(exist_ok=True)
         ended = threading.Event()
@@ -183,7 +180,7 @@ def _tell(study: Study, ended: threading.Event) -> None:
         if terminal:
             _say(f"\r{line}\033[K", "")
         elif line != last:
-            _say(line)
+            _say(f"{time.strftime('%H:%M:%S')}  {line}")
         last = line
     if terminal:
         _say("\r\033[K", "")
