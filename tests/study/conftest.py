@@ -17,6 +17,7 @@ models = [{{ name = "{model}", family = "Ladder" }}]
 corpora = ["ladder/humaneval"]
 tokens = 1500
 device = "cpu"
+backend = "reference"
 shards = {shards}
 output = "{out}"
 {more}
@@ -52,5 +53,5 @@ def whole_store(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
     out = tmp_path_factory.mktemp("whole")
     chosen = protocol("authors", length=64, tokens=1500, pack=2)
-    extract([str(MODEL)], ["ladder/humaneval"], chosen, out, Settings(device="cpu"))
+    extract([str(MODEL)], ["ladder/humaneval"], chosen, out, Settings(device="cpu", backend="reference"))
     return parts(out)

@@ -54,7 +54,7 @@ def lacking() -> str | None:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[dict[str, str]]:
-    """Start a cluster whose files lie in `folder`; gives the environment variables of its users; stops it at the end."""
+    """Start a cluster with its files in `folder`; gives its users' environment variables; stops it at the end."""
     host = socket.gethostname().split(".")[0]
     memory = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20 * 0.9)
     user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()

@@ -38,7 +38,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield environment
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 240) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 1800) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := what():
@@ -81,7 +81,7 @@ def test_whatever_dies_the_store_is_the_same(
     finally:
         driver.kill()  # while jobs are at work, and others in the queue
         driver.wait()
-    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3600)
     assert again.returncode == 0, again.stderr
     assert parts(study.ranks) == whole_store  # names and bytes: nothing is missing, different or double
     manifest = json.loads(next(study.ranks.glob("*/manifest.json")).read_text())

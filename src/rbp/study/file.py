@@ -78,10 +78,9 @@ class StudyFile(_Table):
 
     title; models; families (whole families of the published table); corpora; protocol; tokens: the budget of each model
     on each corpus; dtype; vocabulary: the logits that count ("all", "tokenizer", or how many); shards: jobs that share
-    the packs of a model on a corpus; threads: CPU cores of a job; device; gpus: how many a shard asks for ("auto": one
-    where there are GPUs); gpu: the one that a plan reckons with; thresholds: the k of the table (none: the usual ones);
-    chapters: executed on the table; rank_chapters: executed on the ranks; book: whether a book is built of them;
-    output: a folder (none: runs/studies/NAME).
+    the packs of a model on a corpus; threads: CPU cores of a job; device, backend: as `rbp extract` has them; gpus: how
+    many a shard asks for ("auto": one where there are GPUs); gpu: the one that a plan reckons with; chapters: executed
+    on the table; rank_chapters: executed on the ranks; output: a folder (none: runs/studies/NAME).
     """
 
     title: str = ""
@@ -95,12 +94,12 @@ class StudyFile(_Table):
     shards: int = Field(default=1, ge=1, le=10_000)
     threads: int = Field(default=1, ge=1)
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    backend: Literal["auto", "reference", "blocked", "triton"] = "auto"
     gpus: Literal["auto", 0, 1] = "auto"
     gpu: GpuTable = GpuTable()
     thresholds: list[int] = []
     chapters: list[str] = []
     rank_chapters: list[str] = []
-    book: bool = False
     output: str | None = None
 
 
@@ -150,6 +149,7 @@ class Study:
             "dtype": self.content.dtype,
             "vocabulary": self.content.vocabulary,
             "device": self.content.device,
+            "backend": self.content.backend,
         }
         code = hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:8]
         words = f"{short(model.name)}-{dataset_name(corpus.name)}"

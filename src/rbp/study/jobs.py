@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rbp.errors import RbpError
 from rbp.files import write_json
 from rbp.study.file import Cell, Study
 
-Kind = Literal["fetch", "shard", "merge", "table", "chapter", "book"]
+Kind = Literal["fetch", "shard", "merge", "table", "chapter"]
 Stand = Literal["done", "running", "failed", "left"]
 
 BEAT = 5.0  # seconds between two signs of life
@@ -60,7 +61,6 @@ def merge_job(cell: Cell) -> Job:
 
 
 TABLE = Job("table", "table", "measurements.parquet")
-BOOK = Job("book", "book", "book.json")
 
 
 def chapter_job(name: str) -> Job:
@@ -95,8 +95,7 @@ def all_jobs(study: Study) -> list[Job]:
     for cell in study.cells:
         jobs += [*shards_of(study, cell), merge_job(cell)]
     jobs.append(TABLE)
-    jobs += [chapter_job(name) for name in (*study.content.chapters, *study.content.rank_chapters)]
-    return jobs + ([BOOK] if study.content.book else [])
+    return jobs + [chapter_job(name) for name in (*study.content.chapters, *study.content.rank_chapters)]
 
 
 def log_file(study: Study, job: Job) -> Path:
@@ -185,6 +184,8 @@ def _reason(error: BaseException) -> str:
         return "stopped" if error.code == 143 else f"exit {error.code}"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, RbpError):
+        return f"{error.what}" + (f" ({error.where})" if error.where else "")
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -6,7 +6,6 @@ Nothing here needs a network. A model that neither the published table nor this 
 import heapq
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from rbp.extraction.corpora import CORPORA
 from rbp.extraction.protocols import Protocol
 from rbp.paths import DATA
 from rbp.study.file import Cell, Dtype, Study
+from rbp.study.jobs import shards_of
 from rbp.study.rates import BYTES, CPU_CORE, Rates, rates
 from rbp.study.sizes import Size, model_size
 from rbp.study.stores import Progress, progress
@@ -110,9 +110,9 @@ def tokens_at_most(corpus: str, protocol: Protocol) -> int | None:
 def gpu_memory(size: Size, dtype: Dtype, length: int, rows: int = ROWS) -> float:
     """Bytes of GPU memory: weights + activations + logits + what CUDA takes.
 
-    weights: total · b, with b bytes for a number; activations: rows · length · 12 · d · b, of the one layer at work (the
-    residual 1, query, key and value 3, the inner layer of 4 · d before and after its activation 8); logits: one row's,
-    length · V · 4, for the check against the model's own (ranks themselves need a tile of 5 MB).
+    weights: total · b, with b bytes for a number; activations: rows · length · 12 · d · b, of the one layer at work
+    (the residual 1, query, key and value 3, the inner layer of 4 · d before and after its activation 8); logits: one
+    row's, length · V · 4, for the check against the model's own (ranks themselves need a tile of 5 MB).
     """
     each = BYTES[dtype]
     return size.total * each + rows * length * 12 * size.width * each + length * size.vocabulary * 4 + CONTEXT
@@ -150,6 +150,17 @@ def job_minutes(study: Study, cell: Cell, on_gpu: bool, shards: int) -> int:
     return 24 * 60 if cost.shard_seconds is None else math.ceil(15 + 3 * cost.shard_seconds / 60)
 
 
+def needs(study: Study, on_gpu: bool) -> dict[str, dict[str, int]]:
+    """What the shards of each cell ask a scheduler for."""
+    return {
+        cell.name: {
+            "megabytes": job_memory(study, cell, on_gpu),
+            "minutes": job_minutes(study, cell, on_gpu, len(shards_of(study, cell))),
+        }
+        for cell in study.cells
+    }
+
+
 @cache
 def disk_per_token(folder: Path = DATA / "ladder" / "ranks") -> float:
     """Bytes that a rank store takes for a token: measured, from all stores in `folder`."""
@@ -157,11 +168,6 @@ def disk_per_token(folder: Path = DATA / "ladder" / "ranks") -> float:
     tokens = sum(json.loads(path.read_bytes())["tokens"] for path in manifests)
     size = sum(part.stat().st_size for path in manifests for part in path.parent.glob("parts/*.parquet"))
     return size / tokens
-
-
-def gpus_that_help(plan: Plan, counts: Sequence[int]) -> dict[int, float | None]:
-    """The hours on each number of GPUs."""
-    return {count: plan.hours(count) for count in counts}
 
 
 def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int) -> Cost:

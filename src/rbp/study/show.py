@@ -96,7 +96,8 @@ def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
         f"protocol {study.protocol.name}, windows of {study.protocol.length} tokens, {content.dtype}; "
         f"{jobs} jobs ({plan.costs[0].shards} shards and a merge each), a table, {chapters} chapters",
         "",
-        f"{'model':34} {'S':>14} {'GPU memory':>11} {'tokens':>12} {'operations':>11} {'GPU hours':>10} {'disk':>8}  there",
+        f"{'model':34} {'S':>14} {'GPU memory':>11} {'tokens':>12} {'operations':>11} {'GPU hours':>10} "
+        f"{'disk':>8}  there",
     ]
     for model in study.models:
         mine = [cost for cost in plan.costs if cost.cell.model == model]
@@ -132,9 +133,11 @@ def _reckoned(plan: Plan, gpus: list[int]) -> list[str]:
     lines += [
         "",
         f"Assumed: {content.gpu.name} at {used.flops / 1e12:.1f} TFLOP/s in {content.dtype} "
-        f"({content.gpu.share:.0%} of its data sheet; no GPU was measured), weights read at {used.read / 1e9:.1f} GB/s.",
+        f"({content.gpu.share:.0%} of its data sheet; no GPU was measured), "
+        f"weights read at {used.read / 1e9:.1f} GB/s.",
         f"Measured on a CPU: weights checked at {used.digest / 1e9:.2f} GB/s, {used.tokenize:,.0f} tokens/s tokenized, "
-        f"{used.start:.1f} s to start a job; {disk_per_token():.2f} bytes a token in the ladder's stores.",
+        f"{used.start:.1f} s to start a job;",
+        f"{disk_per_token():.2f} bytes a token in the ladder's stores.",
         "Operations: 2·S for each token read, 2·V·d for each ranked. Tokens and disk: at most. ?: not known here.",
     ]
     return lines

@@ -14,7 +14,7 @@ from rbp.study.names import dataset_name, short
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a cell is: packs that are there, of how many (0: not known), the tokens of all, and whether it is whole."""
+    """How far a cell is: packs that are there, of how many (0: not known), tokens of all, and whether it is whole."""
 
     done: int = 0
     packs: int = 0

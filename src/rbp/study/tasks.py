@@ -92,6 +92,7 @@ def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
     settings = Settings(
         dtype=study.content.dtype,
         device=device,
+        backend=study.content.backend,
         vocabulary=study.content.vocabulary,
         fields=tuple(cell.corpus.fields),
         family=cell.model.family,
@@ -112,7 +113,9 @@ def _merge(study: Study, cell: Cell) -> None:
     """Finish a cell's store, once every pack is there and whole. Raises DataError if one is not."""
     shards = shards_of(study, cell)
     said = [read_json(study.out / job.output) or {} for job in shards]
-    stores = sorted({str(one.get("store")) for one in said})
+    if undone := [job.name for job, one in zip(shards, said, strict=True) if not one]:
+        raise DataError(f"{undone[0]} is not done yet", str(study.out), "Do the shards first: rbp study run.")
+    stores = sorted({str(one["store"]) for one in said})
     again = "Run the study again: what is missing is measured, and nothing else."
     try:
         if len(stores) > 1:

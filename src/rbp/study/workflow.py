@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from rbp.errors import DataError, ParameterError, RbpError
+from rbp.files import write_json
 from rbp.paths import ROOT, Project
 from rbp.study.file import Study
-from rbp.study.plan import make_plan
+from rbp.study.plan import make_plan, needs
 from rbp.study.show import lines_of
 from rbp.study.stores import freshen
 
@@ -87,6 +88,7 @@ def run(
             _cancel_left_over(study)
         for line in freshen(study):
             _say(line)
+        write_json(study.out / "needs.json", needs(study, place.device == "cuda"))
         log = study.out / "logs" / "snakemake.log"
         log.parent.mkdir(exist_ok=True)
         ended = threading.Event()
