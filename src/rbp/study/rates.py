@@ -22,14 +22,15 @@ class Rates:
     """What a plan reckons with.
 
     flops: a second, on one GPU, reached (the peak times the share assumed); read: bytes of weights a second from
-    storage (assumed); digest: bytes of weights a second through SHA-256, tokenize: tokens a second, start: seconds
-    until a job has imported what it needs (these measured, by bench/study.py).
+    storage (assumed); digest: bytes of weights a second through SHA-256, tokenize: tokens a second, write: ranks a
+    second into a store, start: seconds until a job has imported what it needs (these measured, by bench/study.py).
     """
 
     flops: float
     read: float
     digest: float
     tokenize: float
+    write: float
     start: float
 
 
@@ -37,8 +38,8 @@ def rates(gpu: GpuTable, dtype: Dtype, measured: Path = MEASURED) -> Rates:
     """The rates for a GPU and a dtype. Raises DataError if the measured ones are missing or malformed."""
     try:
         content = json.loads(measured.read_bytes())["rates"]
-        digest, tokenize, start = (float(content[name]) for name in ("digest", "tokenize", "start"))
+        own = {name: float(content[name]) for name in ("digest", "tokenize", "write", "start")}
     except (OSError, ValueError, KeyError, TypeError):
         remedy = f"Write it again: python -m bench.study --json {measured.name}."
         raise DataError("this is no result of the study's benchmark", str(measured), remedy) from None
-    return Rates((gpu.flops or A100[dtype]) * gpu.share, STORAGE, digest, tokenize, start)
+    return Rates(flops=(gpu.flops or A100[dtype]) * gpu.share, read=STORAGE, **own)
