@@ -163,7 +163,7 @@ def told(study: Study, job: Job) -> Iterator[dict[str, Any]]:
         try:
             yield about
         except BaseException as error:
-            about["failed"] = _reason(error)
+            about["failed"] = reason(error)
             raise
         finally:
             ended.set()
@@ -179,7 +179,8 @@ def _beat(path: Path, ended: threading.Event) -> None:
             return
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """Why a job ended, in one line."""
     if isinstance(error, SystemExit):
         return "stopped" if error.code == 143 else f"exit {error.code}"
     if isinstance(error, KeyboardInterrupt):

@@ -15,7 +15,7 @@ from rbp.files import write_file, write_json
 from rbp.paths import Project
 from rbp.study import slots
 from rbp.study.file import Cell, Study
-from rbp.study.jobs import TABLE, Job, all_jobs, fetch_job, log_file, merge_job, read_json, shards_of, told
+from rbp.study.jobs import TABLE, Job, all_jobs, fetch_job, log_file, merge_job, read_json, reason, shards_of, told
 from rbp.study.stores import marker, model_label, stamp
 
 
@@ -39,8 +39,8 @@ def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[s
         with told(study, job) as about:
             _work(study, project, job, device, gpus, about)
     except BaseException as error:
-        _say(f"error: {error}")
-        os.write(errors, f"{name}: {error} (log: {log})\n".encode())
+        _say(f"error: {reason(error)}")
+        os.write(errors, f"{name}: {reason(error)} (log: {log})\n".encode())
         raise
 
 
