@@ -2,8 +2,8 @@
 
     python tests/slow/slurm_shards.py [--shards 32] [--json bench/results/study-slurm.json]
 
-It may take 1.5 times the sum of the shards' own seconds, divided by the slots, and a minute; exits 1 if it takes more, or
-if the store differs from one that was measured in one go.
+It may take 1.5 times the sum of the shards' own seconds, divided by the slots, and a minute; exits 1 if it takes more,
+or if the store differs from one that was measured in one go.
 """
 
 import argparse
@@ -61,8 +61,7 @@ def main() -> None:
 def measure(root: Path, shards: int) -> dict[str, Any]:
     file = root / "many.toml"
     file.write_text(STUDY.format(model=MODEL, shards=shards, out=root / "many"))
-    command = [sys.executable, "-m", "rbp.cli", "study", "run", str(file), "--profile", "slurm", "--"]
-    command += ["--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"]
+    command = [sys.executable, "-m", "rbp.cli", "study", "run", str(file), "--profile", "slurm"]
     with cluster(root / "slurm") as environment:
         start = time.monotonic()
         subprocess.run(command, env=os.environ | environment, check=True)

@@ -58,19 +58,14 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     host = socket.gethostname().split(".")[0]
     memory = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20 * 0.9)
     user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
-    for name in ("state", "spool", "bin"):
+    for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)
     configuration = folder / "slurm.conf"
     content = CONFIGURATION.format(host=host, user=user, ports=_free_ports(), folder=folder, memory=memory)
     configuration.write_text(content)
     (folder / "gres.conf").write_text(f"AutoDetect=off\nNodeName={host} Name=gpu Type=fake File=/dev/tty[0-3]\n")
     (folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
-    # Snakemake takes every SLURM_ variable from the job, this one too, which a real cluster does not need
-    wrapper = folder / "bin" / "srun"
-    wrapper.write_text(f'#!/bin/sh\nSLURM_CONF={configuration} exec {shutil.which("srun")} "$@"\n')
-    wrapper.chmod(0o755)
-    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    environment = {"SLURM_CONF": str(configuration), "PATH": path}
+    environment = {"SLURM_CONF": str(configuration)}
     both = os.environ | environment
     try:
         subprocess.run([_program("slurmctld")], env=both, check=True)

@@ -59,7 +59,6 @@ def test_whatever_dies_the_store_is_the_same(
     paths = os.pathsep.join([str(hook), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | slurm | {"PYTHONPATH": paths}
     command = [sys.executable, "-m", "rbp.cli", "study", "run", str(file), "--profile", "slurm"]
-    command += ["--", "--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"]
 
     def shard(number: int) -> Path:
         return study.out / "state" / "shards" / cell.name / f"{number}-of-8.json"

@@ -79,8 +79,9 @@ class StudyFile(_Table):
     title; models; families (whole families of the published table); corpora; protocol; tokens: the budget of each model
     on each corpus; dtype; vocabulary: the logits that count ("all", "tokenizer", or how many); shards: jobs that share
     the packs of a model on a corpus; threads: CPU cores of a job; device, backend: as `rbp extract` has them; gpus: how
-    many a shard asks for ("auto": one where there are GPUs); gpu: the one that a plan reckons with; chapters: executed
-    on the table; rank_chapters: executed on the ranks; output: a folder (none: runs/studies/NAME).
+    many a shard asks for ("auto": one where there are GPUs); gpu: the one that a plan reckons with; sbatch: more
+    options for Slurm, such as "--partition=gpu"; chapters: executed on the table; rank_chapters: executed on the ranks;
+    output: a folder (none: runs/studies/NAME).
     """
 
     title: str = ""
@@ -98,6 +99,7 @@ class StudyFile(_Table):
     gpus: Literal["auto", 0, 1] = "auto"
     gpu: GpuTable = GpuTable()
     thresholds: list[int] = []
+    sbatch: list[str] = []
     chapters: list[str] = []
     rank_chapters: list[str] = []
     output: str | None = None

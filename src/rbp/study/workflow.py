@@ -25,7 +25,7 @@ from rbp.study.stores import freshen
 
 Profile = Literal["local", "slurm"]
 SNAKEFILE = ROOT / "studies" / "Snakefile"
-PLUGIN = "snakemake_executor_plugin_slurm"
+AT_ONCE = 100  # jobs in Slurm's queue, by default
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ def run(
 def _arguments(study: Study, project: Project, place: Place, jobs: int | None, extra: Sequence[str]) -> list[str]:
     config = {
         "root": project.root,
+        "profile": place.profile,
+        "prefix": _prefix(study),
         "study": study.path,
         "device": place.device,
         "gpu": int(place.ask),
@@ -117,19 +119,13 @@ def _arguments(study: Study, project: Project, place: Place, jobs: int | None, e
     }
     arguments = ["--snakefile", str(SNAKEFILE), "--directory", str(study.out), "--nolock", "--rerun-triggers", "mtime"]
     arguments += ["input", "--profile", str(SNAKEFILE.parent / "profiles" / place.profile)]
+    threads = study.content.threads
     if place.profile == "slurm":
-        if not _importable(PLUGIN):
-            raise RbpError("Snakemake's plugin for Slurm is not installed", PLUGIN, "Install requirements.lock.")
-        arguments += ["--slurm-jobname-prefix", _prefix(study)]
-        if not _has_accounting():
-            arguments += ["--slurm-no-account", "--slurm-status-command", "squeue"]
-        if jobs is not None:
-            arguments += ["--jobs", str(jobs)]
+        arguments += ["--cores", str((jobs or AT_ONCE) * threads)]
     else:
-        cores = os.cpu_count() or 1
-        at_once = jobs or (len(place.gpus) if place.gpus else max(1, cores // study.content.threads))
+        at_once = jobs or (len(place.gpus) if place.gpus else max(1, (os.cpu_count() or 1) // threads))
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
-        arguments += ["--cores", str(at_once * study.content.threads), "--resources", f"mem_mb={memory}"]
+        arguments += ["--cores", str(at_once * threads), "--resources", f"mem_mb={memory}"]
         arguments += [f"gpu={len(place.gpus)}"] if place.gpus else []
     return [*arguments, *extra, "--config", *(f"{key}={value}" for key, value in config.items())]
 
@@ -228,16 +224,11 @@ def _prefix(study: Study) -> str:
 
 def _cancel_left_over(study: Study) -> None:
     """Cancel the jobs of a driver that was killed: they would do what is about to be done again."""
-    listed = _asked("squeue", "--me", "--noheader", "--format=%A %j")
-    left = [line.split()[0] for line in listed.splitlines() if line.split()[1:2] and _prefix(study) in line]
+    listed = [line.partition(" ") for line in _asked("squeue", "--me", "--noheader", "--format=%A %j").splitlines()]
+    left = [number for number, _, name in listed if name.startswith(_prefix(study))]
     if left:
         _say(f"{len(left)} jobs of an earlier run are still there: cancelled; what they have measured is kept")
         _asked("scancel", *left)
-
-
-def _has_accounting() -> bool:
-    found = re.search(r"AccountingStorageType\s*=\s*(\S+)", _asked("scontrol", "show", "config"))
-    return bool(found and "none" not in found[1])
 
 
 def _slurm_has_gpus() -> bool:
@@ -266,14 +257,8 @@ def _names(gpus: str) -> tuple[str, ...]:
     return names
 
 
-def _importable(name: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(name) is not None
-
-
 def _snakemake_error(log: Path) -> str:
     """The end of Snakemake's log where no job of ours tells why: it could not submit one, say."""
     text = log.read_text(encoding="utf-8", errors="replace")
-    found = re.findall(r"^(?:WorkflowError|SLURM sbatch failed|.*Error)\b.*(?:\n {4}.*)*", text, re.MULTILINE)
+    found = re.findall(r"^(?:sbatch: error|.*Error)\b.*(?:\n {4}.*)*", text, re.MULTILINE)
     return "\n".join(found[:1])
