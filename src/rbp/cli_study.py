@@ -13,6 +13,7 @@ from rbp.paths import Project
 
 if TYPE_CHECKING:
     from rbp.study.file import Study
+    from rbp.study.workflow import Place
 
 study = typer.Typer(no_args_is_help=True, help="Plan, run and watch a whole study: models × corpora, in one file.")
 
@@ -45,7 +46,7 @@ def run(
     jobs: Annotated[int | None, typer.Option(min=1, help="Jobs at once.")] = None,
     gpus: Annotated[str | None, typer.Option(help="GPUs of this machine to use, such as 0,1; all if none.")] = None,
 ) -> None:
-    """Do what is left of a study. What follows -- goes to Snakemake (-- --default-resources slurm_partition=gpu)."""
+    """Do what is left of a study, on this machine or a Slurm cluster. What follows -- goes to Snakemake."""
     from rbp.study import workflow
     from rbp.study.jobs import TABLE
     from rbp.study.show import lines_of
@@ -117,6 +118,7 @@ def _counts(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _devices(place: "object") -> str:
-    gpus, ask = getattr(place, "gpus", ()), getattr(place, "ask", False)
-    return f"GPUs {', '.join(gpus)}" if gpus else "a GPU for each shard" if ask else "no GPUs"
+def _devices(place: "Place") -> str:
+    if place.gpus:
+        return f"GPUs {', '.join(place.gpus)}"
+    return "a GPU for each shard" if place.ask else "no GPUs"

@@ -167,7 +167,7 @@ def disk_per_token(folder: Path = DATA / "ladder" / "ranks") -> float:
     manifests = sorted(folder.glob("*/manifest.json"))
     tokens = sum(json.loads(path.read_bytes())["tokens"] for path in manifests)
     size = sum(part.stat().st_size for path in manifests for part in path.parent.glob("parts/*.parquet"))
-    return size / tokens
+    return float(size / tokens)
 
 
 def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int) -> Cost:

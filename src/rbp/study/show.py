@@ -51,8 +51,15 @@ def status_json(study: Study) -> dict[str, Any]:
     """The same as numbers."""
     now = summary(study)
     jobs = [
-        {"job": job.name, "kind": job.kind, "state": how.stand}
-        | {"reason": how.reason, "seconds": how.seconds, "where": how.where, "log": str(log_file(study, job))}
+        {
+            "job": job.name,
+            "kind": job.kind,
+            "state": how.stand,
+            "reason": how.reason,
+            "seconds": how.seconds,
+            "where": how.where,
+            "log": str(log_file(study, job)),
+        }
         for job, how in now.jobs
     ]
     return {"counts": now.counts, "packs": {"done": now.packs[0], "known": now.packs[1]}, "jobs": jobs}
@@ -111,7 +118,7 @@ def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
         there = f"{whole} of {len(mine)} stores" + (f", {parts} packs" if parts and whole < len(mine) else "")
         name = model.name if len(model.name) <= 34 else "…" + model.name[-33:]
         lines.append(
-            f"{name:34} {_of(size and size.non_embedding, ',d'):>14} {_of(memory, '.1f', 1e9, ' GB'):>11} "
+            f"{name:34} {_of(size.non_embedding if size else None, ',d'):>14} {_of(memory, '.1f', 1e9, ' GB'):>11} "
             f"{_of(tokens, ',.0f'):>12} {_of(flops, '.2e'):>11} {_of(seconds, '.2f', 3600):>10} "
             f"{_of(disk, ',.0f', 1e6, ' MB'):>8}  {there}"
         )

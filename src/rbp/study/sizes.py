@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rbp.study.file import ModelEntry
 from rbp.study.names import published_models
@@ -72,7 +73,7 @@ def _of_config(folder: Path | None) -> Size | None:
         json.loads((folder / "config.json").read_bytes())
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         with torch.device("meta"):
-            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+            model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     except Exception:  # transformers raises many kinds: an unknown size is all that follows here
         return None
     text = config.get_text_config()

@@ -58,10 +58,11 @@ def find_place(study: Study, profile: str | None, gpus: str | None) -> Place:
             raise ParameterError("Slurm hands out its own GPUs", "--gpus", "Leave --gpus out, or take --profile local.")
     content = study.content
     wants = content.device != "cpu" if content.gpus == "auto" else content.gpus == 1
+    listed: tuple[str, ...] = ()
     if not wants:
         return Place(chosen, "cuda" if content.device == "cuda" else "cpu", (), False)
     if chosen == "slurm":
-        there, listed = _slurm_has_gpus(), ()
+        there = _slurm_has_gpus()
     else:
         listed = _names(gpus) if gpus is not None else _gpus_here()
         there = bool(listed)
@@ -69,7 +70,7 @@ def find_place(study: Study, profile: str | None, gpus: str | None) -> Place:
         what = "the study asks for GPUs, and " + ("the cluster" if chosen == "slurm" else "this machine") + " has none"
         raise ParameterError(what, str(study.path), 'Set device = "cpu" and gpus = 0, or run it elsewhere.')
     on_gpu = there and content.device != "cpu"
-    return Place(chosen, "cuda" if on_gpu else "cpu", tuple(listed), there)
+    return Place(chosen, "cuda" if on_gpu else "cpu", listed, there)
 
 
 def run(
