@@ -1,5 +1,6 @@
 """Files and folders that appear whole or not at all: write beside, fsync, rename."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+#: what `flock` says where the file system has no locks
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def _beside(path: Path) -> Path:

@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rbp.errors import RbpError
-from rbp.files import write_json
+from rbp.files import NO_LOCKS, write_json
 from rbp.study.file import Cell, Study
 
 Kind = Literal["fetch", "shard", "merge", "table", "chapter"]
@@ -150,8 +149,9 @@ def told(study: Study, job: Job) -> Iterator[dict[str, Any]]:
     with path.with_suffix(".lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError as error:  # a file system without locks
-            print(f"no lock: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         started = time.time()
         about: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "started": started}
         if "SLURM_JOB_ID" in os.environ:

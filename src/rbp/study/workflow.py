@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from rbp.errors import DataError, ParameterError, RbpError
-from rbp.files import write_json
+from rbp.files import NO_LOCKS, write_json
 from rbp.paths import ROOT, Project
 from rbp.study.file import Study
 from rbp.study.plan import make_plan, needs
-from rbp.study.show import lines_of
+from rbp.study.show import lines_of, summary
 from rbp.study.stores import freshen
 
 Profile = Literal["local", "slurm"]
@@ -103,8 +103,8 @@ def run(
             ended.set()
             if tell:
                 teller.join()
-    if code and (wrong := _snakemake_error(log)):
-        _say(wrong)
+    if code and not summary(study).counts["failed"]:  # no job of ours says why
+        _say(_last_lines(log))
     return code == 0
 
 
@@ -193,6 +193,10 @@ def _alone(study: Study) -> Iterator[None]:
         except BlockingIOError:
             remedy = "Watch it: rbp study status --watch; or stop it first."
             raise DataError("this study is being run already", str(study.out), remedy) from None
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            _say("This file system has no locks: see to it that the study is run once at a time.")
         yield
 
 
@@ -258,8 +262,6 @@ def _names(gpus: str) -> tuple[str, ...]:
     return names
 
 
-def _snakemake_error(log: Path) -> str:
-    """The end of Snakemake's log where no job of ours tells why: it could not submit one, say."""
-    text = log.read_text(encoding="utf-8", errors="replace")
-    found = re.findall(r"^(?:sbatch: error|.*Error)\b.*(?:\n {4}.*)*", text, re.MULTILINE)
-    return "\n".join(found[:1])
+def _last_lines(log: Path, count: int = 15) -> str:
+    """The end of Snakemake's log: what it stumbled over, such as a job that Slurm did not take."""
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-count:])
