@@ -1,5 +1,7 @@
 """How a job stands: told by itself while it lives, and by nobody when it is killed."""
 
+import errno
+import fcntl
 import json
 import multiprocessing
 import os
@@ -10,7 +12,8 @@ from typing import Any
 import pytest
 
 from rbp.errors import DataError
-from rbp.study import jobs
+from rbp.extraction.store import Store
+from rbp.study import jobs, workflow
 from rbp.study.file import Study
 from rbp.study.jobs import shards_of, state, told
 from rbp.study.show import lines_of, status_json
@@ -102,3 +105,26 @@ def test_a_state_that_cannot_be_read_is_no_state(study: Study, content: bytes) -
 
 def test_a_study_that_has_not_begun_has_a_status(study: Study, tmp_path: Path) -> None:
     assert lines_of(study) == ["4 jobs: 0 done, 0 running, 0 failed, 4 left"]
+
+
+def test_where_there_are_no_locks_the_work_goes_on(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with told(study, first(study)), Store(study.ranks / "any").lock((1, 2)), workflow._alone(study):
+        assert state(study, first(study)).stand == "running"
+
+
+def test_shards_share_a_store_over_nfs_too(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a shared lock is one for reading, so the file must be open for reading."""
+    taken = []
+
+    def flock(stream: Any, kind: int) -> None:
+        assert stream.readable()
+        assert stream.writable()
+        taken.append(kind & ~fcntl.LOCK_NB)
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with Store(study.ranks / "any").lock((1, 2)):
+        assert taken == [fcntl.LOCK_SH, fcntl.LOCK_EX]
