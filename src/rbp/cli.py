@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rbp import cli_ladder, cli_ranks
+from rbp import cli_ladder, cli_ranks, cli_study
 from rbp.chapters import ChapterFailed
 from rbp.errors import RbpError
 from rbp.files import refusal
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command()(cli_ranks.extract)
 app.add_typer(cli_ranks.ranks, name="ranks")
 app.add_typer(cli_ladder.ladder, name="ladder")
+app.add_typer(cli_study.study, name="study")
 
 
 @app.callback()

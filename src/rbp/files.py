@@ -14,6 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+#: what `flock` says where the file system has no locks
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
 
 def _beside(path: Path) -> Path:
     """A hidden name beside ``path`` that is free: on the same file system, so that a rename is atomic."""

@@ -11,6 +11,7 @@ kill leaves nothing to repair. Columns: document, position, token, greater, equa
 
 import fcntl
 import hashlib
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,9 @@ import pyarrow.parquet as parquet
 
 from rbp.errors import DataError
 from rbp.extraction.manifest import FORMAT, MANIFEST, PART, REDO, digest, read, sealed
-from rbp.files import write_file, write_json
+from rbp.files import NO_LOCKS, write_file, write_json
+
+log = logging.getLogger(__name__)
 
 SCHEMA = arrow.schema(
     [(name, arrow.int32()) for name in ("document", "position", "token", "greater", "equal")]
@@ -115,7 +118,7 @@ class Store:
         with full_disk(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             names = ["lock"] if shard is None else ["lock", f"lock-{shard[0]}-of-{shard[1]}"]
-            streams = [(self.folder / name).open("a") for name in names]
+            streams = [(self.folder / name).open("a+") for name in names]  # over NFS, sharing needs reading
         try:
             for stream in streams:
                 # shards share the store's lock, which a whole run wants for itself
@@ -125,6 +128,10 @@ class Store:
                 except BlockingIOError:
                     what = "another run is working on this store"
                     raise DataError(what, str(self.folder), "Wait for it, or stop it; nothing is lost.") from None
+                except OSError as error:
+                    if error.errno not in NO_LOCKS:
+                        raise
+                    log.warning("%s: this file system has no locks, so another run is not noticed", self.folder)
             yield
         finally:
             for stream in streams:
