@@ -16,8 +16,9 @@ serve: .venv/installed           ## read the built book on 127.0.0.1
 test: .venv/installed            ## all tests, those of the built book in a headless browser included
 	@$(BIN)/python -m pytest
 
-test-slow: .venv/installed       ## 50 kills of an extraction, each rerun to the same store
-	@$(BIN)/python tests/slow/kills.py 50
+test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 fuzzed inputs, 32 shards on Slurm; keeps the figures
+	@$(BIN)/python tests/slow/run.py
+	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
 
 lint: .venv/installed            ## ruff, strict mypy, and notebooks without outputs
 	@$(BIN)/ruff check .
@@ -29,6 +30,7 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.ranking
 	@$(BIN)/python -m bench.extraction
+	@$(BIN)/python -m bench.study
 
 lock: .venv/installed            ## choose the newest pins again, for requirements.lock and environment.yml
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 \

@@ -68,7 +68,7 @@ def outputs(path: Path) -> str:
 
 def write_book(project: Project) -> None:
     """Three chapters and two pages, under the real configuration; the third chapter reads the others' results."""
-    (project.root / "data").mkdir()
+    (project.root / "data").mkdir(parents=True)
     (project.root / "data" / "a.csv").write_text("x\n1\n")
     (project.root / "requirements.lock").write_text("one==1\n")
     (project.root / "src" / "rbp").mkdir(parents=True)

@@ -92,7 +92,7 @@ def test_values_are_read_by_the_declared_type(assignment: str, expected: Any) ->
     assert type(result) is type(expected)
 
 
-@given(st.text())
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
 def test_a_str_is_taken_as_it_stands(text: str) -> None:
     assert value(f"measurements={text}") == text
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,9 +19,11 @@ import typer
 from rbp import results, steps
 from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
 from rbp.errors import ParameterError, RbpError
-from rbp.files import canonical_json, expanded, files_below, write_json
+from rbp.files import canonical_json, exists, expanded, files_below, write_json
 from rbp.parameters import check, nearest
 from rbp.paths import ROOT, Project
+
+FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
 def chapter_names(project: Project) -> list[str]:
@@ -38,7 +41,7 @@ def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
         return {}
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
     names = chapter_names(project)
     for name, table in tables.items():
@@ -59,7 +62,7 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     # Measurements may be named by their folder in data/ alone: "published".
     sources = str(values.get("measurements", "")).split(",")
     named += [project.root / "data" / word.strip() for word in sources if word.strip()]
-    return expanded(path for path in named if path.exists())
+    return expanded(path for path in named if exists(path))
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:
@@ -108,7 +111,7 @@ def run_step(project: Project, name: str) -> bool:
     typer.echo(f"step {name} …")
     try:
         seconds = steps.bring_up_to_date(project, name)
-    except RbpError as error:
+    except (RbpError, OSError) as error:
         typer.echo(f"step {name} failed: {error}")
         return False
     if seconds is None:
@@ -126,7 +129,7 @@ def run_chapter(project: Project, name: str) -> bool:
     typer.echo(f"{label} …")
     try:
         seconds = execute(chapter, overrides(project, chapter), project.chapters / name, project.root)
-    except (RbpError, ChapterFailed) as error:
+    except (RbpError, ChapterFailed, OSError) as error:
         kept = getattr(error, "kept", None)
         typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
         return False
@@ -202,7 +205,8 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
         if not index.exists():
             (project.build / "site.json").unlink(missing_ok=True)
         if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
-            typer.echo("The book is not complete.", err=True)
+            full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
+            typer.echo(f"The book is not complete.{full}", err=True)
             return False
         if pdf:
             from rbp.site import add_pdf

@@ -1,5 +1,6 @@
 """Find the chapters, check what they declare, and execute one: the whole result, or nothing."""
 
+import contextlib
 import hashlib
 import importlib
 import json
@@ -15,11 +16,11 @@ from typing import Any
 
 from rbp import errors, results
 from rbp.errors import ChapterError, ParameterError, RbpError
-from rbp.files import canonical_json, folder_beside, swap_in, write_file
+from rbp.files import canonical_json, folder_beside, parse_json, swap_in, write_file
 from rbp.kernel import MARKER
 from rbp.parameters import Parameter, declared, nearest
 from rbp.paths import Project
-from rbp.prose import add_note, first_heading
+from rbp.prose import add_note, are_texts, first_heading, is_notebook
 from rbp.rerun import run_note
 
 NAME = re.compile(r"(\d\d)_(\w+)")
@@ -50,10 +51,11 @@ class Chapter:
     def notebook(self) -> dict[str, Any]:
         """The notebook's JSON. Raises ChapterError if it has none."""
         try:
-            content: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
-            assert isinstance(content["cells"], list)  # noqa: S101 (one way out for all malformed files)
-        except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+            content: dict[str, Any] = parse_json(self.path.read_bytes())
+        except (OSError, ValueError) as error:
             raise ChapterError(f"this is no notebook: {error}", str(self.path)) from None
+        if not is_notebook(content):
+            raise ChapterError("this is no notebook", str(self.path), "Save it again with Jupyter.")
         return content
 
     @property
@@ -70,8 +72,8 @@ class Chapter:
         return declared("".join(cells[0]["source"]), self.name) if cells else []
 
     def _declared(self, key: str) -> list[str]:
-        names = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
+        if not are_texts(names):
             raise ChapterError(f"the notebook's metadata rbp.{key} is not a list of names", self.name)
         return names
 
@@ -166,8 +168,9 @@ def execute(
             if (marker := folder / MARKER).exists():
                 raise _carried(marker) from None
             if partial.exists():
-                write_file(failed, partial.read_bytes())
-                failure.kept = failed
+                with contextlib.suppress(OSError):  # a full disk, which is what has failed the chapter, keeps nothing
+                    write_file(failed, partial.read_bytes())
+                    failure.kept = failed
             raise
         normalize(chapter, partial, parameters)
         _check_outputs(chapter, parameters, folder)
@@ -217,13 +220,11 @@ def _run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Pat
 
 def _cell_number(chapter: Chapter, output: Path) -> int | None:
     """Which cell of the chapter was the last to start, counted from 1; None if none did."""
-    if not output.exists():
+    try:
+        cells = json.loads(output.read_bytes())["cells"]
+    except (OSError, ValueError):  # none began, or the disk is full
         return None
-    started = [
-        cell["id"]
-        for cell in json.loads(output.read_text(encoding="utf-8"))["cells"]
-        if cell["metadata"].get("papermill", {}).get("start_time")
-    ]
+    started = [cell["id"] for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")]
     ids = [cell.get("id") for cell in chapter.notebook["cells"]]
     return max((ids.index(each) + 1 for each in started if each in ids), default=None)
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from rbp import cli_ladder, cli_ranks
+from rbp import cli_ladder, cli_ranks, cli_study
 from rbp.chapters import ChapterFailed
 from rbp.errors import RbpError
+from rbp.files import refusal
 from rbp.paths import Project
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(cli_ranks.extract)
 app.add_typer(cli_ranks.ranks, name="ranks")
 app.add_typer(cli_ladder.ladder, name="ladder")
+app.add_typer(cli_study.study, name="study")
 
 
 @app.callback()
@@ -205,7 +207,10 @@ def main() -> None:
         app()
     except RbpError as error:
         _stop(f"error: {error}", 2)
-    except OSError as error:  # such as a path below a file, or a folder that is not ours to write
+    except OSError as error:  # such as a full disk, a path below a file, or a folder that is not ours to write
+        if why := refusal(error):
+            remedy = "Free some space, or choose another folder. What was there before is still whole."
+            _stop(f"error: the system does not let us write: {why}\n{remedy}", 2)
         if error.filename is None:
             raise
         _stop(f"error: {error.strerror} ({error.filename})\nCheck the path, and that you may read and write there.", 2)

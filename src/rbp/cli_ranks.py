@@ -123,7 +123,8 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
 @ranks.command()
 def check(context: typer.Context, paths: Paths = None) -> None:
     """Verify the checksums of every part: exit 2 if one is missing, truncated or altered."""
-    from rbp.extraction.reader import REDO, open_store, store_folders
+    from rbp.extraction.manifest import REDO
+    from rbp.extraction.reader import open_store, store_folders
 
     wrong = []
     for folder in store_folders(_paths(context, paths)):

@@ -1,14 +1,21 @@
 """Files and folders that appear whole or not at all: write beside, fsync, rename."""
 
+import ctypes
+import errno
+import fcntl
+import glob
 import hashlib
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+#: what `flock` says where the file system has no locks
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def _beside(path: Path) -> Path:
@@ -18,16 +25,12 @@ def _beside(path: Path) -> Path:
 
 def write_file(path: Path, content: str | bytes) -> None:
     """Write ``content`` (text as UTF-8) to ``path`` atomically; missing parent folders are made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(path)
-    try:
-        with temporary.open("wb") as stream:
+    with _held(path, _new_file) as (temporary, descriptor):
+        with open(descriptor, "wb", closefd=False) as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
-            os.fsync(stream.fileno())
+            os.fsync(descriptor)
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
@@ -40,31 +43,142 @@ def write_json(path: Path, value: Any) -> None:
     write_file(path, canonical_json(value, indent=1) + "\n")
 
 
+def parse_json(data: str | bytes) -> Any:
+    """The value that JSON text spells. Raises ValueError for all that is no JSON, however deeply it is nested."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
     """A new empty folder beside ``path``, removed on leaving unless `swap_in` has moved it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(path)
-    temporary.mkdir()
-    try:
+    with _held(path, _new_folder) as (temporary, _):
         yield temporary
+
+
+def _new_file(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _new_folder(path: Path) -> int:
+    path.mkdir()
+    return os.open(path, os.O_RDONLY)
+
+
+@contextmanager
+def _held(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+    """What ``make`` makes beside ``path``, and its descriptor; removed on leaving, if it is still there.
+
+    A lock holds it that ends with this process, however it ends: so the next one can tell what a kill has left
+    behind, and removes that.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        temporary = _beside(path)
+        descriptor = make(temporary)
+        if _lock(descriptor) is not False and _is(temporary, descriptor):
+            break
+        os.close(descriptor)  # another process took it for left behind before it was locked
+    try:
+        _clear_dead(path)
+        yield temporary, descriptor
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(temporary)
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder: False if another process has it, None where the file system knows no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is(path: Path, descriptor: int) -> bool:
+    """Whether the open file or folder is still the one at ``path``."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _clear_dead(path: Path) -> None:
+    """Remove what stands beside ``path`` of processes that have ended without removing it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
+        try:
+            descriptor = os.open(left, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            if _lock(descriptor):
+                _remove(left)
+        finally:
+            os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder; if that fails, a hidden one is left for the next process."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
 
 
 def swap_in(new: Path, path: Path) -> None:
-    """Rename the folder ``new`` to ``path``; what was at ``path`` is replaced whole."""
-    if not path.exists():
-        new.rename(path)
-        return
-    old = _beside(path)
-    path.rename(old)
+    """Rename the folder ``new`` to ``path``; what was at ``path`` is replaced whole, and then removed.
+
+    Whoever looks at ``path`` sees the old content or the new at any moment, and so it is after a kill, where the
+    system can exchange two folders (Linux); elsewhere a kill between two renames leaves none for the next run.
+    """
     try:
         new.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
-    shutil.rmtree(old)
+        return
+    except OSError as error:  # as for a folder that is not empty
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+    if not _exchange(new, path):
+        old = _beside(path)
+        path.rename(old)
+        try:
+            new.rename(path)
+        except OSError:
+            old.rename(path)
+            raise
+        new = old
+    _remove(new)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; False where the system cannot."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return function is not None and function(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def refusal(error: OSError) -> str | None:
+    """Why the system did not let us write (a disk that is full, read-only or broken); None for other errors."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):  # of several copies
+        return str(error.args[0][0][-1])
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO):
+        return None
+    return (error.strerror or str(error)).lower() + (f" ({error.filename})" if error.filename else "")
+
+
+def exists(name: str | Path) -> bool:
+    """Whether there is a file or folder of this name; False for what no file can be called, as a very long text."""
+    return os.path.exists(name)  # noqa: PTH110 (that of pathlib raises for such a name)
+
+
+def home_expanded(name: str) -> Path:
+    """The path that a user's text names, with ~ for a home folder; as it stands where there is no such user."""
+    return Path(os.path.expanduser(name))  # noqa: PTH111 (that of pathlib raises)
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -20,7 +20,7 @@ from rbp import published
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.reader import is_store, open_store, store_folders
 from rbp.extraction.tables import Ranked, all_once
-from rbp.files import canonical_json
+from rbp.files import canonical_json, exists
 from rbp.metric import TieRule
 from rbp.paths import DATA
 from rbp.readings import agreement, all_readings, compare, rank_bins
@@ -109,7 +109,7 @@ def load(source: str | Path | Sequence[str | Path] = "published", rule: TieRule 
     """
     if isinstance(source, str | Path):
         whole = str(source)
-        names = [whole] if _is_there(whole) else [name.strip() for name in whole.split(",")]
+        names = [whole] if exists(whole) else [name.strip() for name in whole.split(",")]
     else:
         names = [str(name) for name in source]
     if not names:
@@ -162,20 +162,13 @@ def select(
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
 
 
-def _is_there(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except OSError:  # a list of several is soon too long for a name
-        return False
-
-
 _LADDER = DATA / "ladder" / "ranks"
 _REMEDY = 'Give "published", "ladder", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
 
 
 def _load_one(name: str, rule: TieRule) -> Measurements:
     path = Path(name)
-    if not name:
+    if not name or "\0" in name:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if name == "published":
         return _published(name, published.FOLDER)
@@ -184,7 +177,7 @@ def _load_one(name: str, rule: TieRule) -> Measurements:
             remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
             raise DataError("the ladder has no ranks", label(_LADDER), remedy)
         return _ranked(name, _LADDER, rule)
-    if path.is_dir():
+    if exists(path) and path.is_dir():
         if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
             return _ranked(name, path, rule)
         if not (path / "models.csv").exists():

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rbp.errors import ChapterError, ParameterError
+from rbp.files import parse_json
 
 SCALARS: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 
@@ -82,7 +83,7 @@ def declared(source: str, where: str) -> list[Parameter]:
     form += 'list[…] of these, or Literal["a", "b"].'
     try:
         statements, comments = ast.parse(source).body, _comments(source)
-    except (SyntaxError, tokenize.TokenError) as error:
+    except (SyntaxError, tokenize.TokenError, ValueError, RecursionError, MemoryError) as error:
         raise ChapterError(f"the parameters cell is not Python: {error}", where, form) from None
     parameters = []
     for node in statements:
@@ -126,10 +127,22 @@ def _checked(parameter: Parameter, value: Any) -> Any:
         remedy = f"Its type is {parameter.type}, its default {json.dumps(parameter.default)}."
         raise ParameterError(f"{value!r} is no {parameter.type}", f"parameter {parameter.name}", remedy) from None
     for item in items:
+        if isinstance(item, str) and not _writable(item):
+            remedy = "Give characters of Unicode, in UTF-8."
+            raise ParameterError(f"{item!a} is no text", f"parameter {parameter.name}", remedy)
         if parameter.choices is not None and item not in parameter.choices:
             remedy = nearest(str(item), map(str, parameter.choices))
             raise ParameterError(f"{item!r} is not a choice", f"parameter {parameter.name}", remedy)
     return items if is_list else items[0]
+
+
+def _writable(text: str) -> bool:
+    """Whether text files and names can hold it: no NUL, and no half of a character, as from another encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
 
 
 def _read(kind: str, text: str) -> Any:
@@ -149,7 +162,7 @@ def _parsed(parameter: Parameter, text: str) -> Any:
         return _read(parameter.type, text)
     if text.lstrip().startswith("["):
         try:
-            return json.loads(text)
+            return parse_json(text)
         except ValueError:
             return text
     kind = parameter.type.removeprefix("list[").removesuffix("]")

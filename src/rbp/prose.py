@@ -38,3 +38,27 @@ def glued(notebook: Mapping[str, Any]) -> set[str]:
 def with_dashes(text: str, own: Collection[str]) -> str:
     """Markdown ``text`` with a dash for each number of its own page whose key is not among ``own``."""
     return GLUE.sub(lambda found: found[0] if found[1] is not None or found[2] in own else NOT_RECORDED, text)
+
+
+def is_notebook(content: Any) -> bool:
+    """Whether what is read of a notebook here is there, and of the right kind."""
+    if not (isinstance(content, dict) and isinstance(content.get("cells"), list)):
+        return False
+    about = content.get("metadata", {})
+    return (
+        isinstance(about, dict)
+        and isinstance(about.get("rbp", {}), dict)
+        and all(
+            isinstance(cell, dict)
+            and cell.get("cell_type") in ("markdown", "code", "raw")
+            and isinstance(cell.get("metadata", {}), dict)
+            and are_texts(cell.get("metadata", {}).get("tags", []))
+            and (isinstance(cell.get("source"), str) or are_texts(cell.get("source")))
+            for cell in content["cells"]
+        )
+    )
+
+
+def are_texts(value: Any) -> bool:
+    """Whether it is a list of texts."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -6,7 +6,6 @@ The book merges them into ``_build/results.json``: {chapter: {key: {"value", "un
 accepted values lie in ``data/expected/results.json`` in the same form.
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rbp.errors import DataError, RbpError
-from rbp.files import write_json
+from rbp.files import parse_json, write_json
 
 Value = float | int | str | bool
 
@@ -69,7 +68,7 @@ def write_chapter(path: Path, results: ChapterResults) -> None:
 
 def _read_json(path: Path, remedy: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_bytes())
     except FileNotFoundError:
         raise DataError("there are no results here", str(path), remedy) from None
     except ValueError as error:

@@ -170,9 +170,9 @@ def _make_if_stale(project: Project, name: str) -> float | None:
     content = io.BytesIO()
     _made(step).to_parquet(content)
     write_file(target, content.getvalue())
-    write_json(sidecar, now | {"table": sha256(target)})
     seconds = time.perf_counter() - start
     write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
+    write_json(sidecar, now | {"table": sha256(target)})  # last, since it says that the rest is done
     return seconds
 
 

@@ -1,92 +1,18 @@
-"""Tiny random models of many architectures, and a tokenizer trained on the spot: nothing is downloaded."""
-
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"  # before anything of Hugging Face is imported
-
-import json
-import random
+"""Tiny random models, made once, and corpora."""
 
 import pytest
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (
-    AutoModelForCausalLM,
-    CohereConfig,
-    Gemma2Config,
-    GPT2Config,
-    GPTNeoXConfig,
-    GraniteConfig,
-    LlamaConfig,
-    MixtralConfig,
-    OPTConfig,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-)
-
-VOCAB = 320  # rows of the output layer; the tokenizer has fewer, as Pythia's
-SHAPE = {
-    "vocab_size": VOCAB,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 64,
-    "max_position_embeddings": 256,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
-    "pad_token_id": None,
-}
-CONFIGS = {
-    "gpt2": GPT2Config(
-        vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=256, bos_token_id=0, eos_token_id=0
-    ),
-    "neox": GPTNeoXConfig(**SHAPE, tie_word_embeddings=False, hidden_act="gelu"),
-    "opt": OPTConfig(
-        **{name: SHAPE[name] for name in SHAPE if name != "intermediate_size"}, ffn_dim=64, word_embed_proj_dim=16
-    ),
-    "qwen2": Qwen2Config(**SHAPE, num_key_value_heads=2),
-    "llama": LlamaConfig(**SHAPE, num_key_value_heads=2, tie_word_embeddings=False),
-    "gemma2": Gemma2Config(**SHAPE, num_key_value_heads=2, head_dim=8, final_logit_softcapping=3.0),
-    "cohere": CohereConfig(**SHAPE, logit_scale=0.25),
-    "granite": GraniteConfig(**SHAPE, logits_scaling=4.0),
-    "mixtral": MixtralConfig(**SHAPE, num_key_value_heads=2, num_local_experts=4),
-}
-WORDS = ["the", "rank", "of", "a", "token", "among", "all", "scores", "falls", "as", "models", "grow", "law", "data"]
-SPECIAL = {"eos_token": "<|end|>", "bos_token": "<|end|>"}
-
-
-def texts(count, seed=0, longest=120):
-    rng = random.Random(seed)  # noqa: S311
-    return [" ".join(rng.choices(WORDS, k=rng.randint(1, longest))) + "." for _ in range(count)]
+from tiny import make_tokenizer, save_model, write_texts
 
 
 @pytest.fixture(scope="session")
 def tokenizer():
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    raw.train_from_iterator(
-        texts(200, seed=9), trainers.BpeTrainer(vocab_size=300, special_tokens=["<|end|>"], initial_alphabet=alphabet)
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL)
+    return make_tokenizer()
 
 
 @pytest.fixture(scope="session")
-def with_bos(tokenizer):
+def with_bos():
     """The same, with a special token before every text, as OPT's and Llama's have it."""
-    raw = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    raw.post_processor = processors.TemplateProcessing(single="<|end|> $A", special_tokens=[("<|end|>", 0)])
-    return PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL)
-
-
-def random_model(kind):
-    torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(CONFIGS[kind]).eval()
-    with torch.no_grad():  # as initialized, the logits would be near 0 and near one another
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
+    return make_tokenizer("<|end|> $A")
 
 
 @pytest.fixture(scope="session")
@@ -97,8 +23,7 @@ def saved(tmp_path_factory, tokenizer, with_bos):
     def save(kind):
         folder = root / kind
         if not folder.exists():
-            random_model(kind).save_pretrained(folder)
-            (with_bos if kind in ("opt", "llama") else tokenizer).save_pretrained(folder)
+            save_model(folder, kind, with_bos if kind in ("opt", "llama") else tokenizer)
         return folder
 
     return save
@@ -107,8 +32,6 @@ def saved(tmp_path_factory, tokenizer, with_bos):
 @pytest.fixture
 def write_corpus(tmp_path):
     def write(documents, name="mine.jsonl"):
-        path = tmp_path / name
-        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
-        return path
+        return write_texts(tmp_path / name, documents)
 
     return write

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import CONFIGS, VOCAB, texts
+from tiny import CONFIGS, VOCAB, texts
 from transformers import AutoModelForCausalLM
 
 from rbp.errors import DataError, ParameterError

@@ -1,9 +1,9 @@
 import datasets
 import numpy as np
 import pytest
-from conftest import texts
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import texts
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.corpora import Corpus

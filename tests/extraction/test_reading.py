@@ -158,7 +158,7 @@ def test_a_manifest_with_wrong_entries(make, inside, entry, value):
     manifest = json.loads(path.read_text())
     (manifest if inside is None else manifest[inside])[entry] = value
     path.write_text(json.dumps(manifest))
-    with pytest.raises(DataError, match="lacks entries, or has wrong ones"):
+    with pytest.raises(DataError, match="altered, or is damaged"):
         open_store(folder)
     assert "lacks entries" in invoke("ranks", "list", folder)
 
@@ -260,7 +260,7 @@ def test_extract_says_what_is_wrong(saved, tmp_path, monkeypatch, capsys, argume
 
 
 def test_extract_then_summary(saved, write_corpus, tmp_path):
-    from conftest import texts
+    from tiny import texts
 
     corpus = write_corpus(texts(3))
     out = invoke("extract", "--model", saved("qwen2"), "--corpus", corpus, "--protocol", "windows", "--length", "64",

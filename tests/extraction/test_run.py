@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import texts
+from tiny import texts
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction import run, store

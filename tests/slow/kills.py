@@ -1,77 +1,282 @@
-"""Kill an extraction at random moments, again and again: after every rerun the store is the same.
+"""Kill work at random moments, again and again: after every rerun the content is the same.
 
-    python tests/slow/kills.py [KILLS]
-
-Takes about half a minute a kill on two cores, most of it for starting Python. Exits 1 at the first difference.
+Extractions and trainings are processes of their own (fork); `rbp run` and `rbp book` are the commands, with a book of
+three chapters, killed alone or with all that they have started. Half of the commands find an older result in place.
 """
 
+import fcntl
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-TESTS = Path(__file__).resolve().parents[1] / "extraction"
-sys.path.insert(0, str(TESTS))
+import made_ladder
+import mini
+import psutil
+import tiny
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from rbp.extraction.run import extract, Settings
-from rbp.extraction.protocols import protocol
-model, corpus, out = sys.argv[1:]
-extract([model], [corpus], protocol("windows", length=64, context=32, pack=1), Path(out), Settings(backend="reference"))
-"""
+from rbp.paths import ROOT, Project
 
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not outlive a fork, and would be waited for
 
-def make_input(root: Path) -> list[str]:
-    """A tiny model and a corpus, as the tests have them."""
-    import json
-
-    import conftest
-
-    tokenizer = conftest.tokenizer.__wrapped__()
-    conftest.random_model("gpt2").save_pretrained(root / "model")
-    tokenizer.save_pretrained(root / "model")
-    lines = (json.dumps({"text": text}) + "\n" for text in conftest.texts(400))
-    (root / "corpus.jsonl").write_text("".join(lines))
-    return [str(root / "model"), str(root / "corpus.jsonl")]
+Content = dict[str, bytes]
 
 
-def start(given: list[str], out: Path) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-c", SCRIPT, *given, str(out)]
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+class Forked:
+    """A function in a process of its own."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.code: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+                act()
+                os._exit(0)
+            finally:
+                os._exit(1)
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        if self.code is None:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if done else None
+        return self.code
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        while self.poll() is None:
+            time.sleep(0.005)
+        assert self.code is not None
+        return self.code
 
 
-def content(out: Path) -> dict[str, bytes]:
-    """The parts by name; the manifest's times differ from run to run."""
-    return {path.name: path.read_bytes() for path in out.glob("*/parts/*")}
+def command(project: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    """The command `rbp` on a project, begun."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "rbp.cli", "--root", str(project), *arguments],
+        cwd=project,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=(project / "said.txt").open("wb"),
+        start_new_session=True,
+    )
 
 
-def main(kills: int) -> None:
-    rng = random.Random(0)  # noqa: S311
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        given = make_input(root)
-        if start(given, root / "whole").wait():
-            sys.exit("the extraction fails without a kill too")
-        whole = content(root / "whole")
-        for number in range(1, kills + 1):
-            out = root / f"killed-{number}"
-            process = start(given, out)
-            while not list(out.glob("*/lock")) and process.poll() is None:  # from the first file on
-                time.sleep(0.0005)
-            time.sleep(rng.uniform(0, 3))
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            there = len(content(out))
-            if start(given, out).wait() or content(out) != whole:
-                sys.exit(f"kill {number}, with {there} of {len(whole)} parts there: the store differs")
-            print(f"kill {number}: {there} of {len(whole)} parts were there; the same after the rerun", flush=True)  # noqa: T201
+@dataclass(frozen=True)
+class Work:
+    """What is killed.
+
+    prepare: makes the input in a folder, and with True an older result too; start: begins; result: what it has made;
+    between: whether that is whole after a kill, given the older and the new result; settle: waits until what a killed
+    one has started has ended.
+    """
+
+    name: str
+    prepare: Callable[[Path, bool], object]
+    start: Callable[[Path], Any]
+    result: Callable[[Path], Content]
+    between: Callable[[Content, Content, Content], bool]
+    settle: Callable[[Path], object] = lambda folder: None
+    older: bool = False
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50)
+def content(folder: Path, pattern: str = "**/*") -> Content:
+    """The files of a folder that match, but hidden ones and locks."""
+    files = (path for path in folder.glob(pattern) if path.is_file() and not path.name.startswith((".", "lock")))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def _of_either(found: Content, old: Content, new: Content) -> bool:
+    return all(data in (old.get(name), new.get(name)) for name, data in found.items())
+
+
+def extraction() -> Work:
+    """A rank store of some hundred parts."""
+
+    def prepare(folder: Path, older: bool) -> None:
+        def make() -> None:
+            tiny.save_model(folder / "model")
+            tiny.write_texts(folder / "corpus.jsonl", tiny.texts(150))
+
+        assert Forked(make).wait() == 0
+
+    def start(folder: Path) -> Forked:
+        from rbp.extraction.protocols import protocol
+        from rbp.extraction.run import Settings, extract
+
+        windows = protocol("windows", length=64, context=32, pack=1)
+        given = [str(folder / "model")], [str(folder / "corpus.jsonl")], windows, folder / "out"
+        return Forked(lambda: extract(*given, Settings(backend="reference")))
+
+    def result(folder: Path) -> Content:
+        from rbp.errors import DataError
+        from rbp.extraction.reader import open_store
+
+        found = content(folder / "out", "*/parts/*")
+        for manifest in (folder / "out").glob("*/manifest.json"):
+            try:
+                found["ranks"] = open_store(manifest.parent).ranks().to_csv().encode()
+            except DataError:  # not finished
+                continue
+        return found
+
+    return Work("extraction", prepare, start, result, _of_either)
+
+
+def training() -> Work:
+    """The smallest rung of a very small ladder."""
+
+    def prepare(folder: Path, older: bool) -> None:
+        prepare_ladder(folder, 120)
+
+    def start(folder: Path) -> Forked:
+        from rbp.ladder import runs
+        from rbp.ladder.place import Place
+        from rbp.ladder.recipe import read
+
+        recipe = read(folder / "small.toml")
+        which = runs.choose(recipe, ["small"], [0])[0]
+        place = Place(folder / "out")
+        return Forked(lambda: runs.train(lambda line: None, place, recipe, which, "cpu", None, 0.02))
+
+    def result(folder: Path) -> Content:
+        return content(folder / "out" / "models")
+
+    return Work("training", prepare, start, result, _of_either)
+
+
+def prepare_ladder(folder: Path, steps: int) -> None:
+    """A recipe, small.toml, and in out/ all that training needs."""
+
+    def make() -> None:
+        from rbp.ladder.data import prepare
+        from rbp.ladder.place import Place
+        from rbp.ladder.recipe import read
+
+        made_ladder.write_ladder(folder, steps)
+        prepare(Place(folder / "out"), read(folder / "small.toml"), folder / "texts")
+
+    assert Forked(make).wait() == 0
+
+
+def one_chapter() -> Work:
+    """`rbp run` into a folder that may hold an older run."""
+
+    def prepare(folder: Path, older: bool) -> None:
+        mini.write_book(Project(folder))
+        if older:
+            assert command(folder, "run", "1", "--out", "out").wait() == 0
+
+    def start(folder: Path) -> "subprocess.Popen[bytes]":
+        return command(folder, "run", "1", "-p", "k=7", "--out", "out")
+
+    def between(found: Content, old: Content, new: Content) -> bool:
+        return found in ({}, old, new)
+
+    return Work("rbp run", prepare, start, lambda folder: content(folder / "out"), between, older=True)
+
+
+def whole_book() -> Work:
+    """`rbp book` on three chapters, where an older build may be."""
+
+    def prepare(folder: Path, older: bool) -> None:
+        project = Project(folder)
+        mini.write_book(project)
+        if older:
+            assert command(folder, "book", "--cores", "2").wait() == 0
+        (project.book / "parameters.toml").write_text("[01_a]\nk = 40\n")
+
+    def start(folder: Path) -> "subprocess.Popen[bytes]":
+        return command(folder, "book", "--cores", "2")
+
+    def result(folder: Path) -> Content:
+        project = Project(folder)
+        pages = content(project.html)
+        changing = ("book/made.html", "_sources/book/made.md", "searchindex.js")  # they hold times
+        found = {f"html/{name}": data for name, data in pages.items() if name not in changing}
+        if project.results.exists():
+            found["results.json"] = project.results.read_bytes()
+        return found | {f"chapters/{name}": data for name, data in content(project.chapters).items()}
+
+    def between(found: Content, old: Content, new: Content) -> bool:
+        pages = [{n: d for n, d in each.items() if n.startswith("html/")} for each in (found, old, new)]
+        return pages[0] in ({}, *pages[1:]) and _of_either(found, old, new)
+
+    def settle(folder: Path) -> None:
+        """A driver that is killed alone leaves Snakemake, which ends its work; meanwhile no other build begins."""
+        until = time.monotonic() + 300
+        while time.monotonic() < until:
+            with (Project(folder).build / ".lock").open("a") as stream:
+                try:
+                    return fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(0.1)
+        raise AssertionError("what a killed build has left goes on for ever")
+
+    return Work("rbp book", prepare, start, result, between, settle, older=True)
+
+
+WORKS = {"extraction": extraction, "training": training, "rbp run": one_chapter, "rbp book": whole_book}
+
+
+def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
+    """Kill `work` `count` times and run it again each time; yields what happened. Raises AssertionError."""
+    rng = random.Random(seed)  # noqa: S311
+    olds: dict[bool, Content] = {}
+    for older in {False, work.older}:
+        (base / f"prepared-{older}").mkdir(parents=True)
+        work.prepare(base / f"prepared-{older}", older)
+        olds[older] = work.result(base / f"prepared-{older}")
+    shutil.copytree(base / "prepared-False", base / "whole")
+    began = time.monotonic()
+    assert work.start(base / "whole").wait() == 0, f"{work.name} fails without a kill too"
+    lasts, whole = time.monotonic() - began, work.result(base / "whole")
+    done = 0
+    while done < count:
+        folder, older = base / "killed", work.older and rng.random() < 0.5
+        shutil.copytree(base / f"prepared-{older}", folder)
+        process = work.start(folder)
+        after = rng.uniform(0, lasts)
+        time.sleep(after)
+        if process.poll() is not None:  # it was quicker than before
+            lasts = after
+            shutil.rmtree(folder)
+            continue
+        alone = rng.random() < 0.5
+        _kill(process.pid, alone)
+        process.wait()
+        work.settle(folder)
+        found = work.result(folder)
+        what = f"{work.name} killed after {after:.2f} of {lasts:.2f} s" + (", alone" if alone else "")
+        assert work.between(found, olds[older], whole), f"{what}: what is there is neither the old nor the new content"
+        again = work.start(folder)
+        said = folder / "said.txt"
+        assert again.wait() == 0, f"{what}: the rerun fails: {said.read_text() if said.exists() else ''}"
+        assert work.result(folder) == whole, f"{what}: the rerun gives another content"
+        left = [path.name for path in folder.rglob(".*.tmp") if ".snakemake" not in path.parts]
+        assert not left, f"{what}: {left} are left over"
+        shutil.rmtree(folder)
+        done += 1
+        yield f"{what}: {len(found)} of {len(whole)} files were there; the same after the rerun"
+
+
+def _kill(pid: int, alone: bool) -> None:
+    """SIGKILL to a process, and to all that it has started unless it is to die alone."""
+    try:
+        tree = [] if alone else psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        tree = []
+    os.kill(pid, signal.SIGKILL)
+    for child in tree:
+        with suppress(psutil.NoSuchProcess):
+            child.kill()

@@ -81,10 +81,17 @@ def rounding(logits: torch.Tensor, dtype: str) -> float:
 
 
 def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
-    """The ranks of target [T] among logits [T, V] that are at hand. Raises RankError where a logit is NaN."""
+    """The ranks of target [T] among logits [T, V] that are at hand.
+
+    The −ln p of a target at −inf is infinite, as in `linear_rank`. Raises RankError where a logit is NaN or +inf.
+    """
     if (nan := logits.isnan().any(1)).any():
         raise RankError("a logit is NaN", int(nan.int().argmax()), "Check the weights and the model's dtype.")
+    if (infinite := logits.isposinf().any(1)).any():
+        remedy = "Check the weights and the model's dtype."
+        raise RankError("a logit is +inf: no probability is defined", int(infinite.int().argmax()), remedy)
     logits = logits.float()
     truth = logits.gather(1, target[:, None])
     nll = logits.double().logsumexp(1) - truth[:, 0].double()
+    nll = torch.where(truth[:, 0].isneginf(), torch.inf, nll)  # where all are −inf, the difference is undefined
     return TokenRanks((logits > truth).sum(1), (logits == truth).sum(1), nll.float())

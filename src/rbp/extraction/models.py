@@ -3,7 +3,6 @@
 A checkpoint saved by pickle can run any code when it is read, so such files are neither downloaded nor opened.
 """
 
-import json
 import logging
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,6 +13,7 @@ import torch
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.sizes import non_embedding_params
+from rbp.files import exists, home_expanded, parse_json
 from rbp.files import sha256 as checksum
 
 log = logging.getLogger(__name__)
@@ -73,12 +73,12 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     if there is no such model, no configuration, no tokenizer, or no weights in safetensors files;
     ParameterError for a revision of a folder.
     """
-    path = Path(name).expanduser()
-    if path.is_dir():
+    path = home_expanded(name)
+    if exists(path) and path.is_dir():
         if revision is not None:
             raise ParameterError("a folder has no revisions", f"{name}, --revision", "Leave --revision out.")
         folder, commit = path, None
-    elif path.exists() or name.startswith(("/", ".", "~")) or name.count("/") > 1:
+    elif exists(path) or name.startswith(("/", ".", "~")) or name.count("/") > 1:
         raise DataError("there is no such model folder", name, "Give a folder with config.json, or a hub id.")
     else:
         folder = _download(name, revision, _SMALL)
@@ -182,8 +182,8 @@ def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Pat
         raise DataError("the model asks for your agreement first", name, "Agree on its page, then log in.") from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise DataError("there is no such model", name, "Give a hub id (owner/name) or a folder.") from None
-    except OSError as error:
-        if error.errno == 28:
+    except Exception as error:  # of the hub, or of whatever HTTP client it has where there is no connection
+        if getattr(error, "errno", None) == 28:
             raise DataError("the disk is full", name, "Free some space, or set HF_HOME to another disk.") from None
         remedy = "Check the name and the connection, or give the folder of a model."
         raise DataError("the model is not on this machine, and the hub cannot be reached", name, remedy) from None
@@ -191,7 +191,7 @@ def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Pat
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_bytes())
+        value = parse_json(path.read_bytes())
     except (OSError, ValueError):
         value = None
     if not isinstance(value, dict):

@@ -6,7 +6,8 @@ import duckdb
 import pandas as pd
 
 from rbp.errors import DataError, ParameterError
-from rbp.extraction.reader import REDO, RankStore
+from rbp.extraction.manifest import REDO
+from rbp.extraction.reader import RankStore
 
 
 def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 
 from rbp.errors import DataError
-from rbp.extraction.store import MANIFEST, Store
+from rbp.extraction.manifest import MANIFEST, REDO, read
 from rbp.files import sha256
 
 
@@ -63,13 +63,10 @@ class RankStore:
         return tokens.sort_values(["document", "position"], ignore_index=True)
 
 
-REDO = "Run rbp extract again as before: it redoes what is damaged, and nothing else."
-
-
 def open_store(folder: str | Path) -> RankStore:
     """The finished store in `folder`. Raises DataError if it is none, not finished, or of another version."""
     folder = Path(folder)
-    manifest = Store(folder).manifest
+    manifest = read(folder)
     if not manifest["complete"]:
         what = "the measurement is not finished"
         raise DataError(what, str(folder), "Run rbp extract again as before: it goes on where it stopped.")

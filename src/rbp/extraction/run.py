@@ -16,6 +16,7 @@ from rbp.errors import DataError, ParameterError
 from rbp.extraction.about import circumstances, family, quiet, warn_of_versions
 from rbp.extraction.corpora import Corpus, open_corpus
 from rbp.extraction.forward import Ranker
+from rbp.extraction.manifest import digest
 from rbp.extraction.models import (
     Dtype,
     LanguageModel,
@@ -147,7 +148,7 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
     key = _key(model, corpus, protocol)
     label = f"{Path(model.files.name).name} on {corpus.name}"
     store = place(out, f"{Path(model.files.name).name}-{corpus.name}", key)
-    if _finished(store, _labels(model, corpus)):
+    if _finished(store, key, _labels(model, corpus)):
         log.info("%s: already measured, %s", label, store.folder)
         return store.folder
     longest = longest_input(model.files.config)
@@ -229,16 +230,22 @@ def _fill(
         )
 
 
-def _finished(store: Store, labels: dict[str, Any]) -> bool:
-    """Whether nothing is to be done; a store that lacks only its last line gets it."""
+def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:
+    """Whether nothing is to be done; a store that lacks only its last line, its label or its checksum gets it.
+
+    Raises DataError for a folder whose manifest says that it is another measurement's.
+    """
     try:
         manifest = store.manifest
     except DataError:
         return False
+    if manifest["digest"] != digest(key):
+        what = "the folder holds another measurement than its name says"
+        raise DataError(what, str(store.folder), "Give it its own name back, or move it away.")
     whole, rest = store.parts()
     if rest or len(whole) < manifest["packs"]:
         return False
-    if manifest["complete"] and manifest["about"]["family"] == labels["family"]:
+    if manifest["complete"] and manifest["about"]["family"] == labels["family"] and "checksum" in manifest:
         return True
     with store.lock():
         store.finish({"family": labels["family"]})

@@ -11,7 +11,7 @@ kill leaves nothing to repair. Columns: document, position, token, greater, equa
 
 import fcntl
 import hashlib
-import json
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +23,11 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 
 from rbp.errors import DataError
-from rbp.files import canonical_json, write_file, write_json
+from rbp.extraction.manifest import FORMAT, MANIFEST, PART, REDO, digest, read, sealed
+from rbp.files import NO_LOCKS, write_file, write_json
 
-FORMAT = 1
+log = logging.getLogger(__name__)
+
 SCHEMA = arrow.schema(
     [(name, arrow.int32()) for name in ("document", "position", "token", "greater", "equal")]
     + [("nll", arrow.float32())]
@@ -40,13 +42,6 @@ _SMALL: dict[str, Any] = {  # half of what the defaults give, and quicker to rea
     },
     "store_schema": False,
 }
-MANIFEST = "manifest.json"
-_PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
-
-
-def digest(key: dict[str, Any]) -> str:
-    """The name of a measurement: a digest of all that determines its ranks."""
-    return hashlib.sha256(canonical_json({"format": FORMAT, **key}).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -57,31 +52,16 @@ class Store:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """digest, key, about, packs, tokens, complete, and, once complete, parts {name: {sha256, rows}}.
+        """digest, key, about, packs, tokens, complete, checksum, and, once complete, parts {name: {sha256, rows}}.
 
-        Raises DataError if it is missing, malformed or of another version.
+        Raises DataError if it is missing, damaged or of another version.
         """
-        path = self.folder / MANIFEST
-        try:
-            manifest = json.loads(path.read_bytes())
-        except FileNotFoundError:
-            raise DataError("the folder is no rank store: no manifest.json", str(self.folder), _FIND) from None
-        except (OSError, ValueError):
-            raise DataError("the manifest cannot be read", str(path), "Run rbp extract again.") from None
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            what = "the store was written by another version of rbp"
-            raise DataError(what, str(self.folder), "Extract it again, or read it with the version that wrote it.")
-        if not _sound(manifest):
-            raise DataError("the manifest lacks entries, or has wrong ones", str(path), "Run rbp extract again.")
-        if digest(manifest["key"]) != manifest["digest"]:
-            raise DataError("the manifest was altered: its digest is another", str(path), "Run rbp extract again.")
-        return manifest
+        return read(self.folder)
 
     def begin(self, key: dict[str, Any], about: dict[str, Any], packs: int, tokens: int) -> None:
         """Write the manifest of a measurement that begins or goes on; `about` is replaced."""
         manifest = {"format": FORMAT, "digest": digest(key), "key": key, "about": about}
-        with full_disk(self.folder):
-            write_json(self.folder / MANIFEST, {**manifest, "packs": packs, "tokens": tokens, "complete": False})
+        self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
     def finish(self, about: dict[str, Any]) -> None:
         """Say that every pack is there and whole, and list the parts. Raises DataError if one is not."""
@@ -89,25 +69,25 @@ class Store:
         whole, _ = self.parts()
         missing = [pack for pack in range(manifest["packs"]) if pack not in whole]
         if missing:
-            raise DataError(f"pack {missing[0]} is missing", str(self.folder), "Run rbp extract again.")
+            raise DataError(f"pack {missing[0]} is missing", str(self.folder), REDO)
         parts = {}
         for _, path in sorted(whole.items()):
             data = path.read_bytes()
             rows = parquet.read_metadata(arrow.BufferReader(data)).num_rows
             parts[path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "rows": rows}
+        self._put({**manifest, "about": {**manifest["about"], **about}, "complete": True, "parts": parts})
+
+    def _put(self, manifest: dict[str, Any]) -> None:
         with full_disk(self.folder):
-            write_json(
-                self.folder / MANIFEST,
-                {**manifest, "about": {**manifest["about"], **about}, "complete": True, "parts": parts},
-            )
+            write_json(self.folder / MANIFEST, sealed(manifest))
 
     def parts(self) -> tuple[dict[int, Path], list[Path]]:
         """The whole parts by pack, and the files that are not: damaged, or left over."""
         whole: dict[int, Path] = {}
         rest = []
         for path in sorted((self.folder / "parts").glob("*")):
-            match = _PART.fullmatch(path.name)
-            if match and int(match[1]) not in whole and _checksum(path.read_bytes()) == match[2]:
+            match = PART.fullmatch(path.name)
+            if match and path.is_file() and int(match[1]) not in whole and _checksum(path.read_bytes()) == match[2]:
                 whole[int(match[1])] = path
             elif not path.name.startswith("."):
                 rest.append(path)
@@ -138,7 +118,7 @@ class Store:
         with full_disk(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             names = ["lock"] if shard is None else ["lock", f"lock-{shard[0]}-of-{shard[1]}"]
-            streams = [(self.folder / name).open("a") for name in names]
+            streams = [(self.folder / name).open("a+") for name in names]  # over NFS, sharing needs reading
         try:
             for stream in streams:
                 # shards share the store's lock, which a whole run wants for itself
@@ -148,28 +128,14 @@ class Store:
                 except BlockingIOError:
                     what = "another run is working on this store"
                     raise DataError(what, str(self.folder), "Wait for it, or stop it; nothing is lost.") from None
+                except OSError as error:
+                    if error.errno not in NO_LOCKS:
+                        raise
+                    log.warning("%s: this file system has no locks, so another run is not noticed", self.folder)
             yield
         finally:
             for stream in streams:
                 stream.close()
-
-
-def _sound(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest has every entry that is read of one, and of the right kind."""
-    entries = {"digest": str, "key": dict, "about": dict, "packs": int, "tokens": int, "complete": bool}
-    labels = {"model": str, "dataset": str, "family": str, "size": int, "vocabulary": int}
-    if not _holds(manifest, entries) or not _holds(manifest["about"], labels):
-        return False
-    parts = manifest.get("parts")
-    listed = isinstance(parts, dict) and all(isinstance(p, dict) and _holds(p, {"sha256": str}) for p in parts.values())
-    return listed or not manifest["complete"]
-
-
-def _holds(entries: dict[str, Any], kinds: dict[str, type]) -> bool:
-    return all(isinstance(entries.get(name), kind) for name, kind in kinds.items())
-
-
-_FIND = "rbp ranks list shows the stores of a folder."
 
 
 def place(out: Path, name: str, key: dict[str, Any]) -> Store:

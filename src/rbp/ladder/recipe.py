@@ -195,5 +195,5 @@ def read(path: Path = CONFIGURATION) -> Recipe:
         raise DataError(what, f"{path}, {place}" if place else str(path), "Correct it.") from None
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the path.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"the file is no TOML: {error}", str(path), "Correct it.") from None

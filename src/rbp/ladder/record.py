@@ -1,6 +1,5 @@
 """What is kept of the ladder's training: the runs, their losses, and the text (data/ladder, see its README)."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pandera.pandas as pa
 
 from rbp import published
 from rbp.errors import DataError
+from rbp.files import parse_json
 from rbp.ladder.recipe import FOLDER
 from rbp.tables import checked, label, read_csv
 
@@ -82,7 +82,7 @@ def text(folder: Path = FOLDER) -> pd.DataFrame:
 
 def _json(path: Path) -> Any:
     try:
-        content = json.loads(path.read_bytes())
+        content = parse_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
     published.opened.add(label(path))

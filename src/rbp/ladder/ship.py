@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError
+from rbp.extraction.manifest import sealed
 from rbp.extraction.reader import open_store
 from rbp.files import folder_beside, swap_in, write_file, write_json
 from rbp.ladder.place import Place
@@ -93,7 +94,7 @@ def _copy_stores(folder: Path, to: Path) -> None:
             if wrong := store.problems():
                 raise DataError(f"the store is damaged: {wrong[0]}", str(store.folder), "Run rbp ladder rank again.")
             (new / path.parent.name / "parts").mkdir(parents=True)
-            shutil.copy(path, new / path.parent.name)
+            write_json(new / path.parent.name / path.name, sealed(store.manifest))
             for part in store.parts:
                 shutil.copy(part, new / path.parent.name / "parts")
         swap_in(new, to)

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError
+from rbp.files import parse_json
 from rbp.ladder.recipe import Recipe, Source
 
 WORD = re.compile(r"\w+")
@@ -121,7 +121,7 @@ def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
     try:
         with gzip.open(path) as lines:
             for line in lines:
-                row = json.loads(line)
+                row = parse_json(line)
                 found.append(Document(row["id"], "\n".join(row[field] for field in fields)))
     except FileNotFoundError:
         raise DataError("the corpus is missing", str(path), "Say where the corpora are: --texts FOLDER.") from None

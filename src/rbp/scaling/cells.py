@@ -6,7 +6,7 @@ from dataclasses import fields
 import pandas as pd
 
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.scaling.points import check_level
+from rbp.scaling.points import check_level, check_models
 from rbp.scaling.powerlaw import PowerLawFit, fit_power_law
 
 FIELDS = [f.name for f in fields(PowerLawFit) if not f.name.startswith("_")]
@@ -21,7 +21,8 @@ def fit_table(
     ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its
     own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
     and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
-    and ``note`` says why ("" elsewhere). Raises FitError where no cell at all can be fitted.
+    and ``note`` says why ("" elsewhere); a model that stands twice in a cell is such a reason. Raises FitError
+    where no cell at all can be fitted.
 
     Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
     """
@@ -39,6 +40,7 @@ def fit_table(
             if name in table.columns and len(points[name].unique()) > 1:
                 raise ParameterError(f"a cell holds several values of {name}", f"{cell}", f"Add {name!r} to by.")
         try:
+            check_models(points)
             fit = fit_power_law(points["size"], points["value"], level=level)
         except FitError as error:
             note = error.what + (f" ({error.where})" if error.where else "")

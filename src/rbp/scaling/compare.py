@@ -10,7 +10,7 @@ from scipy.stats import t as t_distribution
 
 from rbp.errors import DataError, FitError
 from rbp.scaling.offset import OffsetFit, fit_offset
-from rbp.scaling.points import ROUNDING, check_level, check_points
+from rbp.scaling.points import ROUNDING, check_level, check_models, check_points
 from rbp.scaling.powerlaw import PowerLawFit, fit_power_law
 
 ENOUGH_FOR_AICC = 6
@@ -92,6 +92,7 @@ def common_exponent(table: pd.DataFrame, *, level: float = 0.95) -> CommonExpone
     separate = {}
     for family, points in table.groupby("family"):
         try:
+            check_models(points)
             separate[str(family)] = fit_power_law(points["size"], points["value"], level=level)
         except FitError as error:
             where = f"family {family}" + (f", {error.where}" if error.where else "")

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from rbp.errors import FitError, ParameterError
 
@@ -41,6 +42,13 @@ def as_positive(numbers: npt.ArrayLike, name: str) -> Floats:
             f"{why}Leave this point out.",
         )
     return array  # type: ignore[no-any-return]
+
+
+def check_models(points: pd.DataFrame) -> None:
+    """Raise FitError if a model stands twice among the points of one fit: it would make the interval too narrow."""
+    if "model" in points.columns and (twice := points["model"].duplicated()).any():
+        remedy = "Keep one measurement of each model."
+        raise FitError(f"{points.loc[twice, 'model'].iloc[0]} is there twice", "model", remedy)
 
 
 def check_points(

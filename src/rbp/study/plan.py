@@ -1,0 +1,187 @@
+"""What a study would cost before it runs: tokens, operations, memory, hours and disk, by stated formulas.
+
+Nothing here needs a network. A model that neither the published table nor this machine knows has no size, and no cost.
+"""
+
+import heapq
+import json
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from rbp.extraction.corpora import CORPORA
+from rbp.extraction.protocols import Protocol
+from rbp.paths import DATA
+from rbp.study.file import Cell, Dtype, Study
+from rbp.study.jobs import shards_of
+from rbp.study.rates import BYTES, CPU_CORE, Rates, rates
+from rbp.study.sizes import Size, model_size
+from rbp.study.stores import Progress, progress
+
+ROWS = 32  # at a time on a GPU, the default of `rbp extract`
+CONTEXT = 1e9  # bytes that CUDA and PyTorch take for themselves: assumed
+PROCESS = 1.2e9  # bytes of Python, PyTorch and transformers in a job: about twice what they take
+UNKNOWN = 8e9  # bytes that a job asks for if the size of its model is not known
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one model on one corpus costs.
+
+    size: None where it is not known, as are then flops and what follows from it; tokens: to be ranked, at most (None:
+    the corpus decides); flops; memory: of a GPU, in bytes; seconds: of GPU time for the operations alone; extra: the
+    seconds that each shard spends before its first token; disk: bytes; shards; there: what is measured already.
+    """
+
+    cell: Cell
+    size: Size | None
+    tokens: int | None
+    flops: float | None
+    memory: float | None
+    seconds: float | None
+    extra: float | None
+    disk: float | None
+    shards: int
+    there: Progress
+
+    @property
+    def shard_seconds(self) -> float | None:
+        """What one of the shards takes."""
+        if self.seconds is None or self.extra is None:
+            return None
+        return self.extra + self.seconds / self.shards
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The costs of all cells of a study, and what they are reckoned with."""
+
+    study: Study
+    rates: Rates
+    costs: tuple[Cost, ...]
+
+    @property
+    def too_large(self) -> list[tuple[str, float]]:
+        """The models that do not fit the study's GPU, with the bytes that they need."""
+        limit = self.study.content.gpu.memory * 1e9
+        needs = {cost.cell.model.name: cost.memory for cost in self.costs if cost.memory is not None}
+        return [(name, memory) for name, memory in needs.items() if memory > limit]
+
+    def hours(self, gpus: int) -> float | None:
+        """How long the whole study takes on so many GPUs: each shard goes to the GPU that is free first.
+
+        The longest go first. None where a cost is not known.
+        """
+        times = [cost.shard_seconds for cost in self.costs for _ in range(cost.shards)]
+        known = [time for time in times if time is not None]
+        if len(known) < len(times):
+            return None
+        free = [0.0] * gpus
+        for time in sorted(known, reverse=True):
+            heapq.heapreplace(free, free[0] + time)
+        return max(free) / 3600
+
+
+def make_plan(study: Study, tokens: int | None = None, shards: int | None = None) -> Plan:
+    """The plan of a study; with another budget for each cell, or another number of shards.
+
+    With `tokens`, the authors' protocol takes as many documents as that needs at their full length.
+    """
+    protocol = study.protocol
+    if tokens is not None:
+        documents = math.ceil(tokens / (protocol.length - 1)) if protocol.name == "authors" else protocol.documents
+        protocol = replace(protocol, tokens=tokens, documents=documents)
+    chosen = rates(study.content.gpu, study.content.dtype)
+    count = shards or study.content.shards
+    return Plan(study, chosen, tuple(_cost(study, cell, protocol, chosen, count) for cell in study.cells))
+
+
+def tokens_at_most(corpus: str, protocol: Protocol) -> int | None:
+    """How many tokens of a corpus a protocol ranks at most; None if the corpus alone decides."""
+    bounds = [] if protocol.tokens is None else [protocol.tokens]
+    known = CORPORA[corpus].documents if corpus in CORPORA else None
+    documents = min((n for n in (known, protocol.documents) if n is not None), default=None)
+    if documents is not None and protocol.name == "authors":
+        bounds.append(documents * (protocol.length - 1))  # the first of a document is not ranked
+    return min(bounds, default=None)
+
+
+def gpu_memory(size: Size, dtype: Dtype, length: int, rows: int = ROWS) -> float:
+    """Bytes of GPU memory: weights + activations + logits + what CUDA takes.
+
+    weights: total · b, with b bytes for a number; activations: rows · length · 12 · d · b, of the one layer at work
+    (the residual 1, query, key and value 3, the inner layer of 4 · d before and after its activation 8); logits: one
+    row's, length · V · 4, for the check against the model's own (ranks themselves need a tile of 5 MB).
+    """
+    each = BYTES[dtype]
+    return size.total * each + rows * length * 12 * size.width * each + length * size.vocabulary * 4 + CONTEXT
+
+
+def flops_of(size: Size, tokens: int, protocol: Protocol) -> float:
+    """2 · S for every token that is read, and 2 · V · d for every one that is ranked.
+
+    Windows with context c of length n read n / (n − c) tokens for each that they rank. Attention's own products, which
+    grow with the length, are left out: some percent at 512 tokens.
+    """
+    read = protocol.length / (protocol.length - (protocol.context or 0))
+    return 2.0 * tokens * (size.non_embedding * read + size.head)
+
+
+def job_memory(study: Study, cell: Cell, on_gpu: bool) -> int:
+    """Megabytes of memory that a shard asks for: the weights, which a GPU's job loads too, and the process."""
+    size, content = model_size(cell.model), study.content
+    if size is None:
+        return int(UNKNOWN / 1e6)
+    need = size.total * BYTES[content.dtype] + PROCESS
+    if not on_gpu:
+        rows = content.threads  # each thread has a row of its own
+        need += gpu_memory(size, content.dtype, study.protocol.length, rows) - size.total * BYTES[content.dtype]
+        need -= CONTEXT
+    return math.ceil(need / 1e6)
+
+
+def job_minutes(study: Study, cell: Cell, on_gpu: bool, shards: int) -> int:
+    """Minutes after which a scheduler may stop a shard: three times what it should take, and a quarter of an hour."""
+    chosen = rates(study.content.gpu, study.content.dtype)
+    if not on_gpu:
+        chosen = replace(chosen, flops=CPU_CORE * study.content.threads)
+    cost = _cost(study, cell, study.protocol, chosen, shards)
+    return 24 * 60 if cost.shard_seconds is None else math.ceil(15 + 3 * cost.shard_seconds / 60)
+
+
+def needs(study: Study, on_gpu: bool) -> dict[str, dict[str, int]]:
+    """What the shards of each cell ask a scheduler for."""
+    return {
+        cell.name: {
+            "megabytes": job_memory(study, cell, on_gpu),
+            "minutes": job_minutes(study, cell, on_gpu, len(shards_of(study, cell))),
+        }
+        for cell in study.cells
+    }
+
+
+@cache
+def disk_per_token(folder: Path = DATA / "ladder" / "ranks") -> float:
+    """Bytes that a rank store takes for a token: measured, from all stores in `folder`."""
+    manifests = sorted(folder.glob("*/manifest.json"))
+    tokens = sum(json.loads(path.read_bytes())["tokens"] for path in manifests)
+    size = sum(part.stat().st_size for path in manifests for part in path.parent.glob("parts/*.parquet"))
+    return float(size / tokens)
+
+
+def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int) -> Cost:
+    size = model_size(cell.model)
+    there = progress(study, cell)
+    tokens = there.tokens if there.tokens and protocol == study.protocol else tokens_at_most(cell.corpus.name, protocol)
+    dtype = study.content.dtype
+    flops = seconds = extra = memory = None
+    if size is not None:
+        memory = gpu_memory(size, dtype, protocol.length)
+        if tokens is not None:
+            flops = flops_of(size, tokens, protocol)
+            seconds = flops / chosen.flops
+            weights = size.total * BYTES[dtype]
+            extra = chosen.start + weights / chosen.read + weights / chosen.digest + tokens / chosen.tokenize
+    disk = None if tokens is None else tokens * disk_per_token()
+    return Cost(cell, size, tokens, flops, memory, seconds, extra, disk, shards, there)

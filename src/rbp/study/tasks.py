@@ -1,0 +1,189 @@
+"""The work of a study's jobs, each whole or not at all, and each without effect where it is done already."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rbp.errors import DataError, ParameterError
+from rbp.extraction.store import Store
+from rbp.files import write_file, write_json
+from rbp.paths import Project
+from rbp.study import slots
+from rbp.study.file import Cell, Study
+from rbp.study.jobs import TABLE, Job, all_jobs, fetch_job, log_file, merge_job, read_json, reason, shards_of, told
+from rbp.study.stores import marker, model_label, stamp
+
+
+def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[str] = ()) -> None:
+    """Do the job `name` of a study. What it says goes to its log, as well as the reason if it fails.
+
+    device: for shards; gpus: those that they share without a scheduler. Raises ParameterError for an unknown name.
+    """
+    job = next((job for job in all_jobs(study) if job.name == name), None)
+    if job is None:
+        raise ParameterError(f'the study has no job "{name}"', str(study.path), "See rbp study status.")
+    log = log_file(study, job)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    errors = os.dup(2)
+    with log.open("ab", buffering=0) as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    node = os.uname().nodename + (f", Slurm job {os.environ['SLURM_JOB_ID']}" if "SLURM_JOB_ID" in os.environ else "")
+    _say(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} on {node}, process {os.getpid()}")
+    try:
+        with told(study, job) as about:
+            _work(study, project, job, device, gpus, about)
+    except BaseException as error:
+        _say(f"error: {reason(error)}")
+        os.write(errors, f"{name}: {reason(error)} (log: {log})\n".encode())
+        raise
+
+
+def _work(study: Study, project: Project, job: Job, device: str, gpus: Sequence[str], about: dict[str, Any]) -> None:
+    if job.kind == "fetch":
+        _fetch(study, job)
+    elif job.kind == "shard":
+        cell = next(cell for cell in study.cells if job in shards_of(study, cell))
+        with slots.one_of(gpus) if gpus else nullcontext("") as gpu:
+            if gpu:
+                os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+            if "CUDA_VISIBLE_DEVICES" in os.environ:  # given by us, or by Slurm
+                about["gpu"] = os.environ["CUDA_VISIBLE_DEVICES"]
+                _say(f"GPU {about['gpu']}")
+            _shard(study, cell, job, device)
+    elif job.kind == "merge":
+        _merge(study, next(cell for cell in study.cells if job == merge_job(cell)))
+    elif job.kind == "table":
+        _table(study)
+    else:
+        _chapter(study, project, Path(job.name).name)
+
+
+def _fetch(study: Study, job: Job) -> None:
+    """Download a model, or a corpus, and note the commit: all shards take that one."""
+    from rbp.extraction.corpora import open_corpus
+    from rbp.extraction.models import find_model
+
+    model = next((model for model in study.models if fetch_job(study, model.name) == job), None)
+    if model is not None:
+        commit = find_model(model.name, model.revision).revision
+    else:
+        corpus = next(corpus for corpus in study.corpora if fetch_job(study, corpus.name) == job)
+        commit = open_corpus(corpus.name).fingerprint["revision"]
+    write_json(study.out / job.output, {"revision": commit})
+
+
+def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
+    """Measure a share of a cell's packs into the cell's store."""
+    os.environ["OMP_NUM_THREADS"] = str(study.content.threads)  # before PyTorch is imported
+    from rbp.extraction.about import quiet
+    from rbp.extraction.models import find_model
+    from rbp.extraction.run import Settings, extract
+
+    _log_lines()
+    number, count = (int(word) for word in Path(job.name).name.split("-of-"))
+    made_from, start = stamp(cell), time.monotonic()
+    fetched = read_json(study.out / fetch_job(study, cell.model.name).output) or {}
+    settings = Settings(
+        dtype=study.content.dtype,
+        device=device,
+        backend=study.content.backend,
+        vocabulary=study.content.vocabulary,
+        fields=tuple(cell.corpus.fields),
+        family=cell.model.family,
+    )
+    with quiet():
+        found = find_model(cell.model.name, fetched.get("revision", cell.model.revision))
+    files = replace(found, name=model_label(cell))
+    (folder,) = extract([files], [cell.corpus.name], study.protocol, study.ranks, settings, (number, count))
+    packs = list(range(number - 1, Store(folder).manifest["packs"], count))
+    seconds = round(time.monotonic() - start, 3)
+    write_json(
+        study.out / job.output,
+        marker(study, cell, folder, packs, seconds=seconds) | {"stamp": made_from},
+    )
+
+
+def _merge(study: Study, cell: Cell) -> None:
+    """Finish a cell's store, once every pack is there and whole. Raises DataError if one is not."""
+    shards = shards_of(study, cell)
+    said = [read_json(study.out / job.output) or {} for job in shards]
+    if undone := [job.name for job, one in zip(shards, said, strict=True) if not one]:
+        raise DataError(f"{undone[0]} is not done yet", str(study.out), "Do the shards first: rbp study run.")
+    stores = sorted({str(one["store"]) for one in said})
+    again = "Run the study again: what is missing is measured, and nothing else."
+    try:
+        if len(stores) > 1:
+            what = f"the shards measured different things: {stores[0]} and {stores[1]}"
+            raise DataError(what, str(study.ranks), f"Their manifests say what differs. {again}")
+        store = Store(study.ranks / stores[0])
+        whole, _ = store.parts()
+        packs = store.manifest["packs"]
+        if missing := sorted(set(range(packs)) - whole.keys()):
+            what = f"pack {missing[0]} is missing or damaged" + (
+                f", and {len(missing) - 1} more" if missing[1:] else ""
+            )
+            raise DataError(what, str(store.folder), again)
+    except DataError:
+        for job in shards:
+            (study.out / job.output).unlink(missing_ok=True)
+        raise
+    try:
+        with store.lock():  # no run is left that writes: what a killed one left half-written can go
+            store.clear()
+            for path in store.parts()[1]:
+                _say(f"removed: {path.name} is damaged, or a second time there")
+                path.unlink()
+            store.finish({})
+    except DataError as error:
+        if "another run" not in error.what:
+            raise
+        store.finish({})
+    done = marker(study, cell, store.folder, list(range(packs)), shards=len(shards), tokens=store.manifest["tokens"])
+    write_json(study.out / merge_job(cell).output, done | {"stamp": said[0]["stamp"]})
+
+
+def _table(study: Study) -> None:
+    """Write the measurement table of all stores, as Parquet and as CSV, and the folder `finished` of links to them."""
+    from rbp.measurements import load
+
+    folders = [study.ranks / (read_json(study.out / merge_job(cell).output) or {})["store"] for cell in study.cells]
+    table = load(folders).table
+    links = study.out / "finished"
+    links.mkdir(exist_ok=True)
+    for link in links.iterdir():
+        link.unlink()
+    for folder in folders:
+        (links / folder.name).symlink_to(Path("..") / study.ranks.name / folder.name)
+    write_file((study.out / TABLE.output).with_suffix(".csv"), table.to_csv(index=False))
+    write_file(study.out / TABLE.output, table.to_parquet(index=False))
+
+
+def _chapter(study: Study, project: Project, name: str) -> None:
+    """Execute a chapter of the book on what the study measured."""
+    from rbp.chapters import execute, find
+    from rbp.parameters import parse
+    from rbp.standalone import render
+
+    of_ranks = name in study.content.rank_chapters
+    source = study.out / ("finished" if of_ranks else TABLE.output)
+    found = find(project, name)
+    values = parse(found.parameters, [f"measurements={source}"], name)
+    folder = study.out / "chapters" / name
+    execute(found, values, folder, project.root, finish=lambda new: render(project, found, new))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _log_lines() -> None:
+    import logging
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("rbp").setLevel(logging.INFO)

@@ -1,0 +1,267 @@
+"""Run a study: Snakemake over its jobs, on this machine or on a Slurm cluster."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rbp.errors import DataError, ParameterError, RbpError
+from rbp.files import NO_LOCKS, write_json
+from rbp.paths import ROOT, Project
+from rbp.study.file import Study
+from rbp.study.plan import make_plan, needs
+from rbp.study.show import lines_of, summary
+from rbp.study.stores import freshen
+
+Profile = Literal["local", "slurm"]
+SNAKEFILE = ROOT / "studies" / "Snakefile"
+AT_ONCE = 100  # jobs in Slurm's queue, by default
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study runs.
+
+    profile; device: of the shards; gpus: those of this machine that the jobs share, as `CUDA_VISIBLE_DEVICES` names
+    them; ask: whether a shard asks for a GPU.
+    """
+
+    profile: Profile
+    device: Literal["cpu", "cuda"]
+    gpus: tuple[str, ...]
+    ask: bool
+
+
+def find_place(study: Study, profile: str | None, gpus: str | None) -> Place:
+    """Where to run: the profile that is asked for, or what the machine has.
+
+    gpus: of this machine, with commas. Raises ParameterError for an unknown profile, and where a GPU is asked for and
+    none is there.
+    """
+    if profile not in (None, "local", "slurm"):
+        raise ParameterError(f'there is no profile "{profile}"', "--profile", "There is: local, slurm.")
+    chosen: Profile = "slurm" if profile == "slurm" or (profile is None and shutil.which("sbatch")) else "local"
+    if chosen == "slurm":
+        if shutil.which("sbatch") is None:
+            raise ParameterError("this machine has no sbatch", "--profile slurm", "Take --profile local.")
+        if gpus is not None:
+            raise ParameterError("Slurm hands out its own GPUs", "--gpus", "Leave --gpus out, or take --profile local.")
+    content = study.content
+    wants = content.device != "cpu" if content.gpus == "auto" else content.gpus == 1
+    listed: tuple[str, ...] = ()
+    if not wants:
+        return Place(chosen, "cuda" if content.device == "cuda" else "cpu", (), False)
+    if chosen == "slurm":
+        there = _slurm_has_gpus()
+    else:
+        listed = _names(gpus) if gpus is not None else _gpus_here()
+        there = bool(listed)
+    if not there and (content.device == "cuda" or content.gpus == 1):
+        what = "the study asks for GPUs, and " + ("the cluster" if chosen == "slurm" else "this machine") + " has none"
+        raise ParameterError(what, str(study.path), 'Set device = "cpu" and gpus = 0, or run it elsewhere.')
+    on_gpu = there and content.device != "cpu"
+    return Place(chosen, "cuda" if on_gpu else "cpu", listed, there)
+
+
+def run(
+    study: Study, project: Project, place: Place, jobs: int | None = None, extra: Sequence[str] = (), tell: bool = True
+) -> bool:
+    """Do all that is left of a study; whether everything is done. What was done before is looked at first.
+
+    jobs: at once; extra: arguments for Snakemake; tell: print lines of progress to stderr. Raises DataError if another
+    run of the study is at work; ParameterError if a model needs more memory than the GPU has.
+    """
+    if place.device == "cuda":
+        _must_fit(study)
+    study.out.mkdir(parents=True, exist_ok=True)
+    with _alone(study):
+        if place.profile == "slurm":
+            _cancel_left_over(study)
+        for line in freshen(study):
+            _say(line)
+        write_json(study.out / "needs.json", needs(study, place.device == "cuda"))
+        log = study.out / "logs" / "snakemake.log"
+        log.parent.mkdir(exist_ok=True)
+        ended = threading.Event()
+        teller = threading.Thread(target=_tell, args=(study, ended), daemon=True)
+        if tell:
+            teller.start()
+        try:
+            with _output_to(log):
+                code = _snakemake(_arguments(study, project, place, jobs, extra))
+        finally:
+            ended.set()
+            if tell:
+                teller.join()
+    if code and not summary(study).counts["failed"]:  # no job of ours says why
+        _say(_last_lines(log))
+    return code == 0
+
+
+def _arguments(study: Study, project: Project, place: Place, jobs: int | None, extra: Sequence[str]) -> list[str]:
+    config = {
+        "root": project.root,
+        "profile": place.profile,
+        "prefix": _prefix(study),
+        "study": study.path,
+        "device": place.device,
+        "gpu": int(place.ask),
+        "gpus": ",".join(place.gpus),
+    }
+    arguments = ["--snakefile", str(SNAKEFILE), "--directory", str(study.out), "--nolock", "--rerun-triggers", "mtime"]
+    arguments += ["input", "--profile", str(SNAKEFILE.parent / "profiles" / place.profile)]
+    threads = study.content.threads
+    if place.profile == "slurm":
+        arguments += ["--cores", str((jobs or AT_ONCE) * threads)]
+    else:
+        at_once = jobs or (len(place.gpus) if place.gpus else max(1, (os.cpu_count() or 1) // threads))
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
+        arguments += ["--cores", str(at_once * threads), "--resources", f"mem_mb={memory}"]
+        arguments += [f"gpu={len(place.gpus)}"] if place.gpus else []
+    return [*arguments, *extra, "--config", *(f"{key}={value}" for key, value in config.items())]
+
+
+def _snakemake(arguments: list[str]) -> int:
+    """Run Snakemake within this process: whatever ends this process ends the driver, and leaves no other one."""
+    from snakemake.cli import main
+
+    try:
+        main(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    return 0
+
+
+@contextlib.contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    """Send what this process and its children print to a file, but for `_say`."""
+    global _told
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    _told = kept[1]
+    with log.open("wb") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _told = 2
+        for number, old in enumerate(kept, 1):
+            os.dup2(old, number)
+            os.close(old)
+
+
+_told = 2  # the file descriptor that `_say` writes to
+
+
+def _say(line: str, end: str = "\n") -> None:
+    os.write(_told, f"{line}{end}".encode())
+
+
+def _tell(study: Study, ended: threading.Event) -> None:
+    """Print how the study stands: a line that renews itself on a terminal, one for each change elsewhere."""
+    terminal, last = os.isatty(2), ""
+    while not ended.wait(1.0):
+        line = lines_of(study)[0]
+        if terminal:
+            _say(f"\r{line}\033[K", "")
+        elif line != last:
+            _say(f"{time.strftime('%H:%M:%S')}  {line}")
+        last = line
+    if terminal:
+        _say("\r\033[K", "")
+
+
+@contextlib.contextmanager
+def _alone(study: Study) -> Iterator[None]:
+    with (study.out / "driver.lock").open("a+") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remedy = "Watch it: rbp study status --watch; or stop it first."
+            raise DataError("this study is being run already", str(study.out), remedy) from None
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            _say("This file system has no locks: see to it that the study is run once at a time.")
+        yield
+
+
+def is_driven(study: Study) -> bool:
+    """Whether `rbp study run` is at work on this study (on this machine, or where locks are passed on)."""
+    try:
+        with (study.out / "driver.lock").open("r+") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _must_fit(study: Study) -> None:
+    plan = make_plan(study)
+    if plan.too_large:
+        name, need = plan.too_large[0]
+        gpu = study.content.gpu
+        what = f"{name} needs {need / 1e9:.0f} GB in {study.content.dtype}, and {gpu.name} has {gpu.memory:.0f} GB"
+        remedy = "A shard runs on one GPU. Take a shorter dtype, a GPU with more memory (gpu.memory), or leave it out."
+        raise ParameterError(what, str(study.path), remedy)
+
+
+def _prefix(study: Study) -> str:
+    """What the names of a study's Slurm jobs begin with."""
+    return "rbp-" + hashlib.sha256(str(study.out).encode()).hexdigest()[:12]
+
+
+def _cancel_left_over(study: Study) -> None:
+    """Cancel the jobs of a driver that was killed: they would do what is about to be done again."""
+    listed = [line.partition(" ") for line in _asked("squeue", "--me", "--noheader", "--format=%A %j").splitlines()]
+    left = [number for number, _, name in listed if name.startswith(_prefix(study))]
+    if left:
+        _say(f"{len(left)} jobs of an earlier run are still there: cancelled; what they have measured is kept")
+        _asked("scancel", *left)
+
+
+def _slurm_has_gpus() -> bool:
+    return "gpu" in _asked("sinfo", "--noheader", "--format=%G")
+
+
+def _asked(*command: str) -> str:
+    """What a command of Slurm prints. Raises RbpError if it fails."""
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if answer.returncode:
+        remedy = "Is the controller up? Or take --profile local."
+        raise RbpError(f"{command[0]} failed: {answer.stderr.strip() or answer.returncode}", "Slurm", remedy)
+    return answer.stdout
+
+
+def _gpus_here() -> tuple[str, ...]:
+    from rbp.extraction.shards import gpus
+
+    return tuple(gpus())
+
+
+def _names(gpus: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in gpus.split(","))
+    if not all(re.fullmatch(r"[\w-]+", name) for name in names) or len(set(names)) < len(names):
+        raise ParameterError(f"{gpus!r} are no GPUs", "--gpus", "Give each once, with commas, such as 0,1.")
+    return names
+
+
+def _last_lines(log: Path, count: int = 15) -> str:
+    """The end of Snakemake's log: what it stumbled over, such as a job that Slurm did not take."""
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-count:])

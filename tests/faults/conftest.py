@@ -1,0 +1,17 @@
+"""The harness of the slow set is used in small here too."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "slow"), str(TESTS / "ladder")]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny model."""
+    import tiny
+
+    return tiny.save_model(tmp_path_factory.mktemp("model") / "tiny")

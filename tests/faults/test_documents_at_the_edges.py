@@ -1,0 +1,138 @@
+"""Faults 7 and 8: documents that are long, empty or of one token; tokenizers that pad on the left, have no padding
+token, or add a special one before or after a text; and the order of the documents: all against one forward pass a
+token, by hand."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from rbp.extraction.protocols import order, protocol
+from rbp.extraction.reader import open_store
+from rbp.extraction.run import Settings, extract
+
+DOCUMENTS = [tiny.texts(1, seed=3, longest=400)[0], "", "the", " ", *tiny.texts(3, seed=4, longest=9), "a", ""]
+TOKENIZERS = {
+    "plain, without a padding token": {},
+    "padding on the left": {"padding_side": "left", "pad_token": "<|end|>"},
+    "padding on the right": {"padding_side": "right", "pad_token": "<|end|>"},
+    "a token before every text": {"template": "<|end|> $A"},
+    "a token before and after": {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
+}
+LONG = {"windows": (48, 16), "authors": (40, None)}
+
+
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    """saved(name): the tiny model with one of the tokenizers."""
+    root = tmp_path_factory.mktemp("models")
+
+    def save(name: str) -> Path:
+        folder = root / name.replace(" ", "-")
+        if not folder.exists():
+            shutil.copytree(model, folder)
+            for path in folder.glob("*token*"):
+                path.unlink()
+            tiny.make_tokenizer(**TOKENIZERS[name]).save_pretrained(folder)
+        return folder
+
+    return save
+
+
+def by_hand(folder: Path, documents: list[str], name: str) -> dict[tuple[int, int], tuple[int, np.ndarray]]:
+    """(document, position) -> token and the model's logits for it, from what stands before it and nothing else."""
+    length, context = LONG[name]
+    net = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    (end,) = tokenizer.encode("<|end|>", add_special_tokens=False)
+    found = {}
+    for document, text in enumerate(documents):
+        cut = {"truncation": True, "max_length": length} if name == "authors" else {}  # before what ends a text
+        ids = tokenizer(text, **cut)["input_ids"]  # alone: nothing is padded
+        for position in range(1, len(ids)):
+            if end in ids[position - 1 : position + 1]:
+                continue
+            first = 0
+            if context is not None and position >= length:
+                first = ((position - length) // (length - context) + 1) * (length - context)
+            with torch.inference_mode():
+                logits = net(torch.tensor([ids[first:position]])).logits[0, -1].double().numpy()
+            found[document, position] = ids[position], logits
+    return found
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_nothing_is_off_by_one(saved, tokenizer, name, tmp_path):
+    length, context = LONG[name]
+    corpus = tiny.write_texts(tmp_path / "corpus.jsonl", DOCUMENTS)
+    chosen = protocol(name, length=length, context=context)
+    (folder,) = extract([str(saved(tokenizer))], [str(corpus)], chosen, tmp_path / "out", Settings(backend="reference"))
+    tokens = open_store(folder).ranks()
+    expected = by_hand(saved(tokenizer), DOCUMENTS, name)
+    assert list(zip(tokens["document"], tokens["position"], strict=True)) == sorted(expected)
+    if name == "windows":
+        assert (tokens["document"] == 0).sum() > 3 * length, "a text of several windows is among them"
+    for row in tokens.itertuples():
+        token, logits = expected[row.document, row.position]
+        assert row.token == token
+        near = 1e-4 * np.abs(logits).max()
+        assert (logits > logits[token] + near).sum() <= row.greater
+        assert row.greater + row.equal <= (logits >= logits[token] - near).sum()
+        nll = np.logaddexp.reduce(logits) - logits[token]
+        assert row.nll == pytest.approx(nll, abs=1e-4, rel=1e-4)
+
+
+def test_what_pads_or_not_gives_the_same_bits(saved, tmp_path):
+    """The three tokenizers without added tokens differ in nothing that is ranked."""
+    corpus = tiny.write_texts(tmp_path / "corpus.jsonl", DOCUMENTS)
+    chosen, found = protocol("windows", length=48, context=16), []
+    for name in list(TOKENIZERS)[:3]:
+        (folder,) = extract([str(saved(name))], [str(corpus)], chosen, tmp_path / "out", Settings(backend="reference"))
+        found.append(open_store(folder).ranks())
+    assert found[0].equals(found[1])
+    assert found[0].equals(found[2])
+
+
+def test_the_order_of_documents_changes_nothing_but_their_numbers(model, tmp_path):
+    documents = [f"{text} {number}" for number, text in enumerate(tiny.texts(12, longest=60))]
+    chosen = protocol("windows", length=48, context=16, pack=3)
+    found = []
+    for name, some in (("one", documents), ("other", documents[::-1])):
+        corpus = tiny.write_texts(tmp_path / f"{name}.jsonl", some)
+        (folder,) = extract([str(model)], [str(corpus)], chosen, tmp_path / "out", Settings(backend="blocked"))
+        found.append(open_store(folder).ranks())
+    found[1]["document"] = len(documents) - 1 - found[1]["document"]
+    again = found[1].sort_values(["document", "position"], ignore_index=True)
+    for column in found[0]:
+        assert (
+            found[0][column].to_numpy().tobytes() == again[column].astype(found[0][column].dtype).to_numpy().tobytes()
+        )
+
+
+@pytest.mark.parametrize("shards", [2, 5])
+def test_any_number_of_shards_and_of_threads_gives_the_same_store(model, tmp_path, shards):
+    corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(10, longest=60)))
+    given = [str(model)], [corpus], protocol("windows", length=48, context=16, pack=2)
+    (whole,) = extract(*given, tmp_path / "whole", Settings(backend="blocked"))
+    threads = torch.get_num_threads()
+    try:
+        for shard in range(shards, 0, -1):
+            torch.set_num_threads(1 + shard % 3)
+            settings = Settings(backend="blocked", batch=1 + 2 * shard)
+            (folder,) = extract(*given, tmp_path / "sharded", settings, (shard, shards))
+    finally:
+        torch.set_num_threads(threads)
+    both = [{path.name: path.read_bytes() for path in (each / "parts").iterdir()} for each in (whole, folder)]
+    assert both[0] == both[1]
+    assert open_store(folder).problems() == []
+
+
+def test_the_authors_order_takes_each_document_once():
+    assert sorted(order(50, protocol("authors")).tolist()) == list(range(50))
+    assert json.dumps(order(3, protocol("windows")).tolist()) == "[0, 1, 2]"

@@ -1,0 +1,107 @@
+"""Fault 12: a machine without a network. Every process is watched: what tries to leave the machine is refused and
+noted, where Hugging Face's own switch for offline work is off."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mini
+import pytest
+
+from rbp.paths import ROOT, Project
+
+GUARD = """
+import os, socket
+
+def outside(address):
+    host = address[0] if isinstance(address, tuple) else ""
+    return isinstance(address, tuple) and host not in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "", None)
+
+def refuse(what):
+    with open(os.environ["RBP_TEST_NOTED"], "a") as noted:
+        noted.write(f"{what}\\n")
+    raise OSError(101, "Network is unreachable")
+
+class Guarded(socket.socket):
+    def connect(self, address):
+        refuse(address) if outside(address) else super().connect(address)
+    def connect_ex(self, address):
+        return refuse(address) if outside(address) else super().connect_ex(address)
+
+lookup = socket.getaddrinfo
+def getaddrinfo(host, *more, **options):
+    if host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "", None, b"127.0.0.1"):
+        return lookup(host, *more, **options)
+    try:
+        refuse(host)
+    except OSError:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution") from None
+
+socket.socket, socket.getaddrinfo = Guarded, getaddrinfo
+"""
+
+
+@pytest.fixture
+def guarded(tmp_path: Path):
+    """guarded(*command): runs it without a network; gives the finished process and what tried to leave."""
+    (tmp_path / "guard").mkdir()
+    (tmp_path / "guard" / "sitecustomize.py").write_text(GUARD)
+    noted = tmp_path / "noted.txt"
+
+    def run(*arguments: str, project: Path | None = None) -> "tuple[subprocess.CompletedProcess[str], str]":
+        noted.write_text("")
+        path = os.pathsep.join([str(tmp_path / "guard"), str(ROOT / "src")])
+        environment = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
+        environment |= {"PYTHONPATH": path, "RBP_TEST_NOTED": str(noted), "HF_HOME": str(tmp_path / "hub")}
+        environment.pop("HF_HUB_OFFLINE", None)
+        root = ["--root", str(project)] if project else []
+        command = [sys.executable, "-m", "rbp.cli", *root, *arguments]
+        where = project or tmp_path
+        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+        return done, noted.read_text()
+
+    return run
+
+
+def test_the_book_is_built_and_a_chapter_runs_and_nothing_tries_to_leave(guarded, tmp_path):
+    project = Project(tmp_path / "book")
+    mini.write_book(project)
+    cell = "from rbp.measurements import load\nvalue = len(load('published').table)"
+    mini.write_chapter(project, "02_b", "%%md Words.", cell)  # one that reads real data
+    done, noted = guarded("book", "--cores", "2", project=project.root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert noted == ""
+    assert (project.html / "index.html").exists()
+    done, noted = guarded("run", "1", "-p", "k=3", "--out", "out", project=project.root)
+    assert (done.returncode, noted) == (0, ""), done.stderr
+
+
+def test_the_guard_guards(guarded, tmp_path):
+    project = Project(tmp_path / "book")
+    mini.write_book(project)
+    mini.write_chapter(project, "01_a", "import urllib.request\nurllib.request.urlopen('http://example.org')")
+    done, noted = guarded("run", "1", "--out", "out", project=project.root)
+    assert done.returncode == 1
+    assert "example.org" in noted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["extract", "--model", "gpt2", "--corpus", "corpus.txt"], "the model is not on this machine"),
+        (["extract", "--model", "MODEL", "--corpus", "humaneval"], "the corpus is not on this machine"),
+        (["ladder", "train"], "--texts FOLDER"),
+    ],
+)
+def test_a_loader_without_a_network_names_the_remedy(guarded, model, tmp_path, arguments, says):
+    (tmp_path / "corpus.txt").write_text("some text")
+    arguments = [str(model) if each == "MODEL" else each for each in arguments]
+    done, noted = guarded(*arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2, done.stderr
+    assert noted, "it does ask for the network"
+    assert "Traceback" not in done.stderr
+    (error,) = re.findall(r"^error: .*(?:\n.*)?\Z", done.stderr.strip(), re.MULTILINE)
+    assert says in error
+    assert re.search(r"(Connect|Check|Give)[^\n]*\.$", error)

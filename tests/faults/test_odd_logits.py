@@ -1,0 +1,95 @@
+"""Fault 6: NaN, infinite and equal logits; ranks lie in 1 … V; RBP_k is the share of ranks up to k."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rbp import metric
+from rbp.errors import DataError, RankError
+from rbp.extraction.head import rank_logits
+from rbp.ranking import linear_rank
+
+INF, NAN = math.inf, math.nan
+RULES = ("paper", "strict", "expected")
+odd = st.sampled_from([0.0, -0.0, 1.0, 1.0, -1.0, 2.5, INF, -INF])
+rows = st.integers(1, 9).flatmap(lambda v: st.tuples(st.lists(odd, min_size=v, max_size=v), st.integers(0, v - 1)))
+
+
+def places(scores: list[float], target: int) -> tuple[int, int]:
+    """By going through the list: how many are before the target, and how many where it is."""
+    return sum(s > scores[target] for s in scores), sum(s == scores[target] for s in scores)
+
+
+@given(rows)
+@example(([-INF] * 3, 1))
+@example(([INF, INF, 0.0], 0))
+@example(([0.0], 0))
+@settings(deadline=None)
+def test_ranks_of_infinite_and_equal_scores(row):
+    scores, target = row
+    above, same = places(scores, target)
+    assert metric.greater_equal(scores, target) == (above, same)
+    for rule in RULES:
+        rank = float(metric.rank(above, same, rule))
+        assert 1 <= rank <= len(scores), rule
+
+
+@given(rows, st.sampled_from(["reference", "blocked"]))
+@example(([-INF] * 3, 1), "reference")
+@example(([INF, INF, 0.0], 0), "blocked")
+@settings(deadline=None)
+def test_every_backend_counts_the_same(row, backend):
+    """The scores come in as the bias of a product that is 0."""
+    scores, target = row
+    hidden, weight = torch.zeros(1, 2), torch.zeros(len(scores), 2)
+    found = linear_rank(hidden, weight, torch.tensor([target]), bias=torch.tensor(scores), backend=backend)
+    assert (int(found.greater), int(found.equal)) == places(scores, target)
+
+
+@given(rows)
+@example(([-INF] * 3, 1))
+@example(([-INF, 0.0], 0))
+@example(([INF, 0.0], 1))
+@settings(deadline=None)
+def test_logits_at_hand_are_ranked_as_those_of_a_product(row):
+    scores, target = row
+    if INF in scores:
+        with pytest.raises(RankError, match=r"\+inf"):
+            _ = rank_logits(torch.tensor([scores]), torch.tensor([target])).nll
+        return
+    found = rank_logits(torch.tensor([scores]), torch.tensor([target]))
+    assert (int(found.greater), int(found.equal)) == places(scores, target)
+    total = sum(math.exp(s) for s in scores)
+    expected = INF if scores[target] == -INF else math.log(total) - scores[target]
+    assert float(found.nll) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@given(rows, st.data())
+@settings(deadline=None)
+def test_nan_is_never_ranked(row, data):
+    scores, target = row
+    scores = list(scores)
+    scores[data.draw(st.integers(0, len(scores) - 1))] = NAN
+    with pytest.raises(DataError, match="NaN"):
+        metric.greater_equal(scores, target)
+    with pytest.raises(RankError, match="NaN"):
+        rank_logits(torch.tensor([scores]), torch.tensor([target]))
+    hidden, weight = torch.zeros(1, 2), torch.zeros(len(scores), 2)
+    for backend in ("reference", "blocked"):
+        with pytest.raises(RankError, match="NaN"):
+            linear_rank(hidden, weight, torch.tensor([target]), bias=torch.tensor(scores), backend=backend)  # type: ignore[arg-type]
+
+
+@given(st.lists(rows, min_size=1, max_size=12), st.sampled_from(RULES))
+@settings(deadline=None)
+def test_rbp_is_the_share_of_ranks_up_to_k_for_every_k(several, rule):
+    counted = np.array([places(*row) for row in several])
+    ranks = metric.rank(counted[:, 0], counted[:, 1], rule)
+    largest = max(len(scores) for scores, _ in several)
+    for k in range(1, largest + 1):
+        assert metric.rbp(ranks, k) == sum(rank <= k for rank in ranks.tolist()) / len(several)
+    assert metric.rbp(ranks, largest) == 1

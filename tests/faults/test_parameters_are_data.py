@@ -1,0 +1,124 @@
+"""Fault 9: a parameter that is misspelt, mistyped, out of range, or looks like code is a message or plain data."""
+
+import ast
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mini import outputs, write_chapter
+from papermill.translators import papermill_translators
+
+from rbp import cli
+from rbp.chapters import Chapter, all_chapters, execute
+from rbp.errors import ParameterError
+from rbp.parameters import Parameter, check, parse
+from rbp.paths import Project
+
+CODE = [
+    "__import__('os').system('touch canary')",
+    "'); import pathlib; pathlib.Path('canary').touch() #",
+    '"""\nimport pathlib; pathlib.Path("canary").touch()\n"""',
+    "{__import__('pathlib').Path('canary').touch()}",
+    "$(touch canary) `touch canary` ; touch canary | touch canary && touch canary",
+    "%%bash\ntouch canary",
+    "!touch canary",
+    "\\'); import pathlib; pathlib.Path('canary').touch() #",
+    "\\\n\r\t\0\x1b[31m",
+    "<script>alert(1)</script>",
+]
+
+values = st.recursive(
+    st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.sampled_from(CODE),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "c"]), values, min_size=1))
+@example({"a": CODE})
+def test_what_is_put_into_the_notebook_is_the_value_and_nothing_else(given_):
+    """The cell that papermill writes holds assignments of literals, which are the values."""
+    translator = papermill_translators.find_translator("python3", "python")
+    body = ast.parse(translator.codify(given_)).body
+    assert all(isinstance(node, ast.Assign) for node in body)
+    found = {node.targets[0].id: ast.literal_eval(node.value) for node in body}
+    assert json.dumps(found) == json.dumps(given_)
+
+
+def test_values_that_look_like_code_stay_text(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    parameters = 'words: list[str] = ["a"]  # words'
+    cell = "import json\nvalue = len(words)\nprint(json.dumps(words))"
+    chapter = Chapter(write_chapter(project, "01_a", cell, parameters=parameters))
+    words = [text.replace("\0", "") for text in CODE]
+    execute(chapter, check(chapter.parameters, {"words": words}, "01_a"), project.runs / "out", project.root)
+    assert json.loads(outputs(project.runs / "out" / "01_a.ipynb")) == words
+    assert not list(tmp_path.rglob("canary"))
+
+
+def test_every_chapter_refuses_what_it_does_not_know() -> None:
+    for chapter in all_chapters(Project()):
+        for parameter in chapter.parameters:
+            misspelt = parameter.name + "s" if len(parameter.name) > 2 else parameter.name + "x"
+            if misspelt not in {each.name for each in chapter.parameters}:
+                with pytest.raises(ParameterError, match=f'no parameter "{misspelt}"'):
+                    check(chapter.parameters, {misspelt: parameter.default}, chapter.name)
+            with pytest.raises(ParameterError):
+                check(chapter.parameters, {parameter.name: {"not": "a value"}}, chapter.name)
+            if parameter.choices:
+                with pytest.raises(ParameterError, match=r"is not a choice|is no "):
+                    check(chapter.parameters, {parameter.name: "no such choice"}, chapter.name)
+            if parameter.type in ("int", "float"):
+                for text in ("ten", "1e999", "nan", "1;2", "__import__('os')", "0x10", "", "1 2"):
+                    with pytest.raises(ParameterError, match=f"is no {parameter.type}"):
+                        parse(chapter.parameters, [f"{parameter.name}={text}"], chapter.name)
+
+
+@pytest.mark.parametrize("value", ["a\udc80b", "\ud800", "a\0b", ["fine", "\udfff"]])
+def test_text_that_no_file_can_hold(value) -> None:
+    kind = "list[str]" if isinstance(value, list) else "str"
+    default = ["a"] if isinstance(value, list) else "a"
+    parameter = Parameter("name", kind, default, "help")
+    with pytest.raises(ParameterError, match="no text"):
+        check([parameter], {"name": value}, "01_a")
+
+
+def test_a_list_that_is_nested_too_deeply() -> None:
+    for kind in ("list[int]", "list[str]"):
+        with pytest.raises(ParameterError, match="is no list"):
+            parse([Parameter("k", kind, [], "help")], ["k=" + "[" * 100_000], "01_a")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia", "--k", "0"],
+        ["--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia", "--k", "1", "--level", "1.5"],
+        ["--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia", "--k", "1", "--level", "nan"],
+        ["--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia", "--metric", "perplexity"],
+        ["--measurements", "published", "--dataset", "wikpedia", "--family", "Pythia", "--k", "1"],
+        ["--measurements", "a" * 5000 + ".csv", "--dataset", "d", "--family", "f", "--k", "1"],
+    ],
+)
+def test_a_fit_out_of_range_is_a_message(arguments, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["rbp", "fit", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert said.err.startswith("error: ")
+    assert said.out == ""
+
+
+def test_infinite_and_undefined_numbers_are_no_parameters() -> None:
+    parameter = Parameter("level", "float", 0.95, "help")
+    for value in (math.inf, -math.inf, math.nan, "0.5", None, True, [0.5]):
+        with pytest.raises(ParameterError, match="is no float"):
+            check([parameter], {"level": value}, "01_a")

@@ -1,0 +1,146 @@
+"""Fault 4: whatever determines the ranks is in the store's name, so another measurement never finds the same store."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import tiny
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rbp.errors import DataError
+from rbp.extraction import run
+from rbp.extraction.corpora import open_corpus
+from rbp.extraction.manifest import digest
+from rbp.extraction.models import find_model
+from rbp.extraction.protocols import Protocol, protocol
+from rbp.extraction.run import Settings, extract
+from rbp.extraction.store import place
+
+CPU = torch.device("cpu")
+
+
+def key(model: Path, corpus: str, chosen: Protocol, **settings: object) -> dict[str, object]:
+    """The key of a measurement."""
+    return run._key(run._Model(find_model(str(model)), Settings(**settings), CPU), open_corpus(corpus), chosen)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return str(tiny.write_texts(tmp_path_factory.mktemp("texts") / "mine.jsonl", tiny.texts(4)))
+
+
+@pytest.fixture(scope="module")
+def plain(model, corpus):
+    return key(model, corpus, protocol("windows", length=64))
+
+
+SETTINGS = {"dtype": "bfloat16", "backend": "reference", "vocabulary": 299, "round_logits": "bfloat16"}
+NOT_IN_THE_KEY = {"device", "batch", "revision", "fields", "family"}  # what these do to ranks is in other entries
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_another_setting(model, corpus, plain, name):
+    assert digest(key(model, corpus, protocol("windows", length=64), **{name: SETTINGS[name]})) != digest(plain)
+
+
+def test_every_setting_is_thought_of():
+    assert {field.name for field in dataclasses.fields(Settings)} == SETTINGS.keys() | NOT_IN_THE_KEY
+
+
+OTHER = {
+    "name": "authors",
+    "length": 63,
+    "context": 31,
+    "documents": 3,
+    "seed": 7,
+    "tokens": 50,
+    "pack": 5,
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Protocol)])
+def test_another_protocol(model, corpus, plain, name):
+    other = dataclasses.replace(protocol("windows", length=64), **{name: OTHER[name]})
+    assert digest(key(model, corpus, other)) != digest(plain)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_layer": 1},
+        {"layer_norm_epsilon": 1e-3},
+        {"activation_function": "relu"},
+    ],
+)
+def test_another_configuration(model, corpus, plain, change, tmp_path):
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **change}))
+    assert digest(key(folder, corpus, protocol("windows", length=64))) != digest(plain)
+
+
+def test_one_bit_of_the_weights_or_of_the_tokenizer(model, corpus, plain, tmp_path):
+    for name in ("model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        folder = Path(shutil.copytree(model, tmp_path / name))
+        data = bytearray((folder / name).read_bytes())
+        at = data.rindex(b"a") if name != "model.safetensors" else len(data) - 3
+        data[at] ^= 1
+        (folder / name).write_bytes(data)
+        files = find_model(str(folder))
+        entry = "weights" if name == "model.safetensors" else "tokenizer"
+        found = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
+        assert {which for which in found if found[which] != plain[which]} == {entry}, name
+
+
+def test_another_corpus_by_a_letter_a_field_or_an_order(model, corpus, plain, tmp_path):
+    texts = tiny.texts(4)
+    for number, documents in enumerate(([*texts[:3], texts[3] + "!"], texts[::-1], texts[:3], [*texts, ""])):
+        other = tiny.write_texts(tmp_path / f"{number}.jsonl", documents)
+        assert digest(key(model, str(other), protocol("windows", length=64))) != digest(plain)
+    same = tiny.write_texts(tmp_path / "same.jsonl", texts)  # the same text by another name is the same
+    assert digest(key(model, str(same), protocol("windows", length=64))) == digest(plain)
+
+
+def test_another_revision_is_another_store(model, corpus, plain):
+    files = dataclasses.replace(find_model(str(model)), revision="a" * 40)
+    of_hub = run._key(run._Model(files, Settings(), CPU), open_corpus(corpus), protocol("windows", length=64))
+    assert digest(of_hub) != digest(plain)
+
+
+leaf = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "1", "null"]) | st.floats(-1, 1)
+keys = st.dictionaries(
+    st.sampled_from(["weights", "corpus", "dtype", "1"]),
+    leaf | st.dictionaries(st.sampled_from("ab"), leaf),
+    max_size=4,
+)
+
+
+@given(keys, keys)
+def test_digests_agree_only_for_equal_keys(one, other):
+    # a float and an int that are equal are one number to JSON's readers, and written differently: no harm
+    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (digest(one) == digest(other)) == same
+
+
+def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):
+    """The folder's name is shortened to what every file system takes; the digest is what is looked for."""
+    stores = [place(tmp_path, "a/b c", {"x": 1}), place(tmp_path, "a-b-c", {"x": 2})]
+    assert stores[0].folder != stores[1].folder
+    for store, x in zip(stores, (1, 2), strict=True):
+        store.begin({"x": x}, {}, 1, 1)
+    assert place(tmp_path, "renamed", {"x": 1}) == stores[0]
+
+
+def test_a_store_in_the_place_of_another_is_not_gone_on_with(model, corpus, tmp_path):
+    """Someone gives a store's folder the name of another measurement."""
+    one, other = (protocol("windows", length=length, pack=2) for length in (64, 48))
+    settings = Settings(backend="reference")
+    (first,) = extract([str(model)], [corpus], one, tmp_path / "out", settings)
+    (second,) = extract([str(model)], [corpus], other, tmp_path / "other", settings)
+    shutil.move(first, tmp_path / "out" / second.name)
+    with pytest.raises(DataError, match="another measurement than its name says"):
+        extract([str(model)], [corpus], other, tmp_path / "out", settings)

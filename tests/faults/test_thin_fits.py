@@ -1,0 +1,134 @@
+"""Fault 13: fits with three points, equal sizes, a zero (RBP_k = 1), negative values, or a model that is there twice:
+an error or a marked result, never a silent number."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp import scaling
+from rbp.errors import DataError, FitError, ParameterError, RbpError
+from rbp.measurements import load
+from rbp.scaling.compare import common_exponent, compare_offset, paired_exponents
+from rbp.scaling.curvature import curvature
+from rbp.scaling.forecast import forecast
+from rbp.scaling.offset import fit_offset
+from rbp.scaling.powerlaw import fit_power_law
+from rbp.scaling.shapes import SHAPES, fit_shape
+
+SIZES = np.array([1e6, 1e7, 1e8, 1e9, 1e10, 1e11])
+VALUES = np.array([3.1, 2.2, 1.7, 1.1, 0.9, 0.6])
+
+
+def _one_family(sizes: Any, values: Any) -> Any:
+    other = pd.DataFrame({"family": "good", "size": SIZES, "value": VALUES})
+    return common_exponent(pd.concat([other, pd.DataFrame({"family": "F", "size": sizes, "value": values})]))
+
+
+FITS: dict[str, Callable[[Any, Any], Any]] = {
+    "power law": fit_power_law,
+    "offset": fit_offset,
+    "comparison": compare_offset,
+    "forecast": lambda size, value: forecast(size, value, holdout=1),
+    "curvature": curvature,
+    "paired": lambda size, value: paired_exponents(size, value, np.asarray(value) * np.linspace(1, 2, len(value))),
+    "common exponent": _one_family,
+    **{f"shape {shape}": lambda size, value, shape=shape: fit_shape(shape, size, value) for shape in SHAPES},
+}
+BAD = {
+    "two points": (SIZES[:2], VALUES[:2]),
+    "none": ([], []),
+    "equal sizes": ([1e7] * 5, VALUES[:5]),
+    "two different sizes": ([1e7, 1e7, 1e8, 1e8, 1e8], VALUES[:5]),
+    "a zero": (SIZES, [*VALUES[:5], 0.0]),
+    "a negative value": (SIZES, [*VALUES[:5], -0.1]),
+    "not a number": (SIZES, [*VALUES[:5], math.nan]),
+    "infinite": (SIZES, [math.inf, *VALUES[1:]]),
+    "a size of zero": ([0, *SIZES[1:]], VALUES),
+    "a negative size": ([-1e6, *SIZES[1:]], VALUES),
+    "an infinite size": ([*SIZES[:5], math.inf], VALUES),
+    "equal values": (SIZES, [2.0] * 6),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("name", FITS)
+def test_points_that_carry_no_fit_are_an_error(name, bad):
+    with pytest.raises((FitError, ParameterError)):
+        FITS[name](*BAD[bad])
+
+
+def test_the_same_model_twice_would_narrow_the_interval():
+    one = _table()
+    twice = pd.concat([one, one[:1], one.assign(family="G")])
+    with pytest.raises(FitError, match="m0 is there twice"):
+        common_exponent(twice)
+    fits = scaling.fit_table(twice)
+    assert fits["note"].tolist() == ["m0 is there twice (model)", ""]
+    assert fits["alpha"].isna().tolist() == [True, False]
+    with pytest.raises(DataError, match="is in two sources"):
+        load(["published", "published"])
+
+
+def test_three_points_are_marked_or_refused():
+    fit = fit_power_law(SIZES[:3], VALUES[:3])
+    assert (fit.n, fit.df, fit.weak) == (3, 1, True)
+    assert fit.alpha_high - fit.alpha_low > 5 * (
+        fit_power_law(SIZES, VALUES).alpha_high - fit_power_law(SIZES, VALUES).alpha_low
+    )
+    for name in ("offset", "comparison", "forecast", "curvature"):
+        with pytest.raises((FitError, ParameterError)):
+            FITS[name](SIZES[:3], VALUES[:3])
+    assert fit_offset(SIZES[:4], VALUES[:4]).weak
+    assert compare_offset(SIZES[:5], VALUES[:5]).delta_aicc is None, "too few to compare laws by"
+
+
+def _table(**changes: Any) -> pd.DataFrame:
+    rows = {"dataset": "d", "family": "F", "metric": "neg_log_rbp", "k": 1, "size": SIZES, "value": VALUES}
+    rows["model"] = [f"m{i}" for i in range(len(SIZES))]
+    return pd.DataFrame(rows | changes).astype({"k": "Int64"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"value": [*VALUES[:5], 0.0]}, "value 0 has no logarithm"),
+        ({"size": [1e6] * 6}, "different sizes"),
+        ({"value": [2.0] * 6}, "do not vary"),
+        ({"model": ["m0", "m1", "m2", "m3", "m4", "m0"]}, "m0 is there twice"),
+    ],
+)
+def test_a_table_of_fits_keeps_the_cell_and_says_why_there_is_none(changes, says):
+    fits = scaling.fit_table(pd.concat([_table(**changes), _table(family="good")]))
+    assert len(fits) == 2
+    assert math.isnan(fits["alpha"][0])
+    assert says in fits["note"][0]
+    assert fits["alpha"][1] > 0
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("value", [-0.5, 1.0, 2.0]), ("size", [0, 5, 6]), ("model", ["a", "a", "b"]), ("value", [1.0, "nan", 2.0])],
+)
+def test_a_file_with_such_rows_is_refused(tmp_path, column, values):
+    rows = {"dataset": "d", "model": ["a", "b", "c"], "family": "F", "size": [1, 2, 3], "metric": "neg_log_rbp", "k": 1}
+    path = tmp_path / "mine.csv"
+    pd.DataFrame(rows | {"value": [3.0, 2.0, 1.0]} | {column: values}).to_csv(path, index=False)
+    with pytest.raises(DataError, match="line"):
+        load(path)
+
+
+def test_every_number_of_a_fit_is_finite_or_says_that_it_is_open():
+    rng = np.random.default_rng(0)
+    for n in (3, 4, 5, 6):
+        for _ in range(20):
+            values = np.exp(rng.normal(0, 2, n))
+            try:
+                fit = fit_power_law(SIZES[:n], values)
+            except RbpError:
+                continue
+            assert all(math.isfinite(fit.as_dict()[name]) for name in ("alpha", "alpha_low", "alpha_high", "r_squared"))
+            assert fit.weak == (n <= 4)

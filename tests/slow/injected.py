@@ -1,0 +1,155 @@
+"""Let a step of writing fail: the n-th open, write, fsync, rename, removal or new folder below a folder.
+
+Each trial is a process of its own (fork), so that a kill is a kill: no `finally` runs, and the system lets go of
+what the process held. The faults:
+
+    full     from that step on nothing can be made or grow, and a write gets half-way (ENOSPC)
+    broken   that one step fails (EIO)
+    killed   the process ends there, a write half-way done
+"""
+
+import builtins
+import errno
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rbp import files
+from rbp.errors import RbpError
+from rbp.files import refusal
+
+KINDS = ("full", "broken", "killed")
+GROWING = ("open", "write", "mkdir")  # what a full disk refuses
+DONE, CLEAN, TRACEBACK, KILLED = 0, 2, 3, 9
+
+
+class _Steps:
+    """Counts the steps of writing below a folder, and lets one fail."""
+
+    def __init__(self, folder: Path, at: int, kind: str) -> None:
+        self.folder, self.at, self.kind = os.fspath(folder), at, kind
+        self.count, self.hit = 0, False
+
+    def step(self, name: str, half: Callable[[], object] = lambda: None) -> None:
+        """One step; `half` does half of it."""
+        self.count += 1
+        if self.count < self.at or (self.count > self.at and (self.kind != "full" or name not in GROWING)):
+            return
+        if self.count == self.at and self.kind == "full" and name not in GROWING:
+            return
+        self.hit = True
+        half()
+        if self.kind == "killed":
+            os._exit(KILLED)
+        code = errno.ENOSPC if self.kind == "full" else errno.EIO
+        raise OSError(code, os.strerror(code), self.folder)
+
+    def mine(self, path: object) -> bool:
+        """Whether a path lies below the folder."""
+        if isinstance(path, int) or path is None:
+            return False
+        return os.path.realpath(os.fsdecode(path)).startswith(self.folder + os.sep)  # type: ignore[arg-type]
+
+    def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """What Python tells of before it does it."""
+        if event == "open":
+            path, mode, flags = arguments
+            writes = any(c in mode for c in "wax+") if mode else flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            if writes and self.mine(path):
+                self.step("open")
+        elif event in ("os.rename", "os.mkdir", "os.remove", "os.rmdir") and self.mine(arguments[0]):
+            self.step(event.removeprefix("os."))
+
+    def install(self) -> None:
+        """In this process, and for good."""
+        opened, fsync = io.open, os.fsync
+
+        def open_(file: Any, mode: str = "r", *more: Any, **options: Any) -> Any:
+            stream = opened(file, mode, *more, **options)
+            ours = isinstance(file, int) or self.mine(file)
+            return _Torn(stream, self) if ours and any(c in mode for c in "wax+") else stream
+
+        def fsync_(descriptor: Any) -> None:
+            self.step("fsync")
+            fsync(descriptor)
+
+        def exchange(one: Path, other: Path) -> bool:
+            self.step("exchange")
+            return exchanged(one, other)
+
+        exchanged, files._exchange = files._exchange, exchange
+        builtins.open = io.open = open_  # type: ignore[assignment]
+        os.fsync = fsync_
+        sys.addaudithook(self.hook)
+
+
+class _Torn:
+    """An open file whose writes may fail half-way."""
+
+    def __init__(self, stream: Any, steps: _Steps) -> None:
+        self.stream, self.steps = stream, steps
+
+    def write(self, data: Any) -> Any:
+        """Write, or half of it."""
+
+        def half() -> None:
+            self.stream.write(data[: len(data) // 2])
+            self.stream.flush()
+
+        self.steps.step("write", half)
+        return self.stream.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def __enter__(self) -> "_Torn":
+        self.stream.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> Any:
+        return self.stream.__exit__(*error)
+
+    def __iter__(self) -> Any:
+        return iter(self.stream)
+
+
+class Outcome(NamedTuple):
+    """How a trial ended: DONE, CLEAN (an error of one or two lines), TRACEBACK or KILLED; whether its fault came about;
+    how many steps it counted; what it said."""
+
+    code: int
+    hit: bool
+    steps: int
+    said: str
+
+
+def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "broken") -> Outcome:
+    """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails."""
+    here, there = os.pipe()
+    process = os.fork()
+    if not process:
+        code, said, steps = TRACEBACK, "", _Steps(folder.resolve(), at or sys.maxsize, kind)
+        try:
+            os.close(here)
+            steps.install()
+            act()
+            code = DONE
+        except RbpError as error:
+            code, said = CLEAN, str(error)
+        except OSError as error:  # the command line says it in two lines
+            code, said = (CLEAN if refusal(error) else TRACEBACK), traceback.format_exc()
+        except BaseException:
+            said = traceback.format_exc()
+        finally:
+            os.write(there, f"{steps.hit:d} {steps.count}\n{said}".encode()[:60000])
+            os._exit(code)
+    os.close(there)
+    with os.fdopen(here, "rb") as pipe:
+        first, _, said = pipe.read().decode(errors="replace").partition("\n")
+    _, status = os.waitpid(process, 0)
+    hit, count = map(int, (first or "1 0").split())
+    return Outcome(os.waitstatus_to_exitcode(status), bool(hit), count, said)

@@ -1,0 +1,120 @@
+"""A whole study on this machine, by its commands; and where a study may run."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_studies import parts
+from mini import write_book, write_chapter
+
+from rbp.errors import DataError, ParameterError
+from rbp.measurements import load
+from rbp.paths import ROOT, Project
+from rbp.study import workflow
+from rbp.study.file import Study, read_study
+from rbp.study.workflow import Place, find_place
+
+
+def rbp(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "rbp.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
+
+
+def test_from_shards_to_chapters(
+    tmp_path: Path, write_study: Callable[..., Path], whole_store: dict[str, bytes]
+) -> None:
+    project = Project(tmp_path / "project")
+    project.root.mkdir()
+    write_book(project)
+    check = "from pathlib import Path\nassert Path(measurements).exists()\nvalue = 1.0"
+    write_chapter(project, "09_mine", check, parameters='measurements: str = "published"  # where they come from')
+    file = write_study(shards=2, more='gpus = 1\nchapters = ["09_mine"]')
+    command: list[str | Path] = ["--root", project.root, "study"]
+    done = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")
+    assert done.returncode == 0, done.stderr
+    study = read_study(file, project)
+    assert parts(study.ranks) == whole_store
+    table = load(study.out / "measurements.parquet").table
+    assert set(table["model"]) == {"ladder-10k"}
+    assert set(table["family"]) == {"Ladder"}
+    assert table.equals(load(study.out / "measurements.csv").table.astype(table.dtypes))
+    assert load(study.out / "finished").table["value"].equals(table["value"])
+    results = json.loads((study.out / "chapters" / "09_mine" / "results.json").read_text())
+    assert results["values"]["value"]["value"] == 1.0
+    assert (study.out / "chapters" / "09_mine" / "09_mine.html").is_file()
+    states = [json.loads(path.read_text()) for path in study.out.glob("state/shards/*/*.json")]
+    assert {one["gpu"] for one in states} <= {"3", "5"}  # each shard had one of the GPUs that were given
+    status = rbp(*command, "status", file, "--json")
+    assert json.loads(status.stdout)["counts"] == {"done": 5, "running": 0, "failed": 0, "left": 0}
+    assert "1 of 1 stores" in rbp(*command, "plan", file).stdout
+    before = {path: path.stat().st_mtime_ns for path in study.out.rglob("*.parquet")}
+    again = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")
+    assert again.returncode == 0, again.stderr
+    assert {path: path.stat().st_mtime_ns for path in study.out.rglob("*.parquet")} == before  # nothing is done twice
+
+
+def test_the_profile_is_what_the_machine_has(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert find_place(study, None, None) == Place("local", "cpu", (), False)
+    with pytest.raises(ParameterError, match="no sbatch"):
+        find_place(study, "slurm", None)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert find_place(study, None, None).profile == "slurm"
+    assert find_place(study, "local", None).profile == "local"
+    with pytest.raises(ParameterError, match="no profile"):
+        find_place(study, "cloud", None)
+
+
+def on(study: Study, **changes: object) -> Study:
+    return replace(study, content=study.content.model_copy(update=changes))
+
+
+def test_gpus_are_taken_where_there_are_some(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    either = on(study, device="auto")
+    monkeypatch.setattr(workflow, "_gpus_here", lambda: ("0", "1"))
+    assert find_place(either, "local", None) == Place("local", "cuda", ("0", "1"), True)
+    assert find_place(either, "local", "1") == Place("local", "cuda", ("1",), True)
+    monkeypatch.setattr(workflow, "_gpus_here", lambda: ())
+    assert find_place(either, "local", None) == Place("local", "cpu", (), False)
+    with pytest.raises(ParameterError, match="this machine has none"):
+        find_place(on(study, device="cuda"), "local", None)
+    with pytest.raises(ParameterError, match="are no GPUs"):
+        find_place(either, "local", "0,0")
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('models = ["Qwen/Qwen2.5-14B"]\ncorpora = ["humaneval"]\noutput = "out"\n[gpu]\nmemory = 40.0')
+    with pytest.raises(ParameterError, match=r"needs 64 GB in float32, and .* has 40 GB"):
+        workflow.run(read_study(file), Project(), Place("local", "cuda", ("0",), True))
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_drivers_of_one_study_are_one_too_many(study: Study) -> None:
+    study.out.mkdir()
+    with workflow._alone(study):
+        assert workflow.is_driven(study)
+        with pytest.raises(DataError, match="being run already"), workflow._alone(study):
+            pass
+    assert not workflow.is_driven(study)
+
+
+def test_a_wrong_study_ends_with_two_lines_and_exit_2(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('models = ["a/b"]\ncorpora = ["wikipdia"]')
+    failed = rbp("study", "plan", tmp_path / "s.toml")
+    assert failed.returncode == 2
+    assert 'Did you mean "wikipedia"?' in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_the_paper_can_be_planned_without_a_network() -> None:
+    planned = rbp("study", "plan", ROOT / "studies" / "paper.toml", "--json", "--gpus", "1,8,64")
+    found = json.loads(planned.stdout)
+    assert len(found["cells"]) == 144
+    assert found["hours"]["8"] < found["hours"]["1"] / 7
+    assert all(cell["there"]["whole"] is False for cell in found["cells"])

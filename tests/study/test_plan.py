@@ -1,0 +1,117 @@
+"""The plan's numbers, against formulas written out by hand, and against what a real store takes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rbp.extraction.protocols import protocol
+from rbp.paths import ROOT
+from rbp.study.file import ModelEntry, Study, read_study
+from rbp.study.plan import disk_per_token, flops_of, gpu_memory, job_memory, make_plan, tokens_at_most
+from rbp.study.show import plan_json, plan_lines
+from rbp.study.sizes import model_size
+
+PYTHIA_14M = {"S": 1_189_888, "V": 50_304, "d": 128}
+
+
+def test_a_published_models_size_is_that_of_its_weights() -> None:
+    size = model_size(ModelEntry(name="EleutherAI/pythia-14m"))
+    assert size is not None
+    assert size.non_embedding == PYTHIA_14M["S"]
+    assert size.head == PYTHIA_14M["V"] * PYTHIA_14M["d"]
+    assert size.total == PYTHIA_14M["S"] + 2 * PYTHIA_14M["V"] * PYTHIA_14M["d"] == 14_067_712
+    assert size.width == 128
+
+
+def test_a_local_models_size_comes_from_its_configuration() -> None:
+    size = model_size(ModelEntry(name=str(ROOT / "data" / "ladder" / "models" / "ladder-10k")))
+    assert size is not None
+    runs = json.loads((ROOT / "data" / "ladder" / "runs.json").read_text())
+    said = next(run for run in (runs.values() if isinstance(runs, dict) else runs) if run["rung"] == "10k")
+    assert size.non_embedding == said["size"]
+    assert (size.head, size.source) == (4096 * 16, "config.json")
+
+
+def test_a_model_that_nobody_knows_has_no_size_and_no_cost(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('models = ["nobody/knows-this"]\ncorpora = ["humaneval"]')
+    plan = make_plan(read_study(path))
+    assert model_size(ModelEntry(name="nobody/knows-this")) is None
+    assert plan.costs[0].flops is None
+    assert plan.hours(8) is None
+    assert "?" in "\n".join(plan_lines(plan, [1]))
+    json.dumps(plan_json(plan, [1]), allow_nan=False)
+
+
+def test_operations_by_hand() -> None:
+    size = model_size(ModelEntry(name="EleutherAI/pythia-14m"))
+    assert size is not None
+    each = 2 * PYTHIA_14M["S"] + 2 * PYTHIA_14M["V"] * PYTHIA_14M["d"]
+    assert flops_of(size, 1000, protocol("authors")) == 1000 * each
+    # half of a window is context: the body reads each token twice, the head sees it once
+    twice = 4 * PYTHIA_14M["S"] + 2 * PYTHIA_14M["V"] * PYTHIA_14M["d"]
+    assert flops_of(size, 1000, protocol("windows", length=256, context=128)) == 1000 * twice
+
+
+def test_gpu_memory_by_hand() -> None:
+    size = model_size(ModelEntry(name="EleutherAI/pythia-12b"))
+    assert size is not None
+    weights = 11_846_072_320 * 4
+    activations = 32 * 512 * 12 * 5120 * 4
+    assert gpu_memory(size, "float32", 512) == weights + activations + 512 * 50_688 * 4 + 1e9
+    assert gpu_memory(size, "bfloat16", 512) == weights / 2 + activations / 2 + 512 * 50_688 * 4 + 1e9
+
+
+@pytest.mark.parametrize(
+    ("corpus", "options", "tokens"),
+    [
+        ("wikipedia", {}, 1000 * 511),
+        ("humaneval", {}, 164 * 511),
+        ("humaneval", {"tokens": 5000}, 5000),
+        ("auslegal", {"documents": 10, "length": 128}, 1270),
+    ],
+)
+def test_tokens_at_most_by_the_authors_protocol(corpus: str, options: dict[str, int], tokens: int) -> None:
+    assert tokens_at_most(corpus, protocol("authors", **options)) == tokens
+
+
+def test_of_whole_documents_the_corpus_alone_decides() -> None:
+    assert tokens_at_most("wikipedia", protocol("windows")) is None
+
+
+def test_more_gpus_never_take_longer_and_share_evenly_at_first() -> None:
+    plan = make_plan(read_study(ROOT / "studies" / "paper.toml"))
+    hours = [plan.hours(n) or 0 for n in (1, 2, 8, 64, 10_000)]
+    assert hours == sorted(hours, reverse=True)
+    assert hours[0] == pytest.approx(sum(c.shards * (c.shard_seconds or 0) for c in plan.costs) / 3600)
+    assert hours[1] == pytest.approx(hours[0] / 2, rel=0.01)
+    assert hours[-1] == pytest.approx(max(c.shard_seconds or 0 for c in plan.costs) / 3600)  # the longest shard
+
+
+def test_a_budget_for_the_plan_takes_as_many_documents_as_it_needs() -> None:
+    plan = make_plan(read_study(ROOT / "studies" / "paper.toml"), tokens=1_000_000)
+    by_corpus = {cost.cell.corpus.name: cost.tokens for cost in plan.costs}
+    assert by_corpus["wikipedia"] == 1_000_000
+    assert by_corpus["humaneval"] == 164 * 511  # there are no more
+
+
+def test_what_does_not_fit_a_gpu_is_named_with_what_it_needs(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('families = ["Pythia"]\ncorpora = ["c4"]\n[gpu]\nmemory = 40.0\nname = "A"')
+    ((name, need),) = make_plan(read_study(path)).too_large
+    assert name == "EleutherAI/pythia-12b"
+    assert 47e9 < need < 55e9
+
+
+def test_disk_is_measured_from_the_ladders_stores() -> None:
+    assert 4 < disk_per_token() < 8
+
+
+def test_a_job_asks_for_its_weights_and_no_less(study: Study, write_study: Callable[..., Path]) -> None:
+    cell = study.cells[0]
+    assert job_memory(study, cell, on_gpu=False) >= 1200
+    paper = read_study(ROOT / "studies" / "paper.toml")
+    large = next(cell for cell in paper.cells if cell.model.name.endswith("12b"))
+    assert job_memory(paper, large, on_gpu=True) > 11_846_072_320 * 4 / 1e6

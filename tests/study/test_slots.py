@@ -1,0 +1,45 @@
+"""A GPU for each job: pretended ones, and real processes that hold them."""
+
+import multiprocessing
+import time
+from multiprocessing.queues import Queue
+from pathlib import Path
+from typing import Any
+
+from rbp.study.slots import one_of
+
+
+def hold(place: Path, gpus: list[str], said: "Queue[tuple[str, str, float]]", seconds: float, together: Any) -> None:
+    together.wait(60)
+    with one_of(gpus, place) as gpu:
+        said.put((gpu, "taken", time.monotonic()))
+        time.sleep(seconds)
+        said.put((gpu, "freed", time.monotonic()))
+
+
+def test_no_gpu_is_held_twice_and_all_are_used(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    said: Any = context.Queue()
+    together = context.Barrier(7)
+    jobs = [context.Process(target=hold, args=(tmp_path, ["0", "1", "5"], said, 1.0, together)) for _ in range(7)]
+    for job in jobs:
+        job.start()
+    events = [said.get(timeout=30) for _ in range(14)]
+    for job in jobs:
+        job.join()
+    assert {gpu for gpu, _, _ in events} == {"0", "1", "5"}
+    for gpu in ("0", "1", "5"):
+        mine = sorted((when, what) for name, what, when in events if name == gpu)
+        assert [what for _, what in mine] == ["taken", "freed"] * (len(mine) // 2)
+
+
+def test_a_killed_job_gives_its_gpu_back(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    said: Any = context.Queue()
+    first = context.Process(target=hold, args=(tmp_path, ["0"], said, 60, context.Barrier(1)))
+    first.start()
+    assert said.get(timeout=30)[1] == "taken"
+    first.kill()
+    first.join()
+    with one_of(["0"], tmp_path) as gpu:
+        assert gpu == "0"

@@ -1,0 +1,99 @@
+"""A study on a real Slurm, and everything that dies on the way."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_studies import parts
+from slurm import cluster, lacking
+
+from rbp.measurements import load
+from rbp.study.file import read_study
+from rbp.study.jobs import read_json
+
+pytestmark = pytest.mark.skipif(bool(lacking()), reason=str(lacking()))
+
+# Python runs this in every job before anything else: the third shard exits 1, the first time
+ONCE = """
+import os, sys
+if "_job" in sys.orig_argv and any(word.endswith("/3-of-8") for word in sys.orig_argv):
+    try:
+        os.close(os.open({flag!r}, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        pass
+    else:
+        os._exit(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with cluster(tmp_path_factory.mktemp("slurm")) as environment:
+        yield environment
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 1800) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
+
+
+def test_whatever_dies_the_store_is_the_same(
+    tmp_path: Path, write_study: Callable[..., Path], whole_store: dict[str, bytes], slurm: dict[str, str]
+) -> None:
+    file = write_study(shards=8, more="gpus = 1")
+    study = read_study(file)
+    (cell,) = study.cells
+    hook, flag = tmp_path / "hook", tmp_path / "failed-once"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(ONCE.format(flag=str(flag)))
+    paths = os.pathsep.join([str(hook), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | slurm | {"PYTHONPATH": paths}
+    command = [sys.executable, "-m", "rbp.cli", "study", "run", str(file), "--profile", "slurm"]
+
+    def shard(number: int) -> Path:
+        return study.out / "state" / "shards" / cell.name / f"{number}-of-8.json"
+
+    def running(number: int) -> dict[str, Any] | None:
+        told = read_json(shard(number))
+        return told if told and "seconds" not in told else None
+
+    def end(number: int, how: Callable[[dict[str, Any]], Any]) -> None:
+        how(wait_for(lambda: running(number)))
+
+    log = (tmp_path / "driver.log").open("w")
+    driver = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        end(1, lambda told: os.kill(told["pid"], 9))
+        end(2, lambda told: subprocess.run(["scancel", told["slurm"]], env=environment, check=True))
+        wait_for(flag.exists)
+        wait_for(lambda: any(running(number) for number in range(4, 9)))
+    finally:
+        driver.kill()  # while jobs are at work, and others in the queue
+        driver.wait()
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3600)
+    assert again.returncode == 0, again.stderr
+    assert parts(study.ranks) == whole_store  # names and bytes: nothing is missing, different or double
+    manifest = json.loads(next(study.ranks.glob("*/manifest.json")).read_text())
+    assert manifest["complete"]
+    assert set(manifest["parts"]) == set(whole_store)
+    table = load(study.out / "measurements.parquet").table
+    assert not table.duplicated(["dataset", "model", "metric", "k"]).any()
+    assert set(table["tokens"].dropna()) == {manifest["tokens"]}
+    gpus = {(read_json(shard(number)) or {}).get("gpu") for number in range(1, 9)}
+    assert gpus <= {"0", "1", "2", "3"}  # each shard asked for one, and got it
+    status = subprocess.run(
+        [sys.executable, "-m", "rbp.cli", "study", "status", str(file)], capture_output=True, text=True, check=True
+    )
+    assert "0 running, 0 failed, 0 left" in status.stdout
+    queue = subprocess.run(["squeue", "-h"], env=environment, capture_output=True, text=True, check=True)
+    assert not queue.stdout.strip()

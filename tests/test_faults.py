@@ -1,0 +1,42 @@
+"""The list of faults names tests that there are, and the figures are those of a run."""
+
+import ast
+import json
+
+import pytest
+
+from rbp.errors import DataError
+from rbp.faults import FOLDER, KINDS, figures, listed
+from rbp.paths import ROOT
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    table = listed()
+    assert table["number"].tolist() == list(range(1, 16))
+    for name in " ".join(table["tests"]).split():
+        file, _, test = name.partition("::")
+        assert (ROOT / file).is_file(), name
+        if test:
+            tree = ast.parse((ROOT / file).read_text())
+            assert test in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, name
+
+
+def test_every_test_of_a_fault_is_named() -> None:
+    named = " ".join(listed()["tests"])
+    for path in sorted((ROOT / "tests" / "faults").glob("test_*.py")):
+        assert path.relative_to(ROOT).as_posix() in named
+
+
+def test_the_figures_are_those_of_a_run() -> None:
+    found = figures()
+    assert set(found.counts["kind"]) <= set(KINDS)
+    assert (found.counts["count"] >= 0).all()
+    assert found.total("kills") == sum(json.loads((FOLDER / "figures.json").read_text())["kills"].values())
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"date": 1}', '{"kills": {"a": "many"}}'])
+def test_other_files_are_no_figures(tmp_path, content) -> None:
+    if content is not None:
+        (tmp_path / "figures.json").write_text(content)
+    with pytest.raises(DataError, match="make test-slow"):
+        figures(tmp_path)
