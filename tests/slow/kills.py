@@ -22,6 +22,7 @@ import made_ladder
 import mini
 import psutil
 import tiny
+from injected import alone
 
 from rbp.paths import ROOT, Project
 
@@ -39,6 +40,7 @@ class Forked:
         if not self.pid:
             try:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+                alone()
                 act()
                 os._exit(0)
             finally:
