@@ -178,7 +178,7 @@ def exists(name: str | Path) -> bool:
 
 def home_expanded(name: str) -> Path:
     """The path that a user's text names, with ~ for a home folder; as it stands where there is no such user."""
-    return Path(os.path.expanduser(name))  # noqa: PTH111 (that of pathlib raises)
+    return Path(name if "\0" in name else os.path.expanduser(name))  # noqa: PTH111 (that of pathlib raises)
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -12,6 +12,7 @@ import builtins
 import errno
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -117,6 +118,14 @@ class _Torn:
         return iter(self.stream)
 
 
+def alone() -> None:
+    """In a process that was forked: one thread, since none of the parent is there to be waited for; and an end."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    signal.alarm(600)
+
+
 class Outcome(NamedTuple):
     """How a trial ended: DONE, CLEAN (an error of one or two lines), TRACEBACK or KILLED; whether its fault came about;
     how many steps it counted; what it said."""
@@ -135,6 +144,7 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
         code, said, steps = TRACEBACK, "", _Steps(folder.resolve(), at or sys.maxsize, kind)
         try:
             os.close(here)
+            alone()
             steps.install()
             act()
             code = DONE

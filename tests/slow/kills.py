@@ -22,6 +22,7 @@ import made_ladder
 import mini
 import psutil
 import tiny
+from injected import alone
 
 from rbp.paths import ROOT, Project
 
@@ -39,6 +40,7 @@ class Forked:
         if not self.pid:
             try:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+                alone()
                 act()
                 os._exit(0)
             finally:
@@ -92,8 +94,9 @@ class Work:
 
 def content(folder: Path, pattern: str = "**/*") -> Content:
     """The files of a folder that match, but hidden ones and locks."""
-    files = (path for path in folder.glob(pattern) if path.is_file() and not path.name.startswith((".", "lock")))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    found = {path.relative_to(folder): path for path in folder.glob(pattern) if path.is_file()}
+    hidden = [name for name in found if any(part.startswith((".", "lock")) for part in name.parts)]
+    return {name.as_posix(): path.read_bytes() for name, path in found.items() if name not in hidden}
 
 
 def _of_either(found: Content, old: Content, new: Content) -> bool:
@@ -252,12 +255,12 @@ def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
             lasts = after
             shutil.rmtree(folder)
             continue
-        alone = rng.random() < 0.5
-        _kill(process.pid, alone)
+        by_itself = rng.random() < 0.5
+        _kill(process.pid, by_itself)
         process.wait()
         work.settle(folder)
         found = work.result(folder)
-        what = f"{work.name} killed after {after:.2f} of {lasts:.2f} s" + (", alone" if alone else "")
+        what = f"{work.name} killed after {after:.2f} of {lasts:.2f} s" + (", alone" if by_itself else "")
         assert work.between(found, olds[older], whole), f"{what}: what is there is neither the old nor the new content"
         again = work.start(folder)
         said = folder / "said.txt"
@@ -270,10 +273,10 @@ def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
         yield f"{what}: {len(found)} of {len(whole)} files were there; the same after the rerun"
 
 
-def _kill(pid: int, alone: bool) -> None:
+def _kill(pid: int, by_itself: bool) -> None:
     """SIGKILL to a process, and to all that it has started unless it is to die alone."""
     try:
-        tree = [] if alone else psutil.Process(pid).children(recursive=True)
+        tree = [] if by_itself else psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         tree = []
     os.kill(pid, signal.SIGKILL)
