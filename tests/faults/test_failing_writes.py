@@ -1,28 +1,32 @@
 """Fault 1: what is written is whole or not there, wherever writing ends. `make test-slow` does the same at length."""
 
-import injected
+import os
+from functools import partial
+from pathlib import Path
+
 import kills
 import pytest
 import write_points
+from apart import Apart, apart, ended
 from injected import CLEAN, DONE, KILLED, trial
 
 from rbp.files import folder_beside, swap_in, write_file
 
 
-@pytest.mark.parametrize("make", [write_points.merged_results, write_points.a_step], ids=lambda make: make.__name__)
-def test_every_step_of_a_small_write(make, tmp_path):
-    *_, tried = write_points.trials(make(), tmp_path, twice=False)
-    assert tried > 10
+SHARES = {
+    "merged results": 1,
+    "a step's table": 0.3,
+    "an executed chapter": 0.1,
+    "an executed chapter, over an older one": 0.1,
+    "a rank store": 0.1,
+    "a manifest": 0.5,
+}
 
 
-@pytest.mark.parametrize(
-    "make",
-    [lambda model: write_points.an_executed_chapter(True), write_points.a_store, write_points.a_label],
-    ids=["an executed chapter", "a rank store", "a manifest"],
-)
-def test_some_steps_of_a_larger_write(make, model, tmp_path):
-    *_, tried = write_points.trials(make(model), tmp_path, twice=False, chosen=lambda at: at % 7 == 3)
-    assert tried > 0
+@pytest.mark.parametrize("name", SHARES)
+def test_failures_at_steps_of_writing(name, model, tmp_path):
+    once = partial(write_points.count, share=SHARES[name], twice=False)
+    assert apart(once, name, tmp_path / "work", model, None) >= 3
 
 
 @pytest.mark.parametrize("name", ["rbp run", "rbp book"])
@@ -30,29 +34,37 @@ def test_a_killed_command_and_its_rerun(name, tmp_path):
     assert len(list(kills.kills(kills.WORKS[name](), tmp_path, 1))) == 1
 
 
-def test_the_injection_does_what_it_says(tmp_path):
-    path = tmp_path / "file"
+def inject(folder: Path) -> None:
+    path = folder / "file"
+
+    def write() -> None:
+        write_file(path, "new, and longer")
+
     path.write_text("old")
-    whole = trial(lambda: write_file(path, "new, and longer"), tmp_path)
+    whole = trial(write, folder)
     assert (whole.code, whole.hit, path.read_text()) == (DONE, False, "new, and longer")
     path.write_text("old")
     for kind, code in (("full", CLEAN), ("broken", CLEAN), ("killed", KILLED)):
-        outcome = trial(lambda: write_file(path, "new, and longer"), tmp_path, 2, kind)  # the write itself
+        outcome = trial(write, folder, 2, kind)  # the write itself
         assert (outcome.code, outcome.hit, path.read_text()) == (code, True, "old")
-    (left,) = tmp_path.glob(".file.*.tmp")  # of the kill
+    (left,) = folder.glob(".file.*.tmp")  # of the kill
     assert left.read_text() == "new, an"
-    torn = trial(lambda: path.write_text("new, and longer"), tmp_path, 2, "killed")  # what is not written beside
+    torn = trial(lambda: path.write_text("new, and longer"), folder, 2, "killed")  # what is not written beside
     assert (torn.code, path.read_text()) == (KILLED, "new, an")
+
+
+def test_the_injection_does_what_it_says(tmp_path):
+    apart(inject, tmp_path)
+
+
+def die_beside(target: Path) -> None:
+    with folder_beside(target):
+        os._exit(KILLED)
 
 
 def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_not(tmp_path):
     target = tmp_path / "folder"
-
-    def dies() -> None:
-        with folder_beside(target):
-            injected.os._exit(KILLED)
-
-    assert trial(dies, tmp_path).code == KILLED
+    assert ended(Apart(die_beside, target)) == KILLED
     (dead,) = tmp_path.glob(".folder.*.tmp")
     with folder_beside(target) as living:
         assert not dead.exists()

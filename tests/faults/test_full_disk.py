@@ -13,7 +13,7 @@ from pathlib import Path
 import mini
 import pytest
 import tiny
-from kills import Forked
+from apart import BOUND, apart
 
 from rbp.errors import DataError
 from rbp.extraction.protocols import protocol
@@ -66,21 +66,22 @@ def test_an_extraction_onto_a_full_disk_goes_on_once_there_is_room(small_disk, m
     assert open_store(folder).ranks().equals(open_store(whole).ranks())
 
 
+def extract_in_small_files(model: Path, corpus: str, out: Path) -> str:
+    """What it says where no file may hold more than 1000 bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # a manifest is larger, a part too
+    try:
+        extract([str(model)], [corpus], WINDOWS, out, QUICK)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
 def test_a_file_that_must_not_grow_fails_the_same(model, tmp_path):
     corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(6)))
-    given = [str(model)], [corpus], WINDOWS, tmp_path / "out", QUICK
-
-    def limited() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # a manifest is larger, a part too
-        try:
-            extract(*given)
-        except DataError as error:
-            os._exit(0 if "cannot write: file too large" in str(error) else 3)
-
-    assert Forked(limited).wait() == 0
+    assert "cannot write: file too large" in apart(extract_in_small_files, model, corpus, tmp_path / "out")
     assert not list((tmp_path / "out").glob("*/*"))
-    (folder,) = extract(*given)
+    (folder,) = extract([str(model)], [corpus], WINDOWS, tmp_path / "out", QUICK)
     assert open_store(folder).problems() == []
 
 
@@ -89,7 +90,7 @@ def run(
 ) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "rbp.cli", "--root", str(project), *arguments]
     more = os.environ | {"PYTHONPATH": str(ROOT / "src")} | (environment or {})
-    return subprocess.run(command, cwd=project, env=more, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=project, env=more, capture_output=True, text=True, check=False, timeout=BOUND)
 
 
 def test_a_chapter_run_onto_a_full_disk(small_disk, tmp_path):

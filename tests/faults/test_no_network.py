@@ -9,6 +9,7 @@ from pathlib import Path
 
 import mini
 import pytest
+from apart import BOUND
 
 from rbp.paths import ROOT, Project
 
@@ -59,7 +60,9 @@ def guarded(tmp_path: Path):
         root = ["--root", str(project)] if project else []
         command = [sys.executable, "-m", "rbp.cli", *root, *arguments]
         where = project or tmp_path
-        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=where, env=environment, capture_output=True, text=True, check=False, timeout=BOUND
+        )
         return done, noted.read_text()
 
     return run

@@ -4,13 +4,15 @@ import fcntl
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import kills
 import mini
 import pytest
 import tiny
-from kills import Forked, command, content
+from apart import BOUND, Apart, Process, ended
+from kills import command, content
 
 from rbp.errors import DataError
 from rbp.extraction.protocols import protocol
@@ -23,41 +25,42 @@ WINDOWS = protocol("windows", length=64, context=32, pack=1)
 QUICK = Settings(backend="reference")
 
 
+def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:
+    try:
+        extract([str(model)], [corpus], WINDOWS, out, QUICK)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
 def test_two_extractions_at_once_make_one_store(model, tmp_path):
     corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(40)))
-    given = [str(model)], [corpus], WINDOWS
-    (whole,) = extract(*given, tmp_path / "whole", QUICK)
-
-    def run() -> None:
-        try:
-            extract(*given, tmp_path / "out", QUICK)
-        except DataError as error:
-            os._exit(2 if "another run is working on this store" in str(error) else 3)
-
-    codes = sorted(each.wait() for each in [Forked(run) for _ in range(3)])
-    assert codes[0] == 0
-    assert set(codes) <= {0, 2}  # one that came late finds the work done
+    (whole,) = extract([str(model)], [corpus], WINDOWS, tmp_path / "whole", QUICK)
+    three = [Apart(extract_or_be_refused, model, corpus, tmp_path / "out") for _ in range(3)]
+    said = sorted(each.result() for each in three)
+    assert said[0] == ""
+    for words in filter(None, said):  # one that came late finds the work done
+        assert "another run is working on this store" in words
     (store,) = (tmp_path / "out").iterdir()
     assert content(store, "parts/*") == content(whole, "parts/*")
     assert open_store(store).problems() == []
 
 
+def hold(folder: Path, shard: tuple[int, int] | None) -> None:
+    with Store(folder).lock(shard):
+        (folder / "held").touch()
+        time.sleep(60)
+
+
 @pytest.mark.parametrize("shard", [None, (1, 2)])
 def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
     store = Store(tmp_path / "store")
-
-    def hold() -> None:
-        with store.lock(shard):
-            (tmp_path / "held").touch()
-            time.sleep(60)
-
-    holder = Forked(hold)
-    while not (tmp_path / "held").exists():
-        time.sleep(0.01)
+    holder = Apart(hold, store.folder, shard)
+    until(lambda: (store.folder / "held").exists(), holder)
     with pytest.raises(DataError, match="another run is working on this store"), store.lock():
         pass
     os.kill(holder.pid, signal.SIGKILL)
-    assert holder.wait() == -signal.SIGKILL
+    assert ended(holder) == -signal.SIGKILL
     assert (store.folder / "lock").exists(), "the file is still there, and says nothing"
     with store.lock():
         pass
@@ -67,12 +70,12 @@ def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
     """Both come to an end, and the folder is one of them, whole."""
     mini.write_book(Project(tmp_path))
     both = [command(tmp_path, "run", "1", "-p", f"k={k}", "--out", "out") for k in (7, 8)]
-    said = [process.wait() for process in both]
+    said = [ended(process) for process in both]
     assert said == [0, 0], (tmp_path / "said.txt").read_text()
     found = content(tmp_path / "out")
     alone = []
     for k in (7, 8):
-        assert command(tmp_path, "run", "1", "-p", f"k={k}", "--out", f"alone-{k}").wait() == 0
+        assert ended(command(tmp_path, "run", "1", "-p", f"k={k}", "--out", f"alone-{k}")) == 0
         alone.append(content(tmp_path / f"alone-{k}"))
     assert found in alone
     assert not list(tmp_path.glob(".out.*"))
@@ -83,18 +86,25 @@ def test_a_build_whose_driver_died_keeps_others_off_only_while_it_goes_on(tmp_pa
     work.prepare(tmp_path, False)
     driver = work.start(tmp_path)
     lock = Project(tmp_path).build / ".lock"
-    while not lock.exists() or _free(lock):
-        assert driver.poll() is None
-        time.sleep(0.02)
+    until(lambda: lock.exists() and not _free(lock), driver)
     time.sleep(1)
     os.kill(driver.pid, signal.SIGKILL)  # Snakemake goes on
-    driver.wait()
+    ended(driver)
     second = work.start(tmp_path)
-    code, said = second.wait(), (tmp_path / "said.txt").read_text()
+    code, said = ended(second), (tmp_path / "said.txt").read_text()
     assert code == 0 or (code == 2 and "another build of this book is running" in said), said
     work.settle(tmp_path)
-    assert work.start(tmp_path).wait() == 0
+    assert ended(work.start(tmp_path)) == 0
     assert (Project(tmp_path).html / "index.html").exists()
+
+
+def until(there: Callable[[], bool], process: Process) -> None:
+    """Wait for something that a process does."""
+    latest = time.monotonic() + BOUND
+    while not there():
+        assert process.poll() is None, "it has ended before"
+        assert time.monotonic() < latest, "it does not come to it"
+        time.sleep(0.02)
 
 
 def _free(lock: Path) -> bool:

@@ -1,7 +1,7 @@
 """Let a step of writing fail: the n-th open, write, fsync, rename, removal or new folder below a folder.
 
 Each trial is a process of its own (fork), so that a kill is a kill: no `finally` runs, and the system lets go of
-what the process held. The faults:
+what the process held. Only a process with a single thread may be forked so (see `apart`). The faults:
 
     full     from that step on nothing can be made or grow, and a write gets half-way (ENOSPC)
     broken   that one step fails (EIO)
@@ -10,9 +10,10 @@ what the process held. The faults:
 
 import builtins
 import errno
+import faulthandler
 import io
 import os
-import signal
+import pickle
 import sys
 import traceback
 from collections.abc import Callable
@@ -25,7 +26,8 @@ from rbp.files import refusal
 
 KINDS = ("full", "broken", "killed")
 GROWING = ("open", "write", "mkdir")  # what a full disk refuses
-DONE, CLEAN, TRACEBACK, KILLED = 0, 2, 3, 9
+DONE, HUNG, CLEAN, TRACEBACK, KILLED = 0, 1, 2, 3, 9  # HUNG: as faulthandler ends it
+SECONDS = 120.0  # for one trial, which takes a second or two
 
 
 class _Steps:
@@ -118,35 +120,33 @@ class _Torn:
         return iter(self.stream)
 
 
-def alone() -> None:
-    """In a process that was forked: one thread, since none of the parent is there to be waited for; and an end."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(1)
-    signal.alarm(600)
-
-
 class Outcome(NamedTuple):
-    """How a trial ended: DONE, CLEAN (an error of one or two lines), TRACEBACK or KILLED; whether its fault came about;
-    how many steps it counted; what it said."""
+    """How a trial ended: DONE, CLEAN (an error of one or two lines), TRACEBACK, KILLED or HUNG; whether its fault came
+    about; how many steps it counted; what it said (HUNG: where it stood); what `act` gave (DONE)."""
 
     code: int
     hit: bool
     steps: int
     said: str
+    given: Any = None
 
 
 def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "broken") -> Outcome:
-    """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails."""
+    """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails.
+
+    After SECONDS it is HUNG. What it gives must be a value that pickle can send.
+    """
+    tasks = Path("/proc/self/task")
+    assert not tasks.exists() or len(list(tasks.iterdir())) == 1, "a copy of several threads might wait for ever"
     here, there = os.pipe()
     process = os.fork()
     if not process:
-        code, said, steps = TRACEBACK, "", _Steps(folder.resolve(), at or sys.maxsize, kind)
+        faulthandler.dump_traceback_later(SECONDS, exit=True, file=there)
+        code, said, given, steps = TRACEBACK, "", None, _Steps(folder.resolve(), at or sys.maxsize, kind)
         try:
             os.close(here)
-            alone()
             steps.install()
-            act()
+            given = act()
             code = DONE
         except RbpError as error:
             code, said = CLEAN, str(error)
@@ -155,11 +155,21 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
         except BaseException:
             said = traceback.format_exc()
         finally:
-            os.write(there, f"{steps.hit:d} {steps.count}\n{said}".encode()[:60000])
-            os._exit(code)
+            try:
+                _send(there, pickle.dumps((steps.hit, steps.count, said, given)))
+            finally:
+                os._exit(code)
     os.close(there)
     with os.fdopen(here, "rb") as pipe:
-        first, _, said = pipe.read().decode(errors="replace").partition("\n")
+        sent = pipe.read()
     _, status = os.waitpid(process, 0)
-    hit, count = map(int, (first or "1 0").split())
-    return Outcome(os.waitstatus_to_exitcode(status), bool(hit), count, said)
+    code = os.waitstatus_to_exitcode(status)
+    if code in (DONE, CLEAN, TRACEBACK):
+        return Outcome(code, *pickle.loads(sent))  # noqa: S301 (our own process has sent it)
+    return Outcome(code, True, 0, f"it ended with {code}: {sent.decode(errors='replace')}")
+
+
+def _send(descriptor: int, data: bytes) -> None:
+    """All of it, past the injection."""
+    while data:
+        data = data[os.write(descriptor, data) :]

@@ -1,64 +1,37 @@
 """Kill work at random moments, again and again: after every rerun the content is the same.
 
-Extractions and trainings are processes of their own (fork); `rbp run` and `rbp book` are the commands, with a book of
-three chapters, killed alone or with all that they have started. Half of the commands find an older result in place.
+Extractions and trainings are functions in processes of their own (see `apart`); `rbp run` and `rbp book` are the
+commands, with a book of three chapters, killed alone or with all that they have started. Half of the commands find an
+older result in place.
 """
 
 import fcntl
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import made_ladder
 import mini
-import psutil
 import tiny
-from injected import alone
+from apart import Apart, apart, ended, kill
 
+from rbp.errors import DataError
+from rbp.extraction.protocols import protocol
+from rbp.extraction.reader import open_store
+from rbp.extraction.run import Settings, extract
+from rbp.ladder import data, runs
+from rbp.ladder.place import Place
+from rbp.ladder.recipe import read
 from rbp.paths import ROOT, Project
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not outlive a fork, and would be waited for
-
 Content = dict[str, bytes]
-
-
-class Forked:
-    """A function in a process of its own."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.code: int | None = None
-        self.pid = os.fork()
-        if not self.pid:
-            try:
-                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-                alone()
-                act()
-                os._exit(0)
-            finally:
-                os._exit(1)
-
-    def poll(self) -> int | None:
-        """Its exit code, or None while it runs."""
-        if self.code is None:
-            done, status = os.waitpid(self.pid, os.WNOHANG)
-            self.code = os.waitstatus_to_exitcode(status) if done else None
-        return self.code
-
-    def wait(self) -> int:
-        """Its exit code, once it has ended."""
-        while self.poll() is None:
-            time.sleep(0.005)
-        assert self.code is not None
-        return self.code
 
 
 def command(project: Path, *arguments: str) -> "subprocess.Popen[bytes]":
@@ -103,28 +76,27 @@ def _of_either(found: Content, old: Content, new: Content) -> bool:
     return all(data in (old.get(name), new.get(name)) for name, data in found.items())
 
 
+def _make_model(folder: Path) -> None:
+    tiny.save_model(folder / "model")
+    tiny.write_texts(folder / "corpus.jsonl", tiny.texts(150))
+
+
+def _extract(folder: Path) -> None:
+    windows = protocol("windows", length=64, context=32, pack=1)
+    given = [str(folder / "model")], [str(folder / "corpus.jsonl")], windows, folder / "out"
+    extract(*given, Settings(backend="reference"))
+
+
 def extraction() -> Work:
     """A rank store of some hundred parts."""
 
     def prepare(folder: Path, older: bool) -> None:
-        def make() -> None:
-            tiny.save_model(folder / "model")
-            tiny.write_texts(folder / "corpus.jsonl", tiny.texts(150))
+        apart(_make_model, folder)
 
-        assert Forked(make).wait() == 0
-
-    def start(folder: Path) -> Forked:
-        from rbp.extraction.protocols import protocol
-        from rbp.extraction.run import Settings, extract
-
-        windows = protocol("windows", length=64, context=32, pack=1)
-        given = [str(folder / "model")], [str(folder / "corpus.jsonl")], windows, folder / "out"
-        return Forked(lambda: extract(*given, Settings(backend="reference")))
+    def start(folder: Path) -> Apart:
+        return Apart(_extract, folder)
 
     def result(folder: Path) -> Content:
-        from rbp.errors import DataError
-        from rbp.extraction.reader import open_store
-
         found = content(folder / "out", "*/parts/*")
         for manifest in (folder / "out").glob("*/manifest.json"):
             try:
@@ -136,21 +108,20 @@ def extraction() -> Work:
     return Work("extraction", prepare, start, result, _of_either)
 
 
+def _train(folder: Path) -> None:
+    recipe = read(folder / "small.toml")
+    which = runs.choose(recipe, ["small"], [0])[0]
+    runs.train(lambda line: None, Place(folder / "out"), recipe, which, "cpu", None, 0.02)
+
+
 def training() -> Work:
     """The smallest rung of a very small ladder."""
 
     def prepare(folder: Path, older: bool) -> None:
         prepare_ladder(folder, 120)
 
-    def start(folder: Path) -> Forked:
-        from rbp.ladder import runs
-        from rbp.ladder.place import Place
-        from rbp.ladder.recipe import read
-
-        recipe = read(folder / "small.toml")
-        which = runs.choose(recipe, ["small"], [0])[0]
-        place = Place(folder / "out")
-        return Forked(lambda: runs.train(lambda line: None, place, recipe, which, "cpu", None, 0.02))
+    def start(folder: Path) -> Apart:
+        return Apart(_train, folder)
 
     def result(folder: Path) -> Content:
         return content(folder / "out" / "models")
@@ -161,15 +132,12 @@ def training() -> Work:
 def prepare_ladder(folder: Path, steps: int) -> None:
     """A recipe, small.toml, and in out/ all that training needs."""
 
-    def make() -> None:
-        from rbp.ladder.data import prepare
-        from rbp.ladder.place import Place
-        from rbp.ladder.recipe import read
+    apart(_make_ladder, folder, steps)
 
-        made_ladder.write_ladder(folder, steps)
-        prepare(Place(folder / "out"), read(folder / "small.toml"), folder / "texts")
 
-    assert Forked(make).wait() == 0
+def _make_ladder(folder: Path, steps: int) -> None:
+    made_ladder.write_ladder(folder, steps)
+    data.prepare(Place(folder / "out"), read(folder / "small.toml"), folder / "texts")
 
 
 def one_chapter() -> Work:
@@ -178,7 +146,7 @@ def one_chapter() -> Work:
     def prepare(folder: Path, older: bool) -> None:
         mini.write_book(Project(folder))
         if older:
-            assert command(folder, "run", "1", "--out", "out").wait() == 0
+            assert ended(command(folder, "run", "1", "--out", "out")) == 0
 
     def start(folder: Path) -> "subprocess.Popen[bytes]":
         return command(folder, "run", "1", "-p", "k=7", "--out", "out")
@@ -196,7 +164,7 @@ def whole_book() -> Work:
         project = Project(folder)
         mini.write_book(project)
         if older:
-            assert command(folder, "book", "--cores", "2").wait() == 0
+            assert ended(command(folder, "book", "--cores", "2")) == 0
         (project.book / "parameters.toml").write_text("[01_a]\nk = 40\n")
 
     def start(folder: Path) -> "subprocess.Popen[bytes]":
@@ -232,6 +200,11 @@ def whole_book() -> Work:
 WORKS = {"extraction": extraction, "training": training, "rbp run": one_chapter, "rbp book": whole_book}
 
 
+def said(process: Any, folder: Path) -> str:
+    """What a process has said of its end."""
+    return str(process.said) if isinstance(process, Apart) else (folder / "said.txt").read_text()
+
+
 def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
     """Kill `work` `count` times and run it again each time; yields what happened. Raises AssertionError."""
     rng = random.Random(seed)  # noqa: S311
@@ -242,7 +215,7 @@ def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
         olds[older] = work.result(base / f"prepared-{older}")
     shutil.copytree(base / "prepared-False", base / "whole")
     began = time.monotonic()
-    assert work.start(base / "whole").wait() == 0, f"{work.name} fails without a kill too"
+    assert ended(work.start(base / "whole")) == 0, f"{work.name} fails without a kill too"
     lasts, whole = time.monotonic() - began, work.result(base / "whole")
     done = 0
     while done < count:
@@ -256,30 +229,16 @@ def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
             shutil.rmtree(folder)
             continue
         by_itself = rng.random() < 0.5
-        _kill(process.pid, by_itself)
-        process.wait()
+        kill(process.pid, by_itself)
+        ended(process)
         work.settle(folder)
         found = work.result(folder)
         what = f"{work.name} killed after {after:.2f} of {lasts:.2f} s" + (", alone" if by_itself else "")
         assert work.between(found, olds[older], whole), f"{what}: what is there is neither the old nor the new content"
-        again = work.start(folder)
-        said = folder / "said.txt"
-        assert again.wait() == 0, f"{what}: the rerun fails: {said.read_text() if said.exists() else ''}"
+        assert ended(again := work.start(folder)) == 0, f"{what}: the rerun fails: {said(again, folder)}"
         assert work.result(folder) == whole, f"{what}: the rerun gives another content"
         left = [path.name for path in folder.rglob(".*.tmp") if ".snakemake" not in path.parts]
         assert not left, f"{what}: {left} are left over"
         shutil.rmtree(folder)
         done += 1
         yield f"{what}: {len(found)} of {len(whole)} files were there; the same after the rerun"
-
-
-def _kill(pid: int, by_itself: bool) -> None:
-    """SIGKILL to a process, and to all that it has started unless it is to die alone."""
-    try:
-        tree = [] if by_itself else psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        tree = []
-    os.kill(pid, signal.SIGKILL)
-    for child in tree:
-        with suppress(psutil.NoSuchProcess):
-            child.kill()

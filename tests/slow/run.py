@@ -9,7 +9,6 @@ was found, if anything did not hold.
 import argparse
 import os
 import platform
-import random
 import sys
 import tempfile
 import time
@@ -25,12 +24,15 @@ os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}  # before PyTorch 
 import fuzz  # noqa: E402
 import kills  # noqa: E402
 import tiny  # noqa: E402
+import write_cases  # noqa: E402
 import write_points  # noqa: E402
+from apart import apart  # noqa: E402
 
 from rbp.files import write_json  # noqa: E402
 from rbp.paths import DATA  # noqa: E402
 
 KILLS, EXAMPLES = 25, 800  # of each kind
+LONG = 3 * 3600.0  # seconds for all failures of a case; each has a bound of its own
 SPARSE = {"the pages": 0.25}  # of a case with very many steps that are alike, a share of them
 
 
@@ -75,17 +77,23 @@ class Figures:
 def inject(figures: Figures, base: Path, share: float) -> None:
     """Failures at write points."""
     kills.prepare_ladder(base / "ladder", 8)
-    model = tiny.save_model(base / "model")
-    for number, case in enumerate(write_points.all_cases(model, base / "ladder")):
-        rng, part = random.Random(number), share * SPARSE.get(case.name, 1.0)  # noqa: S311
+    apart(tiny.save_model, base / "model")
+    for seed, name in enumerate(write_cases.CASES):
+        part = share * SPARSE.get(name, 1.0)
         try:
-            for tried in write_points.trials(
-                case, base / f"case-{number}", chosen=lambda at, rng=rng, part=part: rng.random() < part
-            ):
-                figures.content["failures"][case.name] = tried
-            figures.add("failures", case.name, figures.content["failures"].get(case.name, 0))
+            tried = apart(
+                write_points.count,
+                name,
+                base / f"case-{seed}",
+                base / "model",
+                base / "ladder",
+                part,
+                seed,
+                seconds=LONG,
+            )
+            figures.add("failures", name, tried)
         except AssertionError as error:
-            figures.found(str(error))
+            figures.found(f"{name}: {error}")
 
 
 def draw(figures: Figures, base: Path, share: float) -> None:

@@ -1,0 +1,139 @@
+"""Work in a process of its own, with a bound on its time.
+
+A plain fork copies the locks of all threads and none of the threads: once PyTorch, Arrow, DuckDB or ZeroMQ have begun
+some, the copy may wait for ever. So these processes are forked from a server that has only imported what they need.
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import forkserver, get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+BOUND = 300.0  # seconds for anything that takes a few
+IMPORTED = ["__main__", "write_points", "kills", "pyarrow.parquet", "transformers.models.gpt2.modeling_gpt2"]
+#: no threads of OpenMP, OpenBLAS, the tokenizers or Arrow's allocator, in the server and in all that comes from it
+ALONE = {
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "HF_HUB_OFFLINE": "1",
+}
+
+
+def _server() -> Any:
+    """The context whose processes come from the server, which is begun with the first."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    before = dict(os.environ)
+    os.environ |= ALONE | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    try:
+        forkserver.ensure_running()
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ |= before
+    return context
+
+
+class Apart:
+    """A function at work in a process of its own, with its arguments; both are sent there, so both can be pickled.
+
+    pid: of the process; said: what it wrote to its standard error, once it has ended.
+    """
+
+    def __init__(self, do: Callable[..., object], *arguments: object) -> None:
+        context = _server()
+        handle, name = tempfile.mkstemp(prefix="rbp-apart-")
+        os.close(handle)
+        self._file, self.said = Path(name), ""
+        self._answer, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(target=_work, args=(theirs, name, do, arguments))
+        self._process.start()
+        theirs.close()
+        self.pid: int = self._process.pid
+
+    def poll(self) -> int | None:
+        """Its exit code (0: done; 1: an error; negative: a signal), or None while it runs."""
+        code: int | None = self._process.exitcode
+        if code is not None and self._file.exists():
+            self.said = self._file.read_text(errors="replace")[-3000:]
+            self._file.unlink()
+        return code
+
+    def result(self, seconds: float = BOUND) -> Any:
+        """What the function gives, a few kB at most. Raises AssertionError, with its words, if it fails or takes longer."""
+        code = ended(self, seconds)
+        assert code == 0, f"it ended with {code}: {self.said}"
+        return self._answer.recv()
+
+
+def apart(do: Callable[..., object], *arguments: object, seconds: float = BOUND) -> Any:
+    """What a function gives that runs in a process of its own. Raises AssertionError as `Apart.result`."""
+    return Apart(do, *arguments).result(seconds)
+
+
+def _work(answer: Connection, said: str, do: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    descriptor = os.open(said, os.O_WRONLY | os.O_APPEND)
+    os.dup2(descriptor, 2)
+    faulthandler.register(signal.SIGUSR1, file=2)
+    try:
+        answer.send(do(*arguments))
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+        os._exit(1)
+    os._exit(0)
+
+
+class Process(Protocol):
+    """What can be waited for: one of these, or one of `subprocess`."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+
+def ended(process: Process, seconds: float = BOUND) -> int:
+    """The exit code of a process, once it has ended.
+
+    One that takes longer is killed, with all that it has started. Raises AssertionError for it, which says where it was
+    if that can be known.
+    """
+    until = time.monotonic() + seconds
+    while (code := process.poll()) is None:
+        if time.monotonic() > until:
+            raise AssertionError(f"it has not ended after {seconds:.0f} s{_stopped(process)}")
+        time.sleep(0.005)
+    return code
+
+
+def _stopped(process: Process) -> str:
+    if isinstance(process, Apart):
+        os.kill(process.pid, signal.SIGUSR1)  # it writes down where it is
+        time.sleep(0.5)
+    kill(process.pid)
+    while process.poll() is None:
+        time.sleep(0.005)
+    return f": {process.said}" if isinstance(process, Apart) else ""
+
+
+def kill(pid: int, by_itself: bool = False) -> None:
+    """SIGKILL to a process, and to all that it has started unless it is to die alone."""
+    try:
+        tree = [] if by_itself else psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        tree = []
+    os.kill(pid, signal.SIGKILL)
+    for child in tree:
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
