@@ -12,7 +12,6 @@ from injected import CLEAN, DONE, KILLED, trial
 
 from rbp.files import folder_beside, swap_in, write_file
 
-
 SHARES = {
     "merged results": 1,
     "a step's table": 0.3,

@@ -72,7 +72,7 @@ class Apart:
         return code
 
     def result(self, seconds: float = BOUND) -> Any:
-        """What the function gives, a few kB at most. Raises AssertionError, with its words, if it fails or takes longer."""
+        """What the function gives, a few kB at most. Raises AssertionError if it fails or takes longer, with words."""
         code = ended(self, seconds)
         assert code == 0, f"it ended with {code}: {self.said}"
         return self._answer.recv()

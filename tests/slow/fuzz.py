@@ -9,12 +9,11 @@ import io
 import json
 import random
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+from damage import WORDS, Target, altered, damaged, in_file, reassigned, tolerated
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from mini import write_chapter
@@ -23,7 +22,7 @@ from toy_stores import make_store
 from rbp import measurements, published, results
 from rbp.book import canonical_overrides
 from rbp.chapters import Chapter
-from rbp.errors import RbpError
+from rbp.errors import ParameterError
 from rbp.extraction.corpora import open_corpus
 from rbp.extraction.manifest import sealed
 from rbp.extraction.reader import open_store
@@ -32,117 +31,11 @@ from rbp.files import canonical_json
 from rbp.ladder import recipe
 from rbp.parameters import declared, parse
 from rbp.paths import DATA, Project
+from rbp.study.file import read_study
 
-#: texts that have broken readers: numbers at the edges, other alphabets, code, names of files, NUL and half characters
-WORDS = [
-    *("", " ", "0", "-0", "-1", "1e400", "1e-400", "nan", "NaN", "inf", "-Infinity", "9" * 400, "1_000", "0x1", "1.0"),
-    *(
-        "None",
-        "null",
-        "true",
-        "é",
-        "ß",
-        "漢字",
-        "١٢",
-        "½",
-        "\u2028",
-        "\ufeff",
-        "a\0b",
-        "\t",
-        "\n",
-        "\r\n",
-        '"',
-        '""',
-        "'",
-    ),
-    *(",", ";", "=", "[", "]", "{", "}", "#", "%", "$HOME", "`id`", "../x", "/", ".", "~", "[" * 3000, "{" * 3000),
-    *("__import__('os')", "wikipedia", "Pythia", "neg_log_rbp", "cross_entropy", "a" * 5000, "published", "\\"),
-]
 seeds = st.integers(0, 2**32)
 
-
-def damaged(data: bytes, seed: int) -> bytes:
-    """The data with one to four damages."""
-    rng = random.Random(seed)  # noqa: S311
-    changed = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        at = rng.randrange(len(changed) + 1)
-        length = rng.choice((1, 2, 8, 100))
-        how = rng.randrange(6)
-        if how == 0 and changed:
-            changed[at % len(changed)] ^= 1 << rng.randrange(8)
-        elif how == 1:
-            del changed[at : at + length]
-        elif how == 2:
-            changed[at:at] = bytes(rng.randrange(256) for _ in range(length))
-        elif how == 3:
-            changed[at : at + length] = bytes(length)
-        elif how == 4:
-            changed[at:at] = rng.choice(WORDS).encode()
-        else:
-            changed[at:at] = changed[max(0, at - length) : at]
-    return bytes(changed)
-
-
-def altered(value: Any, seed: int) -> Any:
-    """A JSON value with one to three entries replaced, removed or added, at any depth."""
-    rng = random.Random(seed)  # noqa: S311
-    odd: list[Any] = [
-        None,
-        True,
-        -1,
-        0,
-        1.5,
-        float("nan"),
-        float("inf"),
-        10**400,
-        "",
-        "x",
-        [],
-        {},
-        [[]],
-        {"a": 1},
-        "9" * 50,
-    ]
-
-    def once(node: Any) -> Any:
-        if isinstance(node, dict) and node and rng.random() < 0.9:
-            name = rng.choice(sorted(node))
-            if rng.random() < 0.15:
-                return {k: v for k, v in node.items() if k != name}
-            if rng.random() < 0.1:
-                return {**node, rng.choice(WORDS): rng.choice(odd)}
-            return {**node, name: once(node[name])}
-        if isinstance(node, list) and node and rng.random() < 0.8:
-            at = rng.randrange(len(node))
-            return [*node[:at], once(node[at]), *node[at + 1 :]]
-        return rng.choice(odd)
-
-    for _ in range(rng.randint(1, 3)):
-        value = once(value)
-    return value
-
-
-def tolerated(read: Callable[[], object]) -> None:
-    """Read; an RbpError is an answer."""
-    with suppress(RbpError):
-        read()
-
-
-Target = Callable[[Path, int], None]
-
-
-def in_file(name: str, data: bytes, read: Callable[[Path], object]) -> Target:
-    """A file with damaged data."""
-
-    def once(folder: Path, seed: int) -> None:
-        path = folder / name
-        path.write_bytes(damaged(data, seed))
-        tolerated(lambda: read(path))
-
-    return once
-
-
+CORPUS = "".join(json.dumps({"text": f"text {i}", "id": i}) + "\n" for i in range(5)).encode()
 MINE = "dataset,model,family,size,metric,k,value,tokens,hits,source\n" + "".join(
     f"d,m{i},F,{10**i},neg_log_rbp,1,{-0.1 * i + 2},,,\nd,m{i},F,{10**i},cross_entropy,,{3 - 0.2 * i},,,x\n"
     for i in range(4, 9)
@@ -245,41 +138,71 @@ def _store(folder: Path) -> Path:
 
 def a_recipe(folder: Path, seed: int) -> None:
     """ladder.toml, damaged, or with other values."""
-    text = recipe.CONFIGURATION.read_text()
-    rng, path = random.Random(seed), folder / "ladder.toml"  # noqa: S311
-    if rng.random() < 0.5:
-        path.write_bytes(damaged(text.encode(), seed))
+    _toml(recipe.CONFIGURATION.read_text(), folder / "ladder.toml", seed)
+    tolerated(lambda: recipe.read(folder / "ladder.toml"))
+
+
+#: with every key that a study may have
+STUDY = """title = "A study"
+models = ["gpt2", { name = "a/b", revision = "main", family = "F" }]
+families = ["Pythia"]
+corpora = ["wikipedia", { name = "mine.jsonl", fields = ["text"] }]
+tokens = 4000
+dtype = "float32"
+vocabulary = 300
+shards = 2
+threads = 1
+device = "cpu"
+backend = "auto"
+gpus = "auto"
+thresholds = [1, 10]
+sbatch = ["--partition=gpu"]
+chapters = ["03_k1"]
+rank_chapters = ["14_emergence"]
+output = "out"
+
+[protocol]
+name = "windows"
+length = 128
+context = 64
+documents = 10
+pack = 4
+
+[gpu]
+name = "A GPU"
+memory = 80.0
+flops = 1e14
+share = 0.4
+"""
+
+
+def a_study(folder: Path, seed: int) -> None:
+    """A study's file, damaged, or with other values, or of words that have broken readers."""
+    rng, path = random.Random(seed), folder / "study.toml"  # noqa: S311
+    (folder / "mine.jsonl").write_bytes(CORPUS)
+    if rng.random() < 0.2:
+        key = rng.choice([line.split(" =")[0] for line in STUDY.splitlines() if " = " in line])
+        words = [json.dumps(rng.choice(WORDS)) for _ in range(rng.randint(1, 3))]
+        path.write_text(f"{key} = {rng.choice(words)}\nmodels = [{words[0]}]\ncorpora = [{', '.join(words)}]\n")
     else:
-        lines = text.splitlines()
-        assigned = [i for i, line in enumerate(lines) if "=" in line and not line.startswith("#")]
-        for at in rng.sample(assigned, rng.randint(1, 3)):
-            odd = (
-                "-1",
-                "0",
-                "1.5",
-                "nan",
-                "inf",
-                "''",
-                "[]",
-                "{}",
-                "true",
-                "[1]",
-                "9" * 30,
-                "1979-05-27",
-                '"x"',
-                "[" * 2000,
-            )
-            lines[at] = f"{lines[at].split('=')[0]}= {rng.choice(odd)}"
-        path.write_text("\n".join(lines))
-    tolerated(lambda: recipe.read(path))
+        _toml(STUDY, path, seed)
+    with suppress(ParameterError):
+        assert len(read_study(path).cells) > 0
 
 
-PARAMETERS = (
-    'k: int = 1  # a number\nlevel: float = 0.5  # a level\nname: str = "a"  # a word\nlog: bool = True  # whether\n'
-)
-PARAMETERS += (
-    'ks: list[int] = [1]  # numbers\nwords: list[str] = ["a"]  # words\nmode: Literal["a", "b"] = "a"  # which\n'
-)
+def _toml(text: str, path: Path, seed: int) -> None:
+    """Damaged bytes, or other values."""
+    path.write_bytes(damaged(text.encode(), seed) if seed % 2 else reassigned(text, seed).encode())
+
+
+PARAMETERS = """k: int = 1  # a number
+level: float = 0.5  # a level
+name: str = "a"  # a word
+log: bool = True  # whether
+ks: list[int] = [1]  # numbers
+words: list[str] = ["a"]  # words
+mode: Literal["a", "b"] = "a"  # which
+"""
 
 
 def given_parameters(folder: Path, seed: int) -> None:
@@ -329,12 +252,8 @@ def a_notebook(folder: Path, seed: int) -> None:
     tolerated(read)
 
 
-RESULTS = {
-    "01_a": {
-        "alpha": {"value": 0.5, "unit": "", "tolerance": 1e-9},
-        "word": {"value": "x", "unit": "", "tolerance": None},
-    }
-}
+VALUE = {"value": 0.5, "unit": "", "tolerance": 1e-9}
+RESULTS = {"01_a": {"alpha": VALUE, "word": {**VALUE, "value": "x", "tolerance": None}}}
 
 
 def merged_results(folder: Path, seed: int) -> None:
@@ -347,8 +266,6 @@ def merged_results(folder: Path, seed: int) -> None:
     tolerated(lambda: results.read_chapter(path))
 
 
-CORPUS = "".join(json.dumps({"text": f"text {i}", "id": i}) + "\n" for i in range(5)).encode()
-
 TARGETS: dict[str, Target] = {
     "measurements, bytes": in_file("mine.csv", MINE.encode(), measurements.load),
     "measurements, cells": cells,
@@ -357,6 +274,7 @@ TARGETS: dict[str, Target] = {
     "manifests": manifests,
     "parts": parts,
     "ladder.toml": a_recipe,
+    "study files": a_study,
     "parameters given": given_parameters,
     "parameters declared": declared_parameters,
     "the book's parameters": the_book_s_parameters,

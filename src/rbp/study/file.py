@@ -166,7 +166,7 @@ def read_study(path: Path, project: Project | None = None) -> Study:
     except (OSError, UnicodeDecodeError) as error:
         what = getattr(error, "strerror", None) or "the text is not UTF-8"
         raise ParameterError(f"cannot read the study: {what.lower()}", str(path), _ships(project)) from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number too long, or lists too deep, is no TOML either
         raise ParameterError(f"this is not TOML: {error}", str(path), "See studies/small.toml.") from None
     try:
         content = StudyFile.model_validate(raw)

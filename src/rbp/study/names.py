@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rbp.errors import ParameterError
 from rbp.extraction.corpora import CORPORA, LADDER, SUFFIXES
+from rbp.files import home_expanded
 from rbp.parameters import nearest
 from rbp.paths import DATA, Project
 
@@ -107,8 +108,14 @@ def _ladder_domains() -> list[str]:
 
 
 def resolved(name: str, path: Path) -> Path:
-    """A path in the study's file `path`: relative to its folder."""
-    return (path.resolve().parent / Path(name).expanduser()).resolve()
+    """A path in the study's file `path`: relative to its folder. Raises ParameterError for what can be no path."""
+    try:
+        found = (path.resolve().parent / home_expanded(name)).resolve()
+        found.exists()  # the system is asked, and may have other objections than that there is none
+    except (OSError, ValueError, RuntimeError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise ParameterError(f'"{name[:60]}" is no path: {why}', str(path), "Correct it in the study's file.") from None
+    return found
 
 
 def short(name: str) -> str:
