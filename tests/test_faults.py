@@ -8,6 +8,7 @@ import pytest
 from rbp.errors import DataError
 from rbp.faults import FOLDER, KINDS, figures, listed
 from rbp.paths import ROOT
+from rbp.study.scale import simulated
 
 
 def test_every_test_that_is_named_is_there() -> None:
@@ -32,6 +33,14 @@ def test_the_figures_are_those_of_a_run() -> None:
     assert set(found.counts["kind"]) <= set(KINDS)
     assert (found.counts["count"] >= 0).all()
     assert found.total("kills") == sum(json.loads((FOLDER / "figures.json").read_text())["kills"].values())
+
+
+def test_the_shards_were_merged_into_the_same_store() -> None:
+    run = simulated()
+    assert run is not None
+    assert run["shards"] >= 32
+    assert run["same_store"] is True
+    assert run["seconds"] <= run["allowed"]
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"date": 1}', '{"kills": {"a": "many"}}'])

@@ -18,6 +18,7 @@ from rbp.study.rates import BYTES, MEASURED
 from rbp.tables import label
 
 SLURM = ROOT / "bench" / "results" / "study-slurm.json"
+_RUN = ("date", "shards", "same_store", "slots", "seconds", "allowed", "sum_of_shards", "cores")
 PARTS = {
     "operations": "the model's operations",
     "read": "reading weights",
@@ -92,13 +93,17 @@ def by_model(plan: Plan) -> pd.DataFrame:
 
 
 def simulated(path: Path = SLURM) -> dict[str, Any] | None:
-    """What tests/slow/slurm_shards.py measured on a one-node Slurm; None if it has not been run."""
+    """What tests/slow/slurm_shards.py measured on a one-node Slurm; None if it has not been run.
+
+    same_store: whether the shards' merged store is, byte for byte, that of one run; times in seconds. Raises DataError
+    for a file that holds something else.
+    """
     if not path.exists():
         return None
     published.opened.add(label(path))
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
-        return {name: found[name] for name in ("shards", "slots", "seconds", "allowed", "sum_of_shards", "cores")}
+        return {name: found[name] for name in _RUN}
     except (ValueError, KeyError, TypeError):
         remedy = "Write it again: python tests/slow/slurm_shards.py --json FILE."
         raise DataError("this is no result of the run on Slurm", label(path), remedy) from None
