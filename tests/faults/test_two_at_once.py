@@ -73,11 +73,9 @@ def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
     said = [ended(process) for process in both]
     assert said == [0, 0], (tmp_path / "said.txt").read_text()
     found = content(tmp_path / "out")
-    alone = []
-    for k in (7, 8):
-        assert ended(command(tmp_path, "run", "1", "-p", f"k={k}", "--out", f"alone-{k}")) == 0
-        alone.append(content(tmp_path / f"alone-{k}"))
-    assert found in alone
+    apart = [command(tmp_path, "run", "1", "-p", f"k={k}", "--out", f"alone-{k}") for k in (7, 8)]
+    assert [ended(process) for process in apart] == [0, 0]
+    assert found in [content(tmp_path / f"alone-{k}") for k in (7, 8)]
     assert not list(tmp_path.glob(".out.*"))
 
 

@@ -1,7 +1,9 @@
 """Work in a process of its own, with a bound on its time.
 
 A plain fork copies the locks of all threads and none of the threads: once PyTorch, Arrow, DuckDB or ZeroMQ have begun
-some, the copy may wait for ever. So these processes are forked from a server that has only imported what they need.
+some, the copy may wait for ever. Progress bars (tqdm) are worse: their lock is shared between a process and its forks,
+and one that is killed while it draws keeps it from all others. So these processes are forked from a server that has
+only imported what they need, has one thread, and draws no bars.
 """
 
 import faulthandler
@@ -28,6 +30,7 @@ ALONE = {
     "TOKENIZERS_PARALLELISM": "false",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 }
 
 

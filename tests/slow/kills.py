@@ -209,18 +209,23 @@ def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
     """Kill `work` `count` times and run it again each time; yields what happened. Raises AssertionError."""
     rng = random.Random(seed)  # noqa: S311
     olds: dict[bool, Content] = {}
-    for older in {False, work.older}:
-        (base / f"prepared-{older}").mkdir(parents=True)
-        work.prepare(base / f"prepared-{older}", older)
-        olds[older] = work.result(base / f"prepared-{older}")
-    shutil.copytree(base / "prepared-False", base / "whole")
+
+    def prepared(older: bool) -> Path:
+        place = base / f"prepared-{older}"
+        if older not in olds:
+            place.mkdir(parents=True)
+            work.prepare(place, older)
+            olds[older] = work.result(place)
+        return place
+
+    shutil.copytree(prepared(False), base / "whole")
     began = time.monotonic()
     assert ended(work.start(base / "whole")) == 0, f"{work.name} fails without a kill too"
     lasts, whole = time.monotonic() - began, work.result(base / "whole")
     done = 0
     while done < count:
         folder, older = base / "killed", work.older and rng.random() < 0.5
-        shutil.copytree(base / f"prepared-{older}", folder)
+        shutil.copytree(prepared(older), folder)
         process = work.start(folder)
         after = rng.uniform(0, lasts)
         time.sleep(after)
