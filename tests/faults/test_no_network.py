@@ -90,6 +90,12 @@ def test_the_guard_guards(guarded, tmp_path):
     assert "example.org" in noted
 
 
+def test_a_study_is_planned_without_asking_anybody(guarded):
+    done, noted = guarded("study", "plan", str(ROOT / "studies" / "paper.toml"))
+    assert (done.returncode, noted) == (0, ""), done.stderr
+    assert "on 64 GPUs" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -18,9 +18,9 @@ from write_cases import CASES, Case
 def count(
     name: str, base: Path, model: Path, ladder: Path, share: float = 1.0, seed: int = 0, twice: bool = True
 ) -> int:
-    """The `trials` of a case, or a share of its steps drawn at random; gives how many failures were tried."""
+    """How many `trials` of a case were made: of its first step, and of a share of the others drawn at random."""
     rng, tried = random.Random(seed), 0  # noqa: S311
-    for tried in trials(CASES[name](model, ladder), base, twice, lambda at: rng.random() < share, seed):  # noqa: B007
+    for tried in trials(CASES[name](model, ladder), base, twice, lambda at: at == 1 or rng.random() < share, seed):  # noqa: B007
         pass
     return tried
 
