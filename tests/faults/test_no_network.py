@@ -96,6 +96,16 @@ def test_a_study_is_planned_without_asking_anybody(guarded):
     assert "on 64 GPUs" in done.stdout
 
 
+def test_a_study_s_log_names_the_remedy_too(guarded, model, tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(f'models = ["{model}"]\ncorpora = ["humaneval"]\noutput = "out"\n')
+    done, noted = guarded("study", "_job", str(file), "fetched/humaneval")
+    assert done.returncode != 0
+    assert noted, "it does ask for the network"
+    (log,) = (tmp_path / "out" / "logs" / "fetched").iterdir()
+    assert re.search(r"error: the corpus is not on this machine.*\n(Connect|Check|Give)[^\n]*\.\n\Z", log.read_text())
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

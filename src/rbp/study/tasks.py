@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError, ParameterError, RbpError
 from rbp.extraction.store import Store
 from rbp.files import write_file, write_json
 from rbp.paths import Project
@@ -39,7 +39,7 @@ def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[s
         with told(study, job) as about:
             _work(study, project, job, device, gpus, about)
     except BaseException as error:
-        _say(f"error: {reason(error)}")
+        _say(f"error: {error if isinstance(error, RbpError) else reason(error)}")  # with the remedy
         os.write(errors, f"{name}: {reason(error)} (log: {log})\n".encode())
         raise
 
