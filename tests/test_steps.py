@@ -177,7 +177,9 @@ def test_the_code_of_a_step_is_all_that_it_imports(project: Project) -> None:
         "import sys, rbp.measurements; print(*[m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'rbp'])"
     )
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=600
+    )
     assert {Path(path) for path in done.stdout.split()} <= set(imported(ROOT / "src", "rbp.measurements"))
 
 

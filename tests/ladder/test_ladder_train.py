@@ -81,7 +81,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the recipe, the texts, and a ladder trained without a kill in out/."""
     folder = tmp_path_factory.mktemp("trained")
     write_ladder(folder, STEPS)
-    done = subprocess.run(_command(folder, folder / "out"), capture_output=True, text=True, check=False)
+    done = subprocess.run(_command(folder, folder / "out"), capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(folder / "out" / "models" / "ladder-small")
     assert "ladder-small  done" in done.stderr
@@ -106,7 +106,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_weights(trained: Path, tmp_pat
     _wait_until_free(out / folder / "lock")
     assert 0 < _steps(out / folder / "state.safetensors") < STEPS
     assert not (out / "models").exists()
-    subprocess.run(_command(trained, out), check=True, capture_output=True)
+    subprocess.run(_command(trained, out), check=True, capture_output=True, timeout=600)
     for name in (folder / "run.json", Path("runs.json"), Path("training.csv"), Path("models/ladder-small/config.json")):
         ours, theirs = ((place / name).read_text() for place in (out, whole))
         if name.suffix == ".json" and "run" in name.name:

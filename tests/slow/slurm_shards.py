@@ -64,7 +64,7 @@ def measure(root: Path, shards: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "rbp.cli", "study", "run", str(file), "--profile", "slurm"]
     with cluster(root / "slurm") as environment:
         start = time.monotonic()
-        subprocess.run(command, env=os.environ | environment, check=True)
+        subprocess.run(command, env=os.environ | environment, check=True, timeout=3600)
         seconds = time.monotonic() - start
     study = read_study(file)
     jobs = [job for job in all_jobs(study) if job.kind == "shard"]

@@ -22,7 +22,7 @@ from rbp.study.workflow import Place, find_place
 
 def rbp(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "rbp.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False, timeout=1800)
 
 
 def test_from_shards_to_chapters(

@@ -1,6 +1,7 @@
 """A GPU for each job: pretended ones, and real processes that hold them."""
 
 import multiprocessing
+import signal
 import time
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -18,15 +19,16 @@ def hold(place: Path, gpus: list[str], said: "Queue[tuple[str, str, float]]", se
 
 
 def test_no_gpu_is_held_twice_and_all_are_used(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     said: Any = context.Queue()
     together = context.Barrier(7)
     jobs = [context.Process(target=hold, args=(tmp_path, ["0", "1", "5"], said, 1.0, together)) for _ in range(7)]
     for job in jobs:
         job.start()
-    events = [said.get(timeout=30) for _ in range(14)]
+    events = [said.get(timeout=60) for _ in range(14)]
     for job in jobs:
-        job.join()
+        job.join(60)
+    assert [job.exitcode for job in jobs] == [0] * 7
     assert {gpu for gpu, _, _ in events} == {"0", "1", "5"}
     for gpu in ("0", "1", "5"):
         mine = sorted((when, what) for name, what, when in events if name == gpu)
@@ -34,12 +36,14 @@ def test_no_gpu_is_held_twice_and_all_are_used(tmp_path: Path) -> None:
 
 
 def test_a_killed_job_gives_its_gpu_back(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     said: Any = context.Queue()
-    first = context.Process(target=hold, args=(tmp_path, ["0"], said, 60, context.Barrier(1)))
+    alone = context.Barrier(1)
+    first = context.Process(target=hold, args=(tmp_path, ["0"], said, 60, alone))
     first.start()
-    assert said.get(timeout=30)[1] == "taken"
+    assert said.get(timeout=60)[1] == "taken"
     first.kill()
-    first.join()
+    first.join(60)
+    assert first.exitcode == -signal.SIGKILL
     with one_of(["0"], tmp_path) as gpu:
         assert gpu == "0"

@@ -53,14 +53,14 @@ def hang(study: Study, started: Any) -> None:
 
 
 def test_a_killed_job_is_not_called_running(study: Study) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     started = context.Event()
     process = context.Process(target=hang, args=(study, started))
     process.start()
     assert started.wait(60)
     assert state(study, first(study)).stand == "running"
     process.kill()
-    process.join()
+    process.join(60)
     found = state(study, first(study))
     assert found.stand == "failed"
     assert "killed" in (found.reason or "")
@@ -76,22 +76,23 @@ def test_a_silent_job_of_another_machine_is_taken_for_dead(study: Study) -> None
     assert state(study, job).stand == "failed"
 
 
+def work(study: Study, name: str, said: Any) -> None:
+    with told(study, first(study)):
+        said.put((name, "in"))
+        time.sleep(0.3)
+        said.put((name, "out"))
+
+
 def test_a_second_run_of_a_job_waits_for_the_first(study: Study) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     said: Any = context.Queue()
-
-    def work(name: str) -> None:
-        with told(study, first(study)):
-            said.put((name, "in"))
-            time.sleep(0.3)
-            said.put((name, "out"))
-
-    both = [context.Process(target=work, args=(name,)) for name in "ab"]
+    both = [context.Process(target=work, args=(study, name, said)) for name in "ab"]
     for process in both:
         process.start()
     events = [said.get(timeout=60) for _ in range(4)]
     for process in both:
-        process.join()
+        process.join(60)
+    assert [process.exitcode for process in both] == [0, 0]
     assert [what for _, what in events] == ["in", "out", "in", "out"]
 
 
