@@ -121,3 +121,8 @@ def reassigned(text: str, seed: int) -> str:
         else:
             lines[at] += f"\n{name.strip()}_{rng.randrange(9)} = {value}"
     return "\n".join(lines)
+
+
+def write_toml(text: str, path: Path, seed: int) -> None:
+    """TOML with damaged bytes, or with other values."""
+    path.write_bytes(damaged(text.encode(), seed) if seed % 2 else reassigned(text, seed).encode())

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
-from damage import WORDS, Target, altered, damaged, in_file, reassigned, tolerated
+from damage import WORDS, Target, altered, damaged, in_file, tolerated, write_toml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from mini import write_chapter
@@ -138,7 +138,7 @@ def _store(folder: Path) -> Path:
 
 def a_recipe(folder: Path, seed: int) -> None:
     """ladder.toml, damaged, or with other values."""
-    _toml(recipe.CONFIGURATION.read_text(), folder / "ladder.toml", seed)
+    write_toml(recipe.CONFIGURATION.read_text(), folder / "ladder.toml", seed)
     tolerated(lambda: recipe.read(folder / "ladder.toml"))
 
 
@@ -185,14 +185,9 @@ def a_study(folder: Path, seed: int) -> None:
         words = [json.dumps(rng.choice(WORDS)) for _ in range(rng.randint(1, 3))]
         path.write_text(f"{key} = {rng.choice(words)}\nmodels = [{words[0]}]\ncorpora = [{', '.join(words)}]\n")
     else:
-        _toml(STUDY, path, seed)
+        write_toml(STUDY, path, seed)
     with suppress(ParameterError):
         assert len(read_study(path).cells) > 0
-
-
-def _toml(text: str, path: Path, seed: int) -> None:
-    """Damaged bytes, or other values."""
-    path.write_bytes(damaged(text.encode(), seed) if seed % 2 else reassigned(text, seed).encode())
 
 
 PARAMETERS = """k: int = 1  # a number
