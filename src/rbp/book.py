@@ -123,9 +123,9 @@ def run_step(project: Project, name: str) -> bool:
 
 def run_chapter(project: Project, name: str) -> bool:
     """Execute a chapter for the book, with a line when it starts and when it ends; whether it went well."""
-    names = chapter_names(project)
-    label = f"[{names.index(name) + 1}/{len(names)}] {name}"
     chapter = find(project, name)
+    names = chapter_names(project)
+    label = f"[{names.index(chapter.name) + 1}/{len(names)}] {name}"
     typer.echo(f"{label} …")
     try:
         seconds = execute(chapter, overrides(project, chapter), project.chapters / name, project.root)

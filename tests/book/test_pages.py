@@ -2,8 +2,11 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
+from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pandas as pd
@@ -13,61 +16,78 @@ from playwright.sync_api import Browser, Page
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
-Visit = Callable[..., tuple[Page, list[str]]]
+MODES: dict[str, dict[str, Any]] = {
+    "desktop": {"viewport": DESKTOP, "color_scheme": "light"},
+    "dark": {"viewport": DESKTOP, "color_scheme": "dark"},
+    "phone": {"viewport": PHONE, "color_scheme": "light"},
+}
+LOOK = """() => {
+  const copy = document.querySelector('main').cloneNode(true);
+  copy.querySelectorAll('pre, code, script, style, mjx-container').forEach(e => e.remove());
+  const ink = selector => [...new Set([...document.querySelectorAll(selector)].map(e => getComputedStyle(e).color))];
+  const written = ['.rbp-figure svg[role=img]', '.rbp-figure figcaption', '.rbp-table td', '.rbp-verdict'];
+  return {
+    formulas: document.querySelectorAll('.math').length,
+    typeset: document.querySelectorAll('.math mjx-container').length,
+    text: copy.textContent,
+    width: document.documentElement.scrollWidth,
+    background: getComputedStyle(document.body).backgroundColor,
+    inks: written.flatMap(selector => ink(selector).map(colour => [selector, colour])),
+  };
+}"""
+
+Open = Callable[[Page, str], list[str]]
+Look = Callable[[str], dict[str, dict[str, Any]]]
 
 
-@pytest.fixture
-def visit(browser: Browser, address: str) -> Iterator[Visit]:
-    """Open a page; returns it with a list of what went wrong: requests that left the book, script errors."""
-    contexts = []
+@pytest.fixture(scope="module")
+def open_page(address: str) -> Open:
+    """Open a page in a tab; returns what went wrong: requests that left the book, script errors."""
 
-    def open_page(page: str, viewport: dict[str, int] = DESKTOP, dark: bool = False) -> tuple[Page, list[str]]:
-        context = browser.new_context(viewport=viewport, color_scheme="dark" if dark else "light")
-        contexts.append(context)
-        tab, wrong = context.new_page(), []
+    def opened(tab: Page, page: str) -> list[str]:
+        wrong: list[str] = []
         inside = (address + "/", "data:", "blob:", "about:")
         tab.on("request", lambda request: None if request.url.startswith(inside) else wrong.append(request.url))
         tab.on("pageerror", lambda error: wrong.append(f"script error: {error}"))
         tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         tab.goto(f"{address}/{page}")
         tab.wait_for_function("!window.MathJax?.startup || window.MathJax.startup.promise.then(() => true)")
-        return tab, wrong
+        return wrong
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return opened
 
 
-def test_nothing_is_loaded_from_outside_and_no_script_fails(visit: Visit, pages: list[str]) -> None:
-    for page in pages:
-        tab, wrong = visit(page)
-        assert wrong == [], page
-        tab.close()
+@pytest.fixture(scope="module")
+def look(browser: Browser, pages: list[str], open_page: Open) -> Look:
+    """look(mode): what every page shows in a mode, each opened once."""
+
+    @cache
+    def looked(mode: str) -> dict[str, dict[str, Any]]:
+        found = {}
+        with closing(browser.new_context(**MODES[mode])) as context:
+            for page in pages:
+                with closing(context.new_page()) as tab:
+                    wrong = open_page(tab, page)
+                    found[page] = tab.evaluate(LOOK) | {"wrong": wrong}
+        return found
+
+    return looked
 
 
-def test_math_is_typeset_and_no_tex_is_left(visit: Visit, pages: list[str]) -> None:
-    typeset = 0
-    for page in pages:
-        tab, _ = visit(page)
-        formulas, done = tab.locator(".math").count(), tab.locator(".math mjx-container").count()
-        assert done >= formulas, page
-        typeset += done
-        text = tab.evaluate(
-            "() => { const copy = document.querySelector('main').cloneNode(true);"
-            "copy.querySelectorAll('pre, code, script, style, mjx-container').forEach(e => e.remove());"
-            "return copy.textContent; }"
-        )
-        assert not re.search(r"\\[a-zA-Z]{2,}|\$[^$\n]{1,80}\$|\{glue|\bnan\b|\bNone\b", text), page
-        tab.close()
-    assert typeset > 10
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_loaded_from_outside_and_no_script_fails(look: Look, mode: str) -> None:
+    assert {page: seen["wrong"] for page, seen in look(mode).items() if seen["wrong"]} == {}
 
 
-def test_no_page_is_wider_than_a_phone(visit: Visit, pages: list[str]) -> None:
-    for page in pages:
-        tab, wrong = visit(page, PHONE)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], page
-        assert wrong == [], page
-        tab.close()
+def test_math_is_typeset_and_no_tex_is_left(look: Look) -> None:
+    for page, seen in look("desktop").items():
+        assert seen["typeset"] >= seen["formulas"], page
+        assert not re.search(r"\\[a-zA-Z]{2,}|\$[^$\n]{1,80}\$|\{glue|\bnan\b|\bNone\b", seen["text"]), page
+    assert sum(seen["typeset"] for seen in look("desktop").values()) > 10
+
+
+def test_no_page_is_wider_than_a_phone(look: Look) -> None:
+    assert {page: seen["width"] for page, seen in look("phone").items() if seen["width"] > PHONE["width"]} == {}
 
 
 def _luminance(colour: str) -> float:
@@ -82,25 +102,25 @@ def _contrast(one: str, other: str) -> float:
     return (bright + 0.05) / (dim + 0.05)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_ink_of_figures_and_tables_reads_on_the_page(visit: Visit, pages: list[str], dark: bool) -> None:
+@pytest.mark.parametrize("mode", ["desktop", "dark"])
+def test_the_ink_of_figures_and_tables_reads_on_the_page(look: Look, mode: str) -> None:
     looked_at = 0
-    for page in (page for page in pages if page.startswith("notebooks/")):
-        tab, _ = visit(page, dark=dark)
-        background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        for selector in (".rbp-figure svg[role=img]", ".rbp-figure figcaption", ".rbp-table td", ".rbp-verdict"):
-            colours = f"[...document.querySelectorAll('{selector}')].map(e => getComputedStyle(e).color)"
-            for ink in set(tab.evaluate(colours)):
-                assert _contrast(ink, background) >= 4.5, (page, selector, ink, background)
-                looked_at += 1
-        tab.close()
+    for page, seen in look(mode).items():
+        for selector, ink in seen["inks"] if page.startswith("notebooks/") else []:
+            assert _contrast(ink, seen["background"]) >= 4.5, (page, selector, ink, seen["background"])
+            looked_at += 1
     assert looked_at >= 20
 
 
-def test_every_figure_says_what_it_shows(book: Path, pages: list[str]) -> None:
+@pytest.fixture(scope="module")
+def soups(book: Path, pages: list[str]) -> dict[str, BeautifulSoup]:
+    """Every page, parsed."""
+    return {page: BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser") for page in pages}
+
+
+def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> None:
     figures = 0
-    for page in pages:
-        soup = BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
+    for page, soup in soups.items():
         for figure in soup.select("figure.rbp-figure"):
             figures += 1
             assert len(figure.select_one("figcaption").get_text(strip=True)) > 40, (page, figure["id"])
@@ -111,18 +131,10 @@ def test_every_figure_says_what_it_shows(book: Path, pages: list[str]) -> None:
     assert figures >= 20
 
 
-def test_links_lead_somewhere_and_downloads_are_whole(book: Path, pages: list[str]) -> None:
-    ids: dict[str, set[str]] = {}
-
-    def targets(page: str) -> set[str]:
-        if page not in ids:
-            soup = BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
-            ids[page] = {element["id"] for element in soup.select("[id]")}
-        return ids[page]
-
+def test_links_lead_somewhere_and_downloads_are_whole(book: Path, soups: dict[str, BeautifulSoup]) -> None:
+    ids = {page: {element["id"] for element in soup.select("[id]")} for page, soup in soups.items()}
     downloads = 0
-    for page in pages:
-        soup = BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser")
+    for page, soup in soups.items():
         for link in soup.select("a[href]"):
             href = link["href"]
             if re.match(r"[a-z]+:", href) or href == "#":
@@ -131,7 +143,7 @@ def test_links_lead_somewhere_and_downloads_are_whole(book: Path, pages: list[st
             target = book / path
             assert target.is_file(), (page, href)
             if anchor and path.endswith(".html"):
-                assert anchor in targets(path), (page, href)
+                assert anchor in ids[path], (page, href)
             if link.has_attr("download") and path.endswith(".csv"):
                 downloads += 1
                 assert len(pd.read_csv(io.BytesIO(target.read_bytes()))) > 0, href
@@ -153,18 +165,20 @@ def test_a_page_opens_from_a_file(browser: Browser, book: Path) -> None:
     context.close()
 
 
-def test_the_index_leads_to_the_first_page(visit: Visit) -> None:
-    tab, _ = visit("index.html")
-    tab.wait_for_url("**/book/welcome.html")
-    assert tab.locator("main h1").first.inner_text().startswith("Does rank scale?")
+def test_the_index_leads_to_the_first_page(browser: Browser, open_page: Open) -> None:
+    with closing(browser.new_page()) as tab:
+        assert open_page(tab, "index.html") == []
+        tab.wait_for_url("**/book/welcome.html")
+        assert tab.locator("main h1").first.inner_text().startswith("Does rank scale?")
 
 
-def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(visit: Visit) -> None:
+def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: Browser, open_page: Open) -> None:
     def found(word: str) -> list[str]:
-        tab, _ = visit(f"search.html?q={word}")
-        tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=10_000)
-        tab.wait_for_timeout(500)
-        return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
+        with closing(browser.new_page()) as tab:
+            open_page(tab, f"search.html?q={word}")
+            tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=10_000)
+            tab.wait_for_timeout(500)
+            return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
 
     assert len(found("exponent")) >= 3
     assert not any("made.html" in href for href in found("papermill"))

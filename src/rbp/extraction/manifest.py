@@ -15,7 +15,7 @@ from rbp.files import canonical_json, parse_json
 FORMAT = 1
 MANIFEST = "manifest.json"
 PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
-REDO = "Run rbp extract again as before: it redoes what is damaged, and nothing else."
+REDO = "Run the command that made it again: it redoes what is damaged, and nothing else."
 
 _ENTRIES = {"format": int, "digest": str, "key": dict, "about": dict, "packs": int, "tokens": int, "complete": bool}
 _LABELS = {"model": str, "dataset": str, "family": str, "size": int, "vocabulary": int}

@@ -69,7 +69,7 @@ def open_store(folder: str | Path) -> RankStore:
     manifest = read(folder)
     if not manifest["complete"]:
         what = "the measurement is not finished"
-        raise DataError(what, str(folder), "Run rbp extract again as before: it goes on where it stopped.")
+        raise DataError(what, str(folder), "Run the command that made it again: it goes on where it stopped.")
     about = manifest["about"]
     return RankStore(
         folder=folder,

@@ -7,34 +7,37 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from rbp.figures.style import FAMILIES, SPARE, label_line_ends, log_axis, one
+from rbp.figures.style import FAMILIES, SPARE, Panels, label_line_ends, log_axis, one
 
 _STYLES = [(style[0], style[1]) for style in (*FAMILIES.values(), *SPARE)]
 _LINES = ("-", "--", ":", "-.")
 
 
-def hours(table: pd.DataFrame, shards: int) -> Figure:
-    """Hours against the number of GPUs: a colour for each dtype, and a kind of line for each number of shards.
+def hours(table: pd.DataFrame, shards: int) -> Panels:
+    """Hours against the number of GPUs: a panel for each dtype, and a line for each number of shards.
 
     table: columns dtype, shards, gpus, hours; shards: whose line is whole.
     """
     counts = [shards, *(count for count in sorted(table["shards"].unique()) if count != shards)]
+    lowest, highest = float(table["hours"].min()), float(table["hours"].max())
 
-    def draw(ax: Axes) -> None:
+    def draw(ax: Axes, dtype: str) -> None:
         ends = {}
-        for (dtype, rows), (colour, marker) in zip(table.groupby("dtype", sort=False), _STYLES, strict=False):
-            for count, line in zip(counts, _LINES, strict=False):
-                mine = rows[rows["shards"] == count].sort_values("gpus")
-                ax.plot(mine["gpus"], mine["hours"], color=colour, marker=marker, markersize=4, linestyle=line)
-                words = f"{dtype}, {count} shard{'s' if count > 1 else ''}"
-                ends[words] = (float(mine["gpus"].iloc[-1]), float(mine["hours"].iloc[-1]), colour)
+        rows = table[table["dtype"] == dtype]
+        for count, (colour, marker), line in zip(counts, _STYLES, _LINES, strict=False):
+            mine = rows[rows["shards"] == count].sort_values("gpus")
+            ax.plot(mine["gpus"], mine["hours"], color=colour, marker=marker, markersize=4, linestyle=line)
+            words = f"{count} shard" + ("s" if count > 1 else "")
+            ends[words] = (float(mine["gpus"].iloc[-1]), float(mine["hours"].iloc[-1]), colour)
+        ax.set_ylim(lowest / 1.4, highest * 1.4)  # the same for all, to be compared
         log_axis(ax, "x")
         log_axis(ax, "y")
         ax.set_xlabel("GPUs")
         ax.set_ylabel("hours for the whole study")
+        ax.set_title(dtype)
         label_line_ends(ax, ends)
 
-    return one(draw)
+    return Panels(list(table["dtype"].unique()), draw)
 
 
 def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
@@ -60,4 +63,4 @@ def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
         ax.grid(visible=False, axis="y")
         ax.legend(frameon=False, loc="lower right")
 
-    return one(draw)
+    return one(draw, size=(5.8, 4.0))

@@ -68,7 +68,13 @@ def gather(recipe: Recipe, folder: Path) -> Texts:
 
 
 def hold_out(documents: list[Document], count: int, seed: int) -> tuple[list[Document], list[Document]]:
-    """`count` documents drawn at random, and the others, both in their order."""
+    """`count` documents drawn at random, and the others, both in their order.
+
+    Raises DataError if that leaves no other.
+    """
+    if len(documents) <= count:
+        what = f"{count} documents are to be held out for measuring, and there are {len(documents)}"
+        raise DataError(what, "the ladder's texts", "Give the whole corpus, or leave --texts out: it is then fetched.")
     drawn = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
     held = [document for i, document in enumerate(documents) if i in drawn]
     return held, [document for i, document in enumerate(documents) if i not in drawn]

@@ -56,6 +56,14 @@ def hours(
     return pd.DataFrame(rows, columns=["dtype", "shards", "gpus", "hours", "share"])
 
 
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of `hours` for a page: a row for each dtype and number of shards, the hours, then the shares."""
+    found = table.pivot_table(["hours", "share"], ["dtype", "shards"], "gpus", sort=False)
+    words = {"hours": "{} GPU{}, hours", "share": "operations, {} GPU{}"}
+    found.columns = pd.Index([words[name].format(gpus, "s" if gpus > 1 else "") for name, gpus in found.columns])
+    return found.reset_index()
+
+
 def where_time_goes(plan: Plan) -> pd.DataFrame:
     """GPU hours of all jobs by part: columns part, hours; the parts of PARTS, in that order."""
     used = plan.rates
