@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -60,7 +60,8 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     """The table of `hours` for a page: a row for each dtype and number of shards, the hours, then the shares."""
     found = table.pivot_table(["hours", "share"], ["dtype", "shards"], "gpus", sort=False)
     words = {"hours": "{} GPU{}, hours", "share": "operations, {} GPU{}"}
-    found.columns = pd.Index([words[name].format(gpus, "s" if gpus > 1 else "") for name, gpus in found.columns])
+    pairs = cast("list[tuple[str, int]]", found.columns.to_list())
+    found.columns = pd.Index([words[name].format(gpus, "s" if gpus > 1 else "") for name, gpus in pairs])
     return found.reset_index()
 
 
