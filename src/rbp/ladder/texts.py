@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError
-from rbp.files import parse_json
 from rbp.ladder.recipe import Recipe, Source
 
 WORD = re.compile(r"\w+")
@@ -68,13 +68,7 @@ def gather(recipe: Recipe, folder: Path) -> Texts:
 
 
 def hold_out(documents: list[Document], count: int, seed: int) -> tuple[list[Document], list[Document]]:
-    """`count` documents drawn at random, and the others, both in their order.
-
-    Raises DataError if that leaves no other.
-    """
-    if len(documents) <= count:
-        what = f"{count} documents are to be held out for measuring, and there are {len(documents)}"
-        raise DataError(what, "the ladder's texts", "Give the whole corpus, or leave --texts out: it is then fetched.")
+    """`count` documents drawn at random, and the others, both in their order."""
     drawn = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
     held = [document for i, document in enumerate(documents) if i in drawn]
     return held, [document for i, document in enumerate(documents) if i not in drawn]
@@ -127,7 +121,7 @@ def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
     try:
         with gzip.open(path) as lines:
             for line in lines:
-                row = parse_json(line)
+                row = json.loads(line)
                 found.append(Document(row["id"], "\n".join(row[field] for field in fields)))
     except FileNotFoundError:
         raise DataError("the corpus is missing", str(path), "Say where the corpora are: --texts FOLDER.") from None
