@@ -37,13 +37,25 @@ def drop_navigation(soup: BeautifulSoup) -> None:
             tag.decompose()
 
 
-def keep_links(soup: BeautifulSoup, beside: str | None = None) -> None:
-    """Unlink all but anchors of this page, outside addresses, and files in the folder ``beside``."""
-    kept = ("#", "http://", "https://", "mailto:", "data:", *([f"{beside}/"] if beside else []))
+def keep_links(soup: BeautifulSoup, folder: Path | None = None, within: Path | None = None) -> None:
+    """Unlink all but anchors of this page, outside addresses, and files that there are below ``within``.
+
+    Relative addresses count from ``folder``, which is what ``within`` is if it is not given. Without a folder, no
+    file is kept.
+    """
     for link in soup.find_all("a", href=True):
-        if not str(link["href"]).startswith(kept):
+        address = str(link["href"])
+        if address.startswith(("#", "http://", "https://", "mailto:", "data:")):
+            continue
+        if folder is None or not _leads_to(address, folder, within or folder):
             for name in ("href", "download", "title"):
                 del link[name]
+
+
+def _leads_to(address: str, folder: Path, within: Path) -> bool:
+    """Whether an address in a page in ``folder`` means a file below ``within``."""
+    file = _local(address, folder)
+    return file is not None and file.is_relative_to(within.resolve())
 
 
 def _data_uri(file: Path) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rbp.study.file import Study
-from rbp.study.jobs import Job, State, all_jobs, log_file, state
+from rbp.study.jobs import Job, State, all_jobs, chapters_of, log_file, state
 from rbp.study.plan import Plan, disk_per_token
 from rbp.study.stores import progress
 
@@ -96,12 +96,12 @@ def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
     """A plan as people read it: a line for each model, the totals, and what they are reckoned with."""
     study, content = plan.study, plan.study.content
     jobs = sum(cost.shards + 1 for cost in plan.costs)
-    chapters = len(content.chapters) + len(content.rank_chapters)
+    chapters = len(chapters_of(study))
     lines = [
-        f"{content.title or study.path.stem}: {len(study.models)} models × {len(study.corpora)} corpora "
+        f"{study.title}: {len(study.models)} models × {len(study.corpora)} corpora "
         f"({', '.join(corpus.name for corpus in study.corpora)})",
         f"protocol {study.protocol.name}, windows of {study.protocol.length} tokens, {content.dtype}; "
-        f"{jobs} jobs ({plan.costs[0].shards} shards and a merge each), a table, {chapters} chapters",
+        f"{jobs} jobs ({plan.costs[0].shards} shards and a merge each), a table, {chapters} chapters, a book",
         "",
         f"{'model':34} {'S':>14} {'GPU memory':>11} {'tokens':>12} {'operations':>11} {'GPU hours':>10} "
         f"{'disk':>8}  there",
