@@ -97,7 +97,8 @@ def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
 
 
 def test_only_links_that_lead_somewhere_are_kept(tmp_path: Path) -> None:
-    html = '<a href="#a">1</a><a href="../x.html">2</a><a download href="n/f.csv">3</a><a href="n/no.csv">4</a>'
+    html = '<a href="#gone">0</a><a href="#a" id="a">1</a><a href="../x.html">2</a>'
+    html += '<a download href="n/f.csv">3</a><a href="n/no.csv">4</a>'
     (tmp_path / "page" / "n").mkdir(parents=True)
     for name in ("x.html", "page/n/f.csv"):
         (tmp_path / name).touch()
@@ -107,9 +108,9 @@ def test_only_links_that_lead_somewhere_are_kept(tmp_path: Path) -> None:
         onepage.keep_links(soup, *places)
         kept.append(str(soup))
     assert kept == [
-        '<a href="#a">1</a><a>2</a><a>3</a><a>4</a>',
-        '<a href="#a">1</a><a>2</a><a download="" href="n/f.csv">3</a><a>4</a>',
-        '<a href="#a">1</a><a href="../x.html">2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a>3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a href="../x.html">2</a><a download="" href="n/f.csv">3</a><a>4</a>',
     ]
 
 
