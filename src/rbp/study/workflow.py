@@ -19,6 +19,7 @@ from rbp.errors import DataError, ParameterError, RbpError
 from rbp.files import NO_LOCKS, write_json
 from rbp.paths import ROOT, Project
 from rbp.study.file import Study
+from rbp.study.hub import must_reach
 from rbp.study.plan import make_plan, needs
 from rbp.study.show import lines_of, summary
 from rbp.study.stores import freshen
@@ -79,10 +80,12 @@ def run(
     """Do all that is left of a study; whether everything is done. What was done before is looked at first.
 
     jobs: at once; extra: arguments for Snakemake; tell: print lines of progress to stderr. Raises DataError if another
-    run of the study is at work; ParameterError if a model needs more memory than the GPU has.
+    run of the study is at work, or the hub is needed and cannot be reached; ParameterError if a model needs more
+    memory than the GPU has.
     """
     if place.device == "cuda":
         _must_fit(study)
+    must_reach(study)
     study.out.mkdir(parents=True, exist_ok=True)
     with _alone(study):
         if place.profile == "slurm":
@@ -244,8 +247,8 @@ def _asked(*command: str) -> str:
     """What a command of Slurm prints. Raises RbpError if it fails."""
     answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if answer.returncode:
-        remedy = "Is the controller up? Or take --profile local."
-        raise RbpError(f"{command[0]} failed: {answer.stderr.strip() or answer.returncode}", "Slurm", remedy)
+        said = answer.stderr.strip().splitlines() or [f"exit {answer.returncode}"]
+        raise RbpError(f"{command[0]} failed: {said[-1]}", "Slurm", "Is the controller up? Or take --profile local.")
     return answer.stdout
 
 
