@@ -69,13 +69,15 @@ def test_from_shards_to_chapters(
     assert done.stdout.split() == [str(study.out / name) for name in ("measurements.parquet", "book/index.html")]
     check_book(study)
     assert "1 of 1 stores" in rbp(*command, "plan", file).stdout
-    kept = [*study.ranks.rglob("*.parquet"), study.out / "measurements.parquet", study.out / "chapters" / "10_next"]
-    before = {path: path.stat().st_mtime_ns for path in [*kept, study.out / "book"]}
-    (study.out / "chapters" / "09_mine" / "results.json").unlink()
+    later = [study.out / "measurements.parquet", study.out / "chapters" / "10_next", study.out / "book"]
+    before = {path: path.stat().st_mtime_ns for path in [*study.ranks.rglob("*.parquet"), *later]}
+    (damaged := next(iter(before))).write_bytes(b"")
     again = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")
     assert again.returncode == 0, again.stderr
-    changed = [path for path in before if path.stat().st_mtime_ns != before[path]]
-    assert changed == [study.out / "book"]  # it is made anew with its chapter, and nothing else is done twice
+    assert "not as it was" in again.stderr
+    assert parts(study.ranks) == whole_store
+    changed = {path for path in before if path.stat().st_mtime_ns != before[path]}
+    assert changed == {damaged, *later}  # what follows from it is made anew, and no other part
 
 
 def check_book(study: Study) -> None:
