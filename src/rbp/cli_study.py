@@ -58,7 +58,8 @@ def run(
     typer.echo("\n".join(lines_of(found)), err=True)
     if not well:
         raise typer.Exit(1)
-    typer.echo(f"{found.out / TABLE.output}\n{(found.out / BOOK.output).with_name('index.html')}")
+    made = found.out / TABLE.output, (found.out / BOOK.output).with_name("index.html")
+    typer.echo("\n".join(str(path) for path in made if path.is_file()))  # a dry run makes none
 
 
 @study.command()

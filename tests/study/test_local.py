@@ -149,9 +149,18 @@ def test_gpus_are_taken_where_there_are_some(study: Study, monkeypatch: pytest.M
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text('models = ["Qwen/Qwen2.5-14B"]\ncorpora = ["humaneval"]\noutput = "out"\n[gpu]\nmemory = 40.0')
-    with pytest.raises(ParameterError, match=r"needs 64 GB in float32, and .* has 40 GB"):
+    with pytest.raises(ParameterError, match=r"needs 6\d\.\d GB in float32, and .* has 40.0 GB"):
         workflow.run(read_study(file), Project(), Place("local", "cuda", ("0",), True))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_larger_than_the_machine_is_refused_with_the_numbers(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow, "_memory", lambda: 1000)
+    with pytest.raises(ParameterError, match=r"ladder-10k needs 1\.\d GB in float32, and this machine has 1.0 GB"):
+        workflow.run(study, Project(), Place("local", "cpu", (), False))
+    workflow._must_fit(study, Place("slurm", "cpu", (), False))  # Slurm looks for a machine that has as much
 
 
 def test_two_drivers_of_one_study_are_one_too_many(study: Study) -> None:
