@@ -8,11 +8,12 @@ from playwright.sync_api import Browser
 
 from rbp import onepage
 from rbp.chapters import execute, find
+from rbp.excerpt import fill_in
 from rbp.paths import Project
 from rbp.prose import NOT_RECORDED
 from rbp.results import Recorded
 from rbp.results import write_book as write_results
-from rbp.standalone import fill_in, render
+from rbp.standalone import render
 
 PLOTLY = """
 from IPython.display import HTML
@@ -95,12 +96,22 @@ def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
     assert errors == []
 
 
-def test_only_links_that_lead_somewhere_are_kept() -> None:
-    soup = BeautifulSoup('<a href="#a">1</a><a href="../x.html">2</a><a download href="n/f.csv">3</a>', "html.parser")
-    onepage.keep_links(soup, beside="n")
-    assert str(soup) == '<a href="#a">1</a><a>2</a><a download="" href="n/f.csv">3</a>'
-    onepage.keep_links(soup)
-    assert str(soup) == '<a href="#a">1</a><a>2</a><a>3</a>'
+def test_only_links_that_lead_somewhere_are_kept(tmp_path: Path) -> None:
+    html = '<a href="#gone">0</a><a href="#a" id="a">1</a><a href="../x.html">2</a>'
+    html += '<a download href="n/f.csv">3</a><a href="n/no.csv">4</a>'
+    (tmp_path / "page" / "n").mkdir(parents=True)
+    for name in ("x.html", "page/n/f.csv"):
+        (tmp_path / name).touch()
+    kept = []
+    for places in ((), (tmp_path / "page",), (tmp_path / "page", tmp_path)):
+        soup = BeautifulSoup(html, "html.parser")
+        onepage.keep_links(soup, *places)
+        kept.append(str(soup))
+    assert kept == [
+        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a>3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a href="../x.html">2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+    ]
 
 
 def test_addresses_become_data(tmp_path: Path) -> None:

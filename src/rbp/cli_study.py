@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Do what is left of a study, on this machine or a Slurm cluster. What follows -- goes to Snakemake."""
     from rbp.study import workflow
-    from rbp.study.jobs import TABLE
+    from rbp.study.jobs import BOOK, TABLE
     from rbp.study.show import lines_of
 
     found = _study(context, file)
@@ -58,7 +58,8 @@ def run(
     typer.echo("\n".join(lines_of(found)), err=True)
     if not well:
         raise typer.Exit(1)
-    typer.echo(str(found.out / TABLE.output))
+    made = found.out / TABLE.output, (found.out / BOOK.output).with_name("index.html")
+    typer.echo("\n".join(str(path) for path in made if path.is_file()))  # a dry run makes none
 
 
 @study.command()

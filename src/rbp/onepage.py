@@ -4,6 +4,7 @@ import base64
 import mimetypes
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 from bs4 import BeautifulSoup, Tag
 
@@ -37,13 +38,29 @@ def drop_navigation(soup: BeautifulSoup) -> None:
             tag.decompose()
 
 
-def keep_links(soup: BeautifulSoup, beside: str | None = None) -> None:
-    """Unlink all but anchors of this page, outside addresses, and files in the folder ``beside``."""
-    kept = ("#", "http://", "https://", "mailto:", "data:", *([f"{beside}/"] if beside else []))
+def keep_links(soup: BeautifulSoup, folder: Path | None = None, within: Path | None = None) -> None:
+    """Unlink all but places of this page, outside addresses, and files that there are below ``within``.
+
+    Relative addresses count from ``folder``, which is what ``within`` is if it is not given. Without a folder, no
+    file is kept.
+    """
+    places = {"", *(str(tag["id"]) for tag in soup.find_all(id=True))}
     for link in soup.find_all("a", href=True):
-        if not str(link["href"]).startswith(kept):
+        address = str(link["href"])
+        if address.startswith("#"):
+            leads = unquote(address[1:]) in places
+        else:
+            outside = address.startswith(("http://", "https://", "mailto:", "data:"))
+            leads = outside or (folder is not None and _is_below(address, folder, within or folder))
+        if not leads:
             for name in ("href", "download", "title"):
                 del link[name]
+
+
+def _is_below(address: str, folder: Path, within: Path) -> bool:
+    """Whether a relative address in a page in ``folder`` means a file below ``within``."""
+    file = _local(address, folder)
+    return file is not None and file.is_relative_to(within.resolve())
 
 
 def _data_uri(file: Path) -> str:

@@ -9,15 +9,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 from made_studies import parts
 from mini import write_book, write_chapter
 
 from rbp.errors import DataError, ParameterError
 from rbp.measurements import load
 from rbp.paths import ROOT, Project
+from rbp.results import Recorded
+from rbp.results import write_book as write_results
 from rbp.study import workflow
 from rbp.study.file import Study, read_study
 from rbp.study.workflow import Place, find_place
+
+PROSE = """%%md
+Another: {glue:text}`01_a.ipynb::v:.1f`. This run: {glue:text}`09_mine.ipynb::value:.1f`. Absent:
+{glue:text}`02_b.ipynb::w:.1f`. Links: [beside](09_mine.ipynb), [more](../book/more.md), [elsewhere](02_b.ipynb).
+"""
+OUTPUT = """
+from IPython.display import HTML
+HTML('<a href="10_next/data.csv">data</a>')
+"""
 
 
 def rbp(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
@@ -31,9 +43,12 @@ def test_from_shards_to_chapters(
     project = Project(tmp_path / "project")
     project.root.mkdir()
     write_book(project)
-    check = "from pathlib import Path\nassert Path(measurements).exists()\nvalue = 1.0"
-    write_chapter(project, "09_mine", check, parameters='measurements: str = "published"  # where they come from')
-    file = write_study(shards=2, more='gpus = 1\nchapters = ["09_mine"]')
+    check = "from pathlib import Path\nassert Path(measurements).exists()\nvalue = 1.5"
+    parameter = 'measurements: str = "published"  # where they come from'
+    write_chapter(project, "09_mine", check, parameters=parameter)
+    write_chapter(project, "10_next", PROSE, OUTPUT, "value = 2.0", parameters=parameter)
+    write_results(project.results, {"01_a": {"v": Recorded(3.25)}, "09_mine": {"value": Recorded(9.0)}})
+    file = write_study(shards=2, more='title = "A *study*"\ngpus = 1\nchapters = ["10_next", "09_mine"]')
     command: list[str | Path] = ["--root", project.root, "study"]
     done = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")
     assert done.returncode == 0, done.stderr
@@ -45,17 +60,61 @@ def test_from_shards_to_chapters(
     assert table.equals(load(study.out / "measurements.csv").table.astype(table.dtypes))
     assert load(study.out / "finished").table["value"].equals(table["value"])
     results = json.loads((study.out / "chapters" / "09_mine" / "results.json").read_text())
-    assert results["values"]["value"]["value"] == 1.0
+    assert results["values"]["value"]["value"] == 1.5
     assert (study.out / "chapters" / "09_mine" / "09_mine.html").is_file()
     states = [json.loads(path.read_text()) for path in study.out.glob("state/shards/*/*.json")]
     assert {one["gpu"] for one in states} <= {"3", "5"}  # each shard had one of the GPUs that were given
     status = rbp(*command, "status", file, "--json")
-    assert json.loads(status.stdout)["counts"] == {"done": 5, "running": 0, "failed": 0, "left": 0}
+    assert json.loads(status.stdout)["counts"] == {"done": 7, "running": 0, "failed": 0, "left": 0}
+    assert done.stdout.split() == [str(study.out / name) for name in ("measurements.parquet", "book/index.html")]
+    check_book(study)
     assert "1 of 1 stores" in rbp(*command, "plan", file).stdout
-    before = {path: path.stat().st_mtime_ns for path in study.out.rglob("*.parquet")}
+    later = [study.out / "measurements.parquet", study.out / "chapters" / "10_next", study.out / "book"]
+    before = {path: path.stat().st_mtime_ns for path in [*study.ranks.rglob("*.parquet"), *later]}
+    (damaged := next(iter(before))).write_bytes(b"")
     again = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")
     assert again.returncode == 0, again.stderr
-    assert {path: path.stat().st_mtime_ns for path in study.out.rglob("*.parquet")} == before  # nothing is done twice
+    assert "not as it was" in again.stderr
+    assert parts(study.ranks) == whole_store
+    changed = {path for path in before if path.stat().st_mtime_ns != before[path]}
+    assert changed == {damaged, *later}  # what follows from it is made anew, and no other part
+
+
+def check_book(study: Study) -> None:
+    """The pages say what was measured, and every link in them leads to a file, an anchor, or outside."""
+    book = study.out / "book"
+    pages = {page: BeautifulSoup(page.read_text(), "html.parser") for page in book.rglob("*.html")}
+    pages = {page: soup for page, soup in pages.items() if "_static" not in page.parts}  # a theme's templates
+    for page, soup in pages.items():
+        found = [tag[name] for name in ("href", "src") for tag in soup.select(f"[{name}]")]
+        for address in found:
+            target = (page.parent / address.split("#")[0].split("?")[0]).resolve()
+            outside = address.startswith(("#", "http", "mailto:", "data:"))
+            assert outside or (target.is_file() and target.is_relative_to(book)), (page, address)
+    front = pages[book / "index.html"]
+    article = front.select_one("article")
+    assert article.select_one("h1").contents[0] == "A *study*"
+    manifest = json.loads(next(study.ranks.glob("*/manifest.json")).read_text())
+    cells = [[cell.get_text().strip() for cell in row.select("td")] for row in article.select("tbody tr")]
+    size, tokens = f"{manifest['about']['size']:,}", f"{manifest['tokens']:,}"
+    assert cells == [["ladder-10k", "Ladder", size, "4,096", "–"], ["ladder-10k", tokens]]
+    assert "cut to 64 tokens" in article.get_text()
+    assert "float32" in article.get_text()
+    assert f"rbp study run {study.path.name}" in article.get_text()
+    links = [link["href"] for link in article.select("#the-chapters a.reference")]
+    assert links == ["notebooks/09_mine.html", "notebooks/10_next.html"]
+    kept = {link["href"] for link in article.select("a[download]")}
+    assert kept == {"measurements.parquet", "measurements.csv", "study.toml"}
+    assert all((book / name).read_bytes() == (study.out / name).read_bytes() for name in kept - {"study.toml"})
+    chapter = pages[book / "notebooks" / "10_next.html"].select_one("article")
+    assert "This page was run with measurements" in chapter.select_one("h1 + blockquote").get_text()
+    assert "Another: 3.2. This run: 1.5. Absent: (see the book)." in " ".join(chapter.get_text().split())
+    assert {a.get_text(): a.get("href") for a in chapter.select("p a")} == {
+        "beside": "09_mine.html",
+        "more": None,
+        "elsewhere": None,
+    }
+    assert chapter.select_one("div.output a")["href"] == "10_next/data.csv"
 
 
 def test_the_profile_is_what_the_machine_has(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +149,18 @@ def test_gpus_are_taken_where_there_are_some(study: Study, monkeypatch: pytest.M
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text('models = ["Qwen/Qwen2.5-14B"]\ncorpora = ["humaneval"]\noutput = "out"\n[gpu]\nmemory = 40.0')
-    with pytest.raises(ParameterError, match=r"needs 64 GB in float32, and .* has 40 GB"):
+    with pytest.raises(ParameterError, match=r"needs 6\d\.\d GB in float32, and .* has 40.0 GB"):
         workflow.run(read_study(file), Project(), Place("local", "cuda", ("0",), True))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_larger_than_the_machine_is_refused_with_the_numbers(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow, "_memory", lambda: 1000)
+    with pytest.raises(ParameterError, match=r"ladder-10k needs 1\.\d GB in float32, and this machine has 1.0 GB"):
+        workflow.run(study, Project(), Place("local", "cpu", (), False))
+    workflow._must_fit(study, Place("slurm", "cpu", (), False))  # Slurm looks for a machine that has as much
 
 
 def test_two_drivers_of_one_study_are_one_too_many(study: Study) -> None:

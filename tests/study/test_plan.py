@@ -12,6 +12,7 @@ from rbp.study.file import ModelEntry, Study, read_study
 from rbp.study.plan import disk_per_token, flops_of, gpu_memory, job_memory, make_plan, tokens_at_most
 from rbp.study.show import plan_json, plan_lines
 from rbp.study.sizes import model_size
+from rbp.study.stores import model_label
 
 PYTHIA_14M = {"S": 1_189_888, "V": 50_304, "d": 128}
 
@@ -79,6 +80,16 @@ def test_tokens_at_most_by_the_authors_protocol(corpus: str, options: dict[str, 
 
 def test_of_whole_documents_the_corpus_alone_decides() -> None:
     assert tokens_at_most("wikipedia", protocol("windows")) is None
+
+
+def test_the_ladders_study_is_planned_as_it_was_measured() -> None:
+    study = read_study(ROOT / "studies" / "ladder.toml")
+    stores = [json.loads(path.read_text()) for path in (ROOT / "data" / "ladder" / "ranks").glob("*/manifest.json")]
+    measured = {(one["about"]["model"], one["about"]["dataset"]): one["tokens"] for one in stores}
+    plan = make_plan(study)
+    assert {(model_label(c.cell), c.cell.corpus.name.removeprefix("ladder/")): c.tokens for c in plan.costs} == measured
+    assert plan_json(plan, [1])["jobs"] == {"shard": 28, "merge": 28, "table": 1, "chapter": 3, "book": 1}
+    assert "?" not in "\n".join(plan_lines(plan, [1])[:-1])
 
 
 def test_more_gpus_never_take_longer_and_share_evenly_at_first() -> None:

@@ -105,7 +105,7 @@ def test_a_state_that_cannot_be_read_is_no_state(study: Study, content: bytes) -
 
 
 def test_a_study_that_has_not_begun_has_a_status(study: Study, tmp_path: Path) -> None:
-    assert lines_of(study) == ["4 jobs: 0 done, 0 running, 0 failed, 4 left"]
+    assert lines_of(study) == ["5 jobs: 0 done, 0 running, 0 failed, 5 left"]
 
 
 def test_where_there_are_no_locks_the_work_goes_on(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

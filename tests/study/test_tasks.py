@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from made_studies import parts
 from rbp.errors import DataError
 from rbp.extraction.reader import open_store
 from rbp.extraction.store import Store
+from rbp.paths import ROOT
 from rbp.study import tasks
 from rbp.study.file import Study, read_study
 from rbp.study.jobs import merge_job, shards_of, state
-from rbp.study.stores import freshen, progress
+from rbp.study.stores import freshen, model_label, progress
 
 
 def measure(study: Study, order: random.Random | None = None) -> None:
@@ -111,3 +113,19 @@ def test_a_merge_before_its_shards_says_so(study: Study) -> None:
 
 def test_a_new_study_has_everything_left(study: Study) -> None:
     assert {state(study, job).stand for job in shards_of(study, study.cells[0])} == {"left"}
+
+
+def test_the_ladders_study_makes_the_ranks_that_are_shipped(tmp_path: Path) -> None:
+    """One of its cells; bit for bit, under the same name."""
+    study = replace(read_study(ROOT / "studies" / "ladder.toml"), out=tmp_path)
+    names = {f"{model_label(cell)}-{cell.corpus.name.removeprefix('ladder/')}": cell for cell in study.cells}
+    shipped = sorted((ROOT / "data" / "ladder" / "ranks").iterdir())
+    assert sorted(names) == [folder.name.rsplit("-", 1)[0] for folder in shipped]
+    for job in shards_of(study, cell := names["ladder-10k-humaneval"]):
+        tasks._shard(study, cell, job, "cpu")
+    tasks._merge(study, cell)
+    (folder,) = study.ranks.iterdir()
+    (same,) = (store for store in shipped if store.name.startswith("ladder-10k-humaneval-"))
+    assert folder.name == same.name  # all that was asked for is the same: weights, text, tokenizer, protocol, dtype
+    made, given = open_store(folder).ranks(), open_store(same).ranks()
+    assert made.equals(given)

@@ -134,6 +134,11 @@ class Study:
     protocol: Protocol
 
     @property
+    def title(self) -> str:
+        """For people: as the file has it, or the file's name."""
+        return self.content.title or self.path.stem
+
+    @property
     def ranks(self) -> Path:
         """The folder of the rank stores."""
         return self.out / "ranks"
@@ -190,6 +195,7 @@ def read_study(path: Path, project: Project | None = None) -> Study:
     for key in ("chapters", "rank_chapters"):
         for name in getattr(content, key):
             check_chapter(name, project, f"{path}, {key}")
+    names.once([*content.chapters, *content.rank_chapters], f"{path}, chapters")
     return Study(
         path=path.resolve(),
         out=resolved(content.output, path) if content.output else project.runs / "studies" / path.stem,

@@ -20,7 +20,7 @@ from rbp.errors import RbpError
 from rbp.files import NO_LOCKS, write_json
 from rbp.study.file import Cell, Study
 
-Kind = Literal["fetch", "shard", "merge", "table", "chapter"]
+Kind = Literal["fetch", "shard", "merge", "table", "chapter", "book"]
 Stand = Literal["done", "running", "failed", "left"]
 
 BEAT = 5.0  # seconds between two signs of life
@@ -60,11 +60,19 @@ def merge_job(cell: Cell) -> Job:
 
 
 TABLE = Job("table", "table", "measurements.parquet")
+BOOK = Job(
+    "book", "book", "book/made.json"
+)  # beside its pages, which Snakemake then leaves alone until it is made anew
 
 
 def chapter_job(name: str) -> Job:
     """The job that executes a chapter."""
     return Job("chapter", f"chapters/{name}", f"chapters/{name}/results.json")
+
+
+def chapters_of(study: Study) -> list[str]:
+    """The chapters of a study, in the book's order."""
+    return sorted([*study.content.chapters, *study.content.rank_chapters])
 
 
 def fetch_job(study: Study, name: str) -> Job:
@@ -93,8 +101,7 @@ def all_jobs(study: Study) -> list[Job]:
     jobs = [fetch_job(study, name) for name in to_fetch(study)]
     for cell in study.cells:
         jobs += [*shards_of(study, cell), merge_job(cell)]
-    jobs.append(TABLE)
-    return jobs + [chapter_job(name) for name in (*study.content.chapters, *study.content.rank_chapters)]
+    return [*jobs, TABLE, *map(chapter_job, chapters_of(study)), BOOK]
 
 
 def log_file(study: Study, job: Job) -> Path:

@@ -59,7 +59,7 @@ def models(content: "StudyFile", path: Path) -> "tuple[ModelEntry, ...]":
         found += [ModelEntry(name=name, family=family) for name in families[family]]
     if not found:
         raise ParameterError("the study has no model", str(path), "Give models, or families.")
-    _once([model.name for model in found], f"{path}, models")
+    once([model.name for model in found], f"{path}, models")
     return tuple(found)
 
 
@@ -85,11 +85,12 @@ def corpora(content: "StudyFile", path: Path) -> "tuple[CorpusEntry, ...]":
             raise ParameterError(
                 f'there is no corpus "{corpus.name}"', where, nearest(corpus.name, [*CORPORA, *domains])
             )
-    _once([dataset_name(corpus.name) for corpus in found], f"{path}, corpora")
+    once([dataset_name(corpus.name) for corpus in found], f"{path}, corpora")
     return tuple(found)
 
 
-def _once(names: Sequence[str], where: str) -> None:
+def once(names: Sequence[str], where: str) -> None:
+    """Raise ParameterError if a name stands twice."""
     for name in names:
         if names.count(name) > 1:
             raise ParameterError(f"{name} is there twice", where, "Leave one of them out, or rename a file.")

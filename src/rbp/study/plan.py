@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from rbp.extraction.corpora import CORPORA
+from rbp.extraction.corpora import CORPORA, LADDER
 from rbp.extraction.protocols import Protocol
 from rbp.paths import DATA
 from rbp.study.file import Cell, Dtype, Study
@@ -107,6 +107,21 @@ def tokens_at_most(corpus: str, protocol: Protocol) -> int | None:
     return min(bounds, default=None)
 
 
+@cache
+def ladder_tokens(model: str, corpus: str, folder: Path = DATA / "ladder") -> int | None:
+    """How many tokens of a domain of the ladder are ranked without a budget, by its stores.
+
+    None for other corpora, and for a model whose tokenizer is not the ladder's.
+    """
+    try:
+        same = (Path(model) / "tokenizer.json").read_bytes() == (folder / "tokenizer" / "tokenizer.json").read_bytes()
+    except OSError:
+        return None
+    stores = (folder / "ranks").glob(f"*-{corpus.removeprefix(LADDER)}-*/manifest.json")
+    known = {int(json.loads(path.read_bytes())["tokens"]) for path in stores if corpus.startswith(LADDER)}
+    return max(known) if same and known else None
+
+
 def gpu_memory(size: Size, dtype: Dtype, length: int, rows: int = ROWS) -> float:
     """Bytes of GPU memory: weights + activations + logits + what CUDA takes.
 
@@ -173,7 +188,10 @@ def disk_per_token(folder: Path = DATA / "ladder" / "ranks") -> float:
 def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int) -> Cost:
     size = model_size(cell.model)
     there = progress(study, cell)
-    tokens = there.tokens if there.tokens and protocol == study.protocol else tokens_at_most(cell.corpus.name, protocol)
+    bounds = tokens_at_most(cell.corpus.name, protocol), ladder_tokens(cell.model.name, cell.corpus.name)
+    tokens = min((bound for bound in bounds if bound is not None), default=None)
+    if there.tokens and protocol == study.protocol:
+        tokens = there.tokens
     dtype = study.content.dtype
     flops = seconds = extra = memory = None
     if size is not None:

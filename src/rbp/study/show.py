@@ -7,7 +7,7 @@ from typing import Any
 from rbp.study.file import Study
 from rbp.study.jobs import Job, State, all_jobs, log_file, state
 from rbp.study.plan import Plan, disk_per_token
-from rbp.study.stores import progress
+from rbp.study.stores import model_label, progress
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,14 @@ def status_json(study: Study) -> dict[str, Any]:
     return {"counts": now.counts, "packs": {"done": now.packs[0], "known": now.packs[1]}, "jobs": jobs}
 
 
+_CALLED = {"fetch": "download"}  # what a kind of job is called, if not as it is
+
+
+def job_counts(study: Study) -> dict[str, int]:
+    """How many jobs of each kind a study has, in the order of the work."""
+    return dict(Counter(job.kind for job in all_jobs(study)))
+
+
 def _bar(share: float, width: int = 20) -> str:
     full = round(width * share)
     return "█" * full + "░" * (width - full)
@@ -89,19 +97,20 @@ def plan_json(plan: Plan, gpus: list[int]) -> dict[str, Any]:
         for cost in plan.costs
     ]
     hours = {str(count): plan.hours(count) for count in gpus}
-    return {"cells": cells, "rates": plan.rates.__dict__, "hours": hours, "disk_per_token": disk_per_token()}
+    reckoned = {"rates": plan.rates.__dict__, "hours": hours, "disk_per_token": disk_per_token()}
+    return {"jobs": job_counts(plan.study), "cells": cells, **reckoned}
 
 
 def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
     """A plan as people read it: a line for each model, the totals, and what they are reckoned with."""
     study, content = plan.study, plan.study.content
-    jobs = sum(cost.shards + 1 for cost in plan.costs)
-    chapters = len(content.chapters) + len(content.rank_chapters)
+    counts = job_counts(study)
+    jobs = ", ".join(f"{count} {_CALLED.get(kind, kind)}{'s' if count > 1 else ''}" for kind, count in counts.items())
     lines = [
-        f"{content.title or study.path.stem}: {len(study.models)} models × {len(study.corpora)} corpora "
+        f"{study.title}: {len(study.models)} models × {len(study.corpora)} corpora "
         f"({', '.join(corpus.name for corpus in study.corpora)})",
-        f"protocol {study.protocol.name}, windows of {study.protocol.length} tokens, {content.dtype}; "
-        f"{jobs} jobs ({plan.costs[0].shards} shards and a merge each), a table, {chapters} chapters",
+        f"protocol {study.protocol.name}, windows of {study.protocol.length} tokens, {content.dtype}",
+        f"{sum(counts.values())} jobs: {jobs}",
         "",
         f"{'model':34} {'S':>14} {'GPU memory':>11} {'tokens':>12} {'operations':>11} {'GPU hours':>10} "
         f"{'disk':>8}  there",
@@ -116,7 +125,8 @@ def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
         whole = sum(cost.there.whole for cost in mine)
         parts = sum(cost.there.done for cost in mine)
         there = f"{whole} of {len(mine)} stores" + (f", {parts} packs" if parts and whole < len(mine) else "")
-        name = model.name if len(model.name) <= 34 else "…" + model.name[-33:]
+        name = model_label(mine[0].cell)
+        name = name if len(name) <= 34 else "…" + name[-33:]
         lines.append(
             f"{name:34} {_of(size.non_embedding if size else None, ',d'):>14} {_of(memory, '.1f', 1e9, ' GB'):>11} "
             f"{_of(tokens, ',.0f'):>12} {_of(flops, '.2e'):>11} {_of(seconds, '.2f', 3600):>10} "
@@ -131,10 +141,10 @@ def _reckoned(plan: Plan, gpus: list[int]) -> list[str]:
     tokens, flops = _total([cost.tokens for cost in plan.costs]), _total([cost.flops for cost in plan.costs])
     disk = _total([cost.disk for cost in plan.costs])
     lines = [
-        f"in all: {_of(tokens, ',.0f')} tokens at most, {_of(flops, '.2e')} operations, {_of(disk, ',.1f', 1e9)} GB"
+        f"in all: {_of(tokens, ',.0f')} tokens at most, {_of(flops, '.2e')} operations, {_of(disk, ',.2f', 1e9)} GB"
     ]
     for count in gpus:
-        lines.append(f"on {count} GPU{'s' if count > 1 else ''}: {_of(plan.hours(count), ',.1f')} hours")
+        lines.append(f"on {count} GPU{'s' if count > 1 else ''}: {_of(plan.hours(count), ',.2f')} hours")
     for name, need in plan.too_large:
         lines.append(f"too large: {name} needs {need / 1e9:.0f} GB, {content.gpu.name} has {content.gpu.memory:.0f}")
     lines += [

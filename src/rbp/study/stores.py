@@ -45,6 +45,15 @@ def progress(study: Study, cell: Cell) -> Progress:
     return Progress(len(there), manifest["packs"], manifest["tokens"], whole)
 
 
+def finished_store(study: Study, cell: Cell) -> Store:
+    """The store of a cell that is done. Raises DataError if it is not."""
+    job = merge_job(cell)
+    said = read_json(study.out / job.output)
+    if said is None:
+        raise DataError(f"{job.name} is not done yet", str(study.out), "Do it first: rbp study run.")
+    return Store(study.ranks / said["store"])
+
+
 def _folder(study: Study, cell: Cell) -> Path | None:
     """The store of a cell: as its jobs say, or, where none has ended yet, by what the manifests say."""
     for job in (merge_job(cell), *shards_of(study, cell)):

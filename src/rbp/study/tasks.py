@@ -16,7 +16,7 @@ from rbp.paths import Project
 from rbp.study import slots
 from rbp.study.file import Cell, Study
 from rbp.study.jobs import TABLE, Job, all_jobs, fetch_job, log_file, merge_job, read_json, reason, shards_of, told
-from rbp.study.stores import marker, model_label, stamp
+from rbp.study.stores import finished_store, marker, model_label, stamp
 
 
 def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[str] = ()) -> None:
@@ -60,8 +60,12 @@ def _work(study: Study, project: Project, job: Job, device: str, gpus: Sequence[
         _merge(study, next(cell for cell in study.cells if job == merge_job(cell)))
     elif job.kind == "table":
         _table(study)
-    else:
+    elif job.kind == "chapter":
         _chapter(study, project, Path(job.name).name)
+    else:
+        from rbp.study.book import make_book
+
+        make_book(study, project)
 
 
 def _fetch(study: Study, job: Job) -> None:
@@ -152,7 +156,7 @@ def _table(study: Study) -> None:
     """Write the measurement table of all stores, as Parquet and as CSV, and the folder `finished` of links to them."""
     from rbp.measurements import load
 
-    folders = [study.ranks / (read_json(study.out / merge_job(cell).output) or {})["store"] for cell in study.cells]
+    folders = [finished_store(study, cell).folder for cell in study.cells]
     table = load(folders).table
     links = study.out / "finished"
     links.mkdir(exist_ok=True)

@@ -19,7 +19,8 @@ from rbp.errors import DataError, ParameterError, RbpError
 from rbp.files import NO_LOCKS, write_json
 from rbp.paths import ROOT, Project
 from rbp.study.file import Study
-from rbp.study.plan import make_plan, needs
+from rbp.study.hub import must_reach
+from rbp.study.plan import job_memory, make_plan, needs
 from rbp.study.show import lines_of, summary
 from rbp.study.stores import freshen
 
@@ -79,10 +80,11 @@ def run(
     """Do all that is left of a study; whether everything is done. What was done before is looked at first.
 
     jobs: at once; extra: arguments for Snakemake; tell: print lines of progress to stderr. Raises DataError if another
-    run of the study is at work; ParameterError if a model needs more memory than the GPU has.
+    run of the study is at work, or the hub is needed and cannot be reached; ParameterError if a model needs more
+    memory than the GPU has, or than this machine.
     """
-    if place.device == "cuda":
-        _must_fit(study)
+    _must_fit(study, place)
+    must_reach(study)
     study.out.mkdir(parents=True, exist_ok=True)
     with _alone(study):
         if place.profile == "slurm":
@@ -125,8 +127,7 @@ def _arguments(study: Study, project: Project, place: Place, jobs: int | None, e
         arguments += ["--cores", str((jobs or AT_ONCE) * threads)]
     else:
         at_once = jobs or (len(place.gpus) if place.gpus else max(1, (os.cpu_count() or 1) // threads))
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
-        arguments += ["--cores", str(at_once * threads), "--resources", f"mem_mb={memory}"]
+        arguments += ["--cores", str(at_once * threads), "--resources", f"mem_mb={_memory()}"]
         arguments += [f"gpu={len(place.gpus)}"] if place.gpus else []
     return [*arguments, *extra, "--config", *(f"{key}={value}" for key, value in config.items())]
 
@@ -212,14 +213,27 @@ def is_driven(study: Study) -> bool:
     return False
 
 
-def _must_fit(study: Study) -> None:
-    plan = make_plan(study)
-    if plan.too_large:
-        name, need = plan.too_large[0]
-        gpu = study.content.gpu
-        what = f"{name} needs {need / 1e9:.0f} GB in {study.content.dtype}, and {gpu.name} has {gpu.memory:.0f} GB"
-        remedy = "A shard runs on one GPU. Take a shorter dtype, a GPU with more memory (gpu.memory), or leave it out."
+def _must_fit(study: Study, place: Place) -> None:
+    plan, content = make_plan(study), study.content
+    if place.device == "cuda":
+        has, gigabytes = content.gpu.name, content.gpu.memory
+        large = [(name, need / 1e9) for name, need in plan.too_large]
+    elif place.profile == "local":
+        has, gigabytes = "this machine", _memory() / 1e3
+        needed = [(cost.cell.model.name, job_memory(study, cost.cell, False) / 1e3) for cost in plan.costs if cost.size]
+        large = [(name, need) for name, need in needed if need > gigabytes]
+    else:
+        return
+    if large:
+        name, need = large[0]
+        what = f"{name} needs {need:.1f} GB in {content.dtype}, and {has} has {gigabytes:.1f} GB"
+        remedy = "A shard runs on one GPU or one machine. Take a shorter dtype, more memory, or leave the model out."
         raise ParameterError(what, str(study.path), remedy)
+
+
+def _memory() -> int:
+    """Megabytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
 
 
 def _prefix(study: Study) -> str:
@@ -244,8 +258,8 @@ def _asked(*command: str) -> str:
     """What a command of Slurm prints. Raises RbpError if it fails."""
     answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if answer.returncode:
-        remedy = "Is the controller up? Or take --profile local."
-        raise RbpError(f"{command[0]} failed: {answer.stderr.strip() or answer.returncode}", "Slurm", remedy)
+        said = answer.stderr.strip().splitlines() or [f"exit {answer.returncode}"]
+        raise RbpError(f"{command[0]} failed: {said[-1]}", "Slurm", "Is the controller up? Or take --profile local.")
     return answer.stdout
 
 
