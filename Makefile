@@ -14,7 +14,7 @@ serve: .venv/installed           ## read the built book on 127.0.0.1
 	@$(BIN)/rbp serve
 
 test: .venv/installed            ## all tests, those of the built book in a headless browser included
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 fuzzed inputs, 32 shards on Slurm; keeps the figures
 	@$(BIN)/python tests/slow/run.py

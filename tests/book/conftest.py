@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from rbp.paths import Project
 
@@ -16,9 +17,10 @@ HTML = Project().html
 
 
 @pytest.fixture(scope="session")
-def book() -> Path:
-    """The folder of the built book; what is stale is built first."""
-    done = subprocess.run([sys.executable, "-m", "rbp.cli", "book"], capture_output=True, text=True, check=False)
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built book; what is stale is built first, by one of the processes that run tests."""
+    with FileLock(tmp_path_factory.getbasetemp().parent / "book.lock"):
+        done = subprocess.run([sys.executable, "-m", "rbp.cli", "book"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return HTML
 
