@@ -1,6 +1,7 @@
 """A second build, in another folder with every chapter executed anew: the same bytes, and a PDF of the whole.
 
-The steps' tables, which take minutes, are not made again: `rbp verify` holds what follows from them to the accepted values.
+The steps' tables, which take minutes, are not made again: `rbp verify` holds what follows from them to the accepted
+values.
 """
 
 import filecmp
