@@ -1,6 +1,5 @@
 """Build the book: which file depends on which, the Snakefile's jobs, and the run of Snakemake over them."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ import typer
 from rbp import results, steps
 from rbp.chapters import Chapter, ChapterFailed, all_chapters, execute, find
 from rbp.errors import ParameterError, RbpError
-from rbp.files import canonical_json, exists, expanded, files_below, write_json
+from rbp.files import canonical_json, exists, expanded, files_below, lock, write_json
 from rbp.parameters import check, nearest
 from rbp.paths import ROOT, Project
 
@@ -156,11 +155,9 @@ def _lock(project: Project) -> Iterator[int]:
     """Hold ``_build/.lock`` until this process and Snakemake, which inherits it, have ended."""
     project.build.mkdir(parents=True, exist_ok=True)
     with (project.build / ".lock").open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if lock(stream) is False:
             remedy = "Wait until it has ended, or stop it."
-            raise RbpError("another build of this book is running", str(project.build), remedy) from None
+            raise RbpError("another build of this book is running", str(project.build), remedy)
         yield stream.fileno()
 
 

@@ -49,13 +49,13 @@ def run(
     """Do what is left of a study, on this machine or a Slurm cluster. What follows -- goes to Snakemake."""
     from rbp.study import workflow
     from rbp.study.jobs import BOOK, TABLE
-    from rbp.study.show import lines_of
+    from rbp.study.show import lines_of, summary
 
     found = _study(context, file)
     place = workflow.find_place(found, profile, gpus)
     typer.echo(f"{found.path.name}: {place.profile}, {_devices(place)}; all of it in {found.out}", err=True)
     well = workflow.run(found, context.find_root().obj, place, jobs, context.args)
-    typer.echo("\n".join(lines_of(found)), err=True)
+    typer.echo("\n".join(lines_of(found, summary(found))), err=True)
     if not well:
         raise typer.Exit(1)
     made = found.out / TABLE.output, (found.out / BOOK.output).with_name("index.html")
@@ -78,11 +78,12 @@ def status(
         typer.echo(json.dumps(status_json(found) | {"driven": is_driven(found)}, indent=1))
         return
     while True:
-        lines = lines_of(found)
-        if not is_driven(found) and summary(found).counts["done"] < len(summary(found).jobs):
+        now = summary(found)
+        lines, whole = lines_of(found, now), now.counts["done"] == len(now.jobs)
+        if not whole and not is_driven(found):
             lines.append(f"No run is at work on it here: rbp study run {file}")
         typer.echo(("\033[H\033[2J" if watch and sys.stdout.isatty() else "") + "\n".join(lines))
-        if not watch or summary(found).counts["done"] == len(summary(found).jobs):
+        if whole or not watch:
             return
         time.sleep(2)
 

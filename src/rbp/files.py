@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-#: what `flock` says where the file system has no locks
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+#: what `flock` says where the file system has no locks; the last, where it has none for folders (NFS)
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 
 
 def _beside(path: Path) -> Path:
@@ -78,7 +78,7 @@ def _held(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]
     while True:
         temporary = _beside(path)
         descriptor = make(temporary)
-        if _lock(descriptor) is not False and _is(temporary, descriptor):
+        if lock(descriptor) is not False and _is(temporary, descriptor):
             break
         os.close(descriptor)  # another process took it for left behind before it was locked
     try:
@@ -89,13 +89,19 @@ def _held(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool | None:
-    """Lock an open file or folder: False if another process has it, None where the file system knows no locks."""
+def lock(stream: IO[Any] | int, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> bool | None:
+    """Lock an open file or folder: False if another process has it, None where the file system knows no locks.
+
+    The system lets go of it when the file is closed, or this process ends, however it ends. Raises OSError for what
+    else may be wrong.
+    """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(stream, kind)
     except BlockingIOError:
         return False
-    except OSError:
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
         return None
     return True
 
@@ -116,7 +122,7 @@ def _clear_dead(path: Path) -> None:
         except OSError:
             continue
         try:
-            if _lock(descriptor):
+            if lock(descriptor):
                 _remove(left)
         finally:
             os.close(descriptor)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rbp.errors import ChapterError, DataError, ParameterError
-from rbp.files import expanded, sha256, write_file, write_json
+from rbp.files import expanded, lock, sha256, write_file, write_json
 from rbp.parameters import nearest
 from rbp.paths import Project
 
@@ -152,7 +152,7 @@ def _locked(project: Project, name: str) -> Iterator[None]:
     find_step(name)  # an unknown name leaves no lock behind
     project.steps.mkdir(parents=True, exist_ok=True)
     with (project.steps / f".{name}.lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+        lock(stream, fcntl.LOCK_EX)
         yield
 
 

@@ -3,17 +3,21 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rbp.errors import ParameterError
 from rbp.extraction.protocols import protocol
 from rbp.paths import ROOT
+from rbp.study import scale
 from rbp.study.file import ModelEntry, Study, read_study
 from rbp.study.plan import disk_per_token, flops_of, gpu_memory, job_memory, make_plan, tokens_at_most
 from rbp.study.show import plan_json, plan_lines
 from rbp.study.sizes import model_size
 from rbp.study.stores import model_label
 
+PLANNED: dict[str, Any] = {"dtypes": ["float32"], "tokens": 1000, "shards": 4, "gpus": [1, 8]}
 PYTHIA_14M = {"S": 1_189_888, "V": 50_304, "d": 128}
 
 
@@ -126,3 +130,18 @@ def test_a_job_asks_for_its_weights_and_no_less(study: Study, write_study: Calla
     paper = read_study(ROOT / "studies" / "paper.toml")
     large = next(cell for cell in paper.cells if cell.model.name.endswith("12b"))
     assert job_memory(paper, large, on_gpu=True) > 11_846_072_320 * 4 / 1e6
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"dtypes": ["float3"]}, 'Did you mean "float32"'),
+        ({"dtypes": []}, "an empty list"),
+        ({"gpus": [8, 0]}, "0 is below 1"),
+        ({"shards": 0}, "0 is below 1"),
+    ],
+)
+def test_what_a_chapter_cannot_plan_is_named(change: dict[str, Any], said: str) -> None:
+    scale.check(**PLANNED)
+    with pytest.raises(ParameterError, match=said):
+        scale.check(**PLANNED | change)

@@ -15,8 +15,8 @@ from rbp.errors import DataError
 from rbp.extraction.store import Store
 from rbp.study import jobs, workflow
 from rbp.study.file import Study
-from rbp.study.jobs import shards_of, state, told
-from rbp.study.show import lines_of, status_json
+from rbp.study.jobs import read_json, shards_of, state, told
+from rbp.study.show import lines_of, status_json, summary
 
 
 def first(study: Study) -> jobs.Job:
@@ -38,7 +38,7 @@ def test_a_job_that_fails_says_why_and_where(study: Study) -> None:
     with pytest.raises(DataError), told(study, job):
         raise DataError("the disk is full", "here", "Free some space.")
     assert state(study, job).reason == "the disk is full (here)"
-    lines = "\n".join(lines_of(study))
+    lines = "\n".join(lines_of(study, summary(study)))
     assert "the disk is full (here)" in lines
     assert f"{job.name}.log" in lines
     found = status_json(study)
@@ -105,7 +105,7 @@ def test_a_state_that_cannot_be_read_is_no_state(study: Study, content: bytes) -
 
 
 def test_a_study_that_has_not_begun_has_a_status(study: Study, tmp_path: Path) -> None:
-    assert lines_of(study) == ["5 jobs: 0 done, 0 running, 0 failed, 5 left"]
+    assert lines_of(study, summary(study)) == ["5 jobs: 0 done, 0 running, 0 failed, 5 left"]
 
 
 def test_where_there_are_no_locks_the_work_goes_on(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,3 +129,9 @@ def test_shards_share_a_store_over_nfs_too(study: Study, monkeypatch: pytest.Mon
     monkeypatch.setattr("fcntl.flock", flock)
     with Store(study.ranks / "any").lock((1, 2)):
         assert taken == [fcntl.LOCK_SH, fcntl.LOCK_EX]
+
+
+def test_a_state_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    for content in ("", "[1]", "[" * 100_000, "\0"):
+        (tmp_path / "state.json").write_text(content)
+        assert read_json(tmp_path / "state.json") is None

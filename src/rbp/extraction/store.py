@@ -24,7 +24,7 @@ import pyarrow.parquet as parquet
 
 from rbp.errors import DataError
 from rbp.extraction.manifest import FORMAT, MANIFEST, PART, REDO, digest, read, sealed
-from rbp.files import NO_LOCKS, write_file, write_json
+from rbp.files import lock, write_file, write_json
 
 log = logging.getLogger(__name__)
 
@@ -123,14 +123,11 @@ class Store:
             for stream in streams:
                 # shards share the store's lock, which a whole run wants for itself
                 kind = fcntl.LOCK_SH if stream is streams[0] and shard is not None else fcntl.LOCK_EX
-                try:
-                    fcntl.flock(stream, kind | fcntl.LOCK_NB)
-                except BlockingIOError:
+                held = lock(stream, kind | fcntl.LOCK_NB)
+                if held is False:
                     what = "another run is working on this store"
-                    raise DataError(what, str(self.folder), "Wait for it, or stop it; nothing is lost.") from None
-                except OSError as error:
-                    if error.errno not in NO_LOCKS:
-                        raise
+                    raise DataError(what, str(self.folder), "Wait for it, or stop it; nothing is lost.")
+                if held is None:
                     log.warning("%s: this file system has no locks, so another run is not noticed", self.folder)
             yield
         finally:

@@ -16,7 +16,6 @@ and, in the working folder alone, since the texts are others' and the states are
     training/          one folder for each run, 10k-0, …: state.safetensors, run.json, lock
 """
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError
-from rbp.files import canonical_json
+from rbp.files import canonical_json, lock
 from rbp.ladder.recipe import Recipe, Rung
 
 
@@ -85,9 +84,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if lock(stream) is False:
             what = "another process is working on it"
-            raise DataError(what, str(folder), "Wait for it, or stop it; nothing is lost.") from None
+            raise DataError(what, str(folder), "Wait for it, or stop it; nothing is lost.")
         yield

@@ -5,7 +5,6 @@ it from one that was killed. Whether work is done is never taken from there: it 
 """
 
 import fcntl
-import json
 import os
 import socket
 import threading
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rbp.errors import RbpError
-from rbp.files import NO_LOCKS, write_json
+from rbp.files import lock, parse_json, write_json
 from rbp.study.file import Cell, Study
 
 Kind = Literal["fetch", "shard", "merge", "table", "chapter", "book"]
@@ -153,12 +152,8 @@ def told(study: Study, job: Job) -> Iterator[dict[str, Any]]:
     """
     path = _state_file(study, job)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise
+    with path.with_suffix(".lock").open("a+") as stream:
+        lock(stream, fcntl.LOCK_EX)
         started = time.time()
         about: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "started": started}
         if "SLURM_JOB_ID" in os.environ:
@@ -200,7 +195,7 @@ def reason(error: BaseException) -> str:
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a file; None if there is none, or it is no JSON object."""
     try:
-        value = json.loads(path.read_bytes())
+        value = parse_json(path.read_bytes())
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pandas as pd
 
 from rbp import published
-from rbp.errors import DataError
+from rbp.errors import DataError, ParameterError
+from rbp.parameters import nearest
 from rbp.paths import ROOT
 from rbp.study.file import Dtype, Study
 from rbp.study.names import short
@@ -26,6 +27,19 @@ PARTS = {
     "tokenize": "tokenizing",
     "start": "starting jobs",
 }
+
+
+def check(dtypes: Sequence[str], tokens: int, shards: int, gpus: Sequence[int]) -> None:
+    """Raise ParameterError for a dtype that no study has, none at all, or a count below 1."""
+    for name, values in {"dtypes": dtypes, "gpus": gpus}.items():
+        if not values:
+            raise ParameterError("an empty list", f"parameter {name}", "Give one at least.")
+    for dtype in dtypes:
+        if dtype not in BYTES:
+            raise ParameterError(f'there is no dtype "{dtype}"', "parameter dtypes", nearest(dtype, BYTES))
+    for name, count in {"tokens": tokens, "shards": shards, "gpus": min(gpus)}.items():
+        if count < 1:
+            raise ParameterError(f"{count} is below 1", f"parameter {name}", "Give a whole number from 1 on.")
 
 
 def planned(study: Study, dtype: Dtype, tokens: int, shards: int) -> Plan:

@@ -31,9 +31,8 @@ def summary(study: Study) -> Summary:
     return Summary(tuple((job, state(study, job)) for job in all_jobs(study)), packs)
 
 
-def lines_of(study: Study) -> list[str]:
+def lines_of(study: Study, now: Summary) -> list[str]:
     """How a study stands: a line of counts, and one for each job that runs or failed."""
-    now = summary(study)
     counts = ", ".join(f"{count} {stand}" for stand, count in now.counts.items())
     done, packs = now.packs
     bar = f"{_bar(done / packs)} {done:,} of {packs:,} packs; " if packs else ""

@@ -1,6 +1,5 @@
 """How large models are, without a network: from the published table, or from a configuration that is at hand."""
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -70,7 +69,6 @@ def _of_config(folder: Path | None) -> Size | None:
     from rbp.extraction.sizes import non_embedding_params
 
     try:
-        json.loads((folder / "config.json").read_bytes())
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]

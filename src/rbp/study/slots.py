@@ -3,13 +3,14 @@
 The locks lie in one folder for the whole machine, so that two studies do not take one GPU twice.
 """
 
-import fcntl
 import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from rbp.files import lock
 
 
 def folder() -> Path:
@@ -27,10 +28,8 @@ def one_of(gpus: Sequence[str], place: Path | None = None) -> Iterator[str]:
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
         for gpu in gpus:
-            with (place / f"gpu-{gpu}.lock").open("a+") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+            with (place / f"gpu-{gpu}.lock").open("a+") as stream:
+                if lock(stream) is False:
                     continue
                 yield gpu
                 return

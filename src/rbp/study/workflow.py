@@ -1,7 +1,6 @@
 """Run a study: Snakemake over its jobs, on this machine or on a Slurm cluster."""
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from rbp.errors import DataError, ParameterError, RbpError
-from rbp.files import NO_LOCKS, write_json
+from rbp.files import lock, write_json
 from rbp.paths import ROOT, Project
 from rbp.study.file import Study
 from rbp.study.hub import must_reach
@@ -176,7 +175,7 @@ def _tell(study: Study, ended: threading.Event) -> None:
     """Print how the study stands: a line that renews itself on a terminal, one for each change elsewhere."""
     terminal, last = os.isatty(2), ""
     while not ended.wait(1.0):
-        line = lines_of(study)[0]
+        line = lines_of(study, summary(study))[0]
         if terminal:
             _say(f"\r{line}\033[K", "")
         elif line != last:
@@ -189,14 +188,11 @@ def _tell(study: Study, ended: threading.Event) -> None:
 @contextlib.contextmanager
 def _alone(study: Study) -> Iterator[None]:
     with (study.out / "driver.lock").open("a+") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        held = lock(stream)
+        if held is False:
             remedy = "Watch it: rbp study status --watch; or stop it first."
-            raise DataError("this study is being run already", str(study.out), remedy) from None
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise
+            raise DataError("this study is being run already", str(study.out), remedy)
+        if held is None:
             _say("This file system has no locks: see to it that the study is run once at a time.")
         yield
 
@@ -205,12 +201,9 @@ def is_driven(study: Study) -> bool:
     """Whether `rbp study run` is at work on this study (on this machine, or where locks are passed on)."""
     try:
         with (study.out / "driver.lock").open("r+") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
+            return lock(stream) is False
+    except OSError:  # it was never run, or that cannot be seen
         return False
-    return False
 
 
 def _must_fit(study: Study, place: Place) -> None:
