@@ -32,7 +32,7 @@ class RankFit:
 
     family: the one asked for; distribution: its most likely member, which is one of another family, the limit, where
     the family has no maximum within; log_likelihood: of the counts, in all; total: of tokens; rounding: how far
-    rounding may have moved a parameter at most, relative, from the likelihood's curvature (its condition number).
+    rounding may have moved any parameter, relative to it, from the likelihood's curvature (its condition number).
     """
 
     family: Family
@@ -77,13 +77,18 @@ def fit(family: Family, counts: RankCounts, *, first: int = 1, start: Mapping[st
         begin = family.natural(np.array([start[name] for name in family.parameters]), first)
     likelihood, natural, _ = _maximum(family, own, first, begin)
     found, at = likelihood.family, likelihood(natural)
-    named = tuple(float(value) for value in found.named(natural, first))
+    with np.errstate(all="ignore"):
+        named = tuple(float(value) for value in found.named(natural, first))
+        rounding = _rounding(found, natural, first, at)
+        back = found.natural(np.array(named), first)
+    if not np.isfinite(back).all():  # Weibull's scale is no number above 0 where the shape is below 0.006
+        raise FitError(f"{found.name} has parameters there beyond what a number holds", "fit", "Take another family.")
     return RankFit(
         family=family,
         distribution=RankDistribution(found, named, own.vocabulary, first),
         log_likelihood=at.value * own.total,
         total=own.total,
-        rounding=_rounding(found, natural, first, at),
+        rounding=rounding,
     )
 
 
@@ -207,6 +212,8 @@ def _newton(likelihood: Likelihood, begin: Reals) -> Reals:
     positive = list(family.positive)
     place, at = begin, likelihood(begin)
     for _ in range(_STEPS):
+        if not np.isfinite(at.value):
+            break
         step, concave = _step(at.gradient, at.hessian)
         decrement = float(np.sqrt(at.gradient @ step))
         if concave and decrement <= _DECREMENT:
@@ -222,8 +229,6 @@ def _newton(likelihood: Likelihood, begin: Reals) -> Reals:
                 raise _no_maximum(family)
             after = likelihood(place + length * step)
         place, at = place + length * step, after
-        if not np.isfinite(at.value):
-            break
     raise _no_maximum(family)
 
 
