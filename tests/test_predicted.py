@@ -40,8 +40,6 @@ def test_the_authors_parameters_come_out_of_their_histogram() -> None:
     given = published.lognormal_parameters().set_index("model").loc[found.index]
     np.testing.assert_allclose(found["mu"], given["mu"], atol=0.0314)
     np.testing.assert_allclose(found["sigma"], given["sigma"], atol=0.0048)
-    # in 40 digits
-    assert (found["mu"] - given["mu"]).abs().max() == pytest.approx(0.0313413, abs=1e-7)
     assert found["limit"].all()
     assert (found["tau"] < 0).all()
 

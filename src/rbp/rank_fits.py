@@ -111,6 +111,18 @@ def distribution_of(row: pd.Series) -> RankDistribution:
     return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
 
 
+def limit_note(row: pd.Series) -> str:
+    """What a table says beside a row of `fits`: "at its limit: power law", or nothing."""
+    return f"at its limit: {family(row['found']).label}" if row["at_limit"] else ""
+
+
+def fit_label(row: pd.Series) -> str:
+    """How a figure calls the distribution of a row of `fits`: the family, where it begins, and its limit."""
+    notes = ["from 2"] if row["first"] == 2 else []
+    notes += [limit_note(row)] if row["at_limit"] else []
+    return FAMILIES[row["distribution"]].label + (f" ({', '.join(notes)})" if notes else "")
+
+
 def _found(row: pd.Series) -> RankFit:
     """The fit of a row of `fits`."""
     numbers = (float(row[name]) for name in ("log_likelihood", "total", "rounding"))

@@ -237,6 +237,65 @@ def test_the_largest_model_has_its_known_lognormals(largest: RankCounts) -> None
     assert fit(family("lognormal"), smaller, first=2).distribution.parameters["mu"] == pytest.approx(-27.466, abs=5e-4)
 
 
+def left_over(gradient: Callable[..., list[mp.mpf]], at: list[float]) -> list[float]:
+    """Newton's step from `at`, in 40 digits: how far the maximum still is."""
+    with mp.workdps(40):
+        place, tiny = [mp.mpf(each) for each in at], mp.mpf(10) ** -15
+        here = gradient(*place)
+        columns = [gradient(*(x + tiny * (i == j) for j, x in enumerate(place))) for i in range(2)]
+        hessian = mp.matrix([[(columns[j][i] - here[i]) / tiny for j in range(2)] for i in range(2)])
+        return [float(each) for each in mp.lu_solve(-hessian, mp.matrix(here))]
+
+
+def test_the_largest_models_discrete_lognormal_in_40_digits(largest: RankCounts) -> None:
+    counts = largest.since(2)
+    found = fit(family("lognormal"), counts, first=2)
+    with mp.workdps(40):
+        logs = [mp.log(k) for k in range(2, counts.vocabulary + 1)]
+        bins = [slice(low - 2, high - 1) for low, high in zip(counts.low, counts.high, strict=True)]
+        share = [mp.mpf(count) / mp.mpf(counts.total) for count in counts.count.tolist()]
+
+    def gradient(s: mp.mpf, tau: mp.mpf) -> list[mp.mpf]:
+        mass = [mp.exp(-(s + tau / 2 * y) * y) for y in logs]
+        moments = [[m * y**power for m, y in zip(mass, logs, strict=True)] for power in (1, 2)]
+        total = mp.fsum(mass)
+        sums = [(part, mp.fsum(mass[own])) for part, own in zip(share, bins, strict=True)]
+        return [
+            sign
+            * (
+                mp.fsum(part / own_sum * mp.fsum(each[own]) for (part, own_sum), own in zip(sums, bins, strict=True))
+                - mp.fsum(each) / total
+            )
+            for each, sign in zip(moments, (-1, mp.mpf(-1) / 2), strict=True)
+        ]
+
+    natural = found.family.natural(np.array(found.distribution.values), 2)
+    moved = natural + left_over(gradient, natural.tolist())
+    np.testing.assert_allclose(found.family.named(moved, 2), found.distribution.values, rtol=found.rounding)
+    assert found.rounding < 1e-11
+
+
+def test_the_largest_models_rounded_lognormal_in_40_digits(largest: RankCounts) -> None:
+    counts = largest.since(2)
+    found = fit(family("lognormal_rounded"), counts, first=2)
+    edges = [mp.mpf(low) - mp.mpf(1) / 2 for low in [*counts.low.tolist(), counts.high[-1].item() + 1]]
+    assert (counts.low[1:] == counts.high[:-1] + 1).all()
+    beyond = int(counts.high[-1]) < counts.vocabulary
+
+    def value(mu: mp.mpf, sigma: mp.mpf) -> mp.mpf:
+        above = [mp.ncdf((mu - mp.log(x)) / sigma) for x in edges]
+        if not beyond:
+            above[-1] = mp.mpf(0)
+        shares = zip(counts.count.tolist(), above[:-1], above[1:], strict=True)
+        return mp.fsum(count / counts.total * mp.log((one - other) / above[0]) for count, one, other in shares)
+
+    def gradient(mu: mp.mpf, sigma: mp.mpf) -> list[mp.mpf]:
+        return [mp.diff(value, (mu, sigma), order) for order in ((1, 0), (0, 1))]
+
+    moved = left_over(gradient, list(found.distribution.values))
+    assert np.abs(np.array(moved) / found.distribution.values).max() <= found.rounding < 1e-11
+
+
 STARTS = {
     "lognormal": [(0.0, 1.0), (-200.0, 20.0), (9.0, 0.4), (-1e6, 1e3)],
     "lognormal_rounded": [(0.0, 1.0), (-200.0, 20.0), (9.0, 0.6)],
@@ -261,7 +320,9 @@ def test_from_every_start_the_same_maximum(name: str, where: str, largest: RankC
     for start in STARTS[name]:
         other = fit(family(name), counts, first=first, start=dict(zip(own.family.parameters, start, strict=True)))
         assert other.distribution.family.name == own.distribution.family.name
-        np.testing.assert_allclose(other.distribution.values, own.distribution.values, rtol=max(2 * own.rounding, 1e-14))
+        np.testing.assert_allclose(
+            other.distribution.values, own.distribution.values, rtol=max(2 * own.rounding, 1e-14)
+        )
 
 
 @pytest.mark.parametrize("name", MEMBERS)
