@@ -239,11 +239,13 @@ def profile(own: MeasuredRanks, mu: Reals, sigma: Reals, *, first: int = 2) -> p
 def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
     """For each family, the exponents of −ln p₁ and of the entropy if its parameters lie on straight lines in ln S.
 
-    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The natural parameters of the models
-    (the logarithms of those that must be above 0) are put on lines in ln S, and the metrics computed at the models'
-    sizes from these. Columns distribution, at_limit (how many of the fits are), alpha_p1, alpha_entropy, p1_off,
-    entropy_off (largest relative distance of the metrics on the lines from those of the fits themselves). All numbers
-    are missing where any fit is at the family's limit: it has no such parameters, and no line goes through them.
+    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The models' free parameters (of a
+    lognormal s = 1 − μ/σ² and ln 1/σ²; else those that are named, by their logarithms where they must be above 0) are
+    put on lines in ln S, and the metrics computed at the models' sizes from these.
+
+    Columns distribution, at_limit (how many of the fits are), alpha_p1, alpha_entropy, p1_off, entropy_off (largest
+    relative distance of the metrics on the lines from those of the fits themselves). All numbers are missing where any
+    fit is at the family's limit: it has no such parameters, and no line goes through them.
     """
     return pd.DataFrame([_on_lines(str(name), own) for name, own in table.groupby("distribution")])
 
@@ -254,12 +256,12 @@ def _on_lines(name: str, own: pd.DataFrame) -> dict[str, object]:
         return row | dict.fromkeys(["alpha_p1", "alpha_entropy", "p1_off", "entropy_off"], np.nan)
     kind, size = family(name), own["size"].to_numpy(float)
     fitted = [distribution_of(each) for _, each in own.iterrows()]
-    free = np.array([kind.free(kind.natural(np.array(each.values), each.first)) for each in fitted])
+    free = np.array([kind.free(np.array(list(each.parameters.values())), each.first) for each in fitted])
     x = np.log(size)
     lines = [np.polynomial.Polynomial.fit(x, column, 1) for column in free.T]
     there = []
     for at, each in zip(x, fitted, strict=True):
-        values = kind.named(kind.bounded(np.array([line(at) for line in lines])), each.first)
+        values = kind.bounded(np.array([line(at) for line in lines]), each.first)
         there.append(RankDistribution(kind, tuple(map(float, values)), each.vocabulary))
     p1 = np.array([-float(each.logpmf(1)) for each in there])
     entropy = np.array([each.entropy for each in there])

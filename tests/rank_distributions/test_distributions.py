@@ -101,7 +101,7 @@ def test_parameters_survive_their_natural_and_their_free_form(name: str, first: 
     kind, values = family(name), np.array(list(MEMBERS[name].values()))
     natural = kind.natural(values, first)
     np.testing.assert_allclose(kind.named(natural, first), values, rtol=1e-13)
-    np.testing.assert_allclose(kind.bounded(kind.free(natural)), natural, rtol=1e-13)
+    np.testing.assert_allclose(kind.bounded(kind.free(values, first), first), values, rtol=1e-13)
 
 
 def test_lognormal_over_a_large_vocabulary_is_equation_10() -> None:

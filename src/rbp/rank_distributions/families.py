@@ -26,6 +26,11 @@ from rbp.rank_distributions.points import (
 )
 
 Slopes = tuple[Reals, Reals | None]
+Convert = Callable[[Reals, int], Reals]
+
+
+def _same(values: Reals, first: int) -> Reals:
+    return values
 
 
 @dataclass(frozen=True)
@@ -50,42 +55,29 @@ class Family:
     constant, shape (n,). slopes(points, natural): the weight's first derivatives, shape (p, n), and its second ones,
     shape (p, p, n), or None where the weight is linear (an exponential family). origin: natural parameters to begin a
     fit with. points(starts, V): where the weight of bins is evaluated. positive: the places of natural parameters that
-    must be above 0. limits: what the family is at 0. The order is that of `parameters` throughout.
+    must be above 0. limits: what the family is at 0. free(values, first) and bounded(free, first): between the
+    parameters and numbers without bounds, in which a line may be drawn. The order is that of `parameters` throughout.
     """
 
     name: str
     label: str
     parameters: tuple[str, ...]
-    natural: Callable[[Reals, int], Reals]
-    named: Callable[[Reals, int], Reals]
+    natural: Convert
+    named: Convert
     weight: Callable[[Points, Reals], Reals]
     slopes: Callable[[Points, Reals], Slopes]
     origin: tuple[float, ...]
     points: Callable[[Integers, int], Points] = single
     positive: tuple[int, ...] = ()
     limits: tuple[Limit, ...] = ()
+    free: Convert = _same
+    bounded: Convert = _same
 
     def log_masses(self, values: Reals, first: int, vocabulary: int) -> Reals:
         """ln P(R = k) of every rank first … V; not finite where the parameters give no distribution."""
         points = by_rank(self.points, first, vocabulary)
         weight = log_sums(self.weight(points, self.natural(values, first)) + points.log_measure, points.begin)
         return np.asarray(weight - log_sums(weight, [0]), dtype=np.float64)
-
-    def free(self, natural: Reals) -> Reals:
-        """Numbers without bounds in place of the natural parameters: the logarithms of those that must be above 0."""
-        out = np.array(natural, dtype=np.float64)
-        out[list(self.positive)] = np.log(out[list(self.positive)])
-        return out
-
-    def bounded(self, free: Reals) -> Reals:
-        """The natural parameters back from `free`."""
-        out = np.array(free, dtype=np.float64)
-        out[list(self.positive)] = np.exp(out[list(self.positive)])
-        return out
-
-
-def _same(values: Reals, first: int) -> Reals:
-    return values
 
 
 def _power_weight(points: Points, natural: Reals) -> Reals:
@@ -114,6 +106,23 @@ def _lognormal_natural(values: Reals, first: int) -> Reals:
 def _lognormal_named(natural: Reals, first: int) -> Reals:
     s, tau = natural
     return np.array([(1 - s) / tau, tau**-0.5])
+
+
+def _lognormal_free(values: Reals, first: int) -> Reals:
+    s, tau = _lognormal_natural(values, first)
+    return np.array([s, np.log(tau)])
+
+
+def _lognormal_bounded(free: Reals, first: int) -> Reals:
+    return _lognormal_named(np.array([free[0], np.exp(free[1])]), first)
+
+
+def _logs(values: Reals, first: int) -> Reals:
+    return np.asarray(np.log(values))
+
+
+def _powers(free: Reals, first: int) -> Reals:
+    return np.asarray(np.exp(free))
 
 
 def _geometric_weight(points: Points, natural: Reals) -> Reals:
@@ -270,6 +279,8 @@ def with_mass_at_1(base: Family) -> MassAt1:
         origin=(0.0, *base.origin),
         points=base.points,
         positive=tuple(place + 1 for place in base.positive),
+        free=lambda values, first: np.append(logit(values[0]), base.free(values[1:], 2)),
+        bounded=lambda free, first: np.append(expit(free[0]), base.bounded(free[1:], 2)),
         tail=base,
     )
 
@@ -356,6 +367,8 @@ LOGNORMAL = Family(
     origin=(1.0, 0.1),
     positive=(1,),
     limits=(Limit(POWER_LAW, _edge),),
+    free=_lognormal_free,
+    bounded=_lognormal_bounded,
 )
 _ALL = (
     LOGNORMAL,
@@ -371,6 +384,8 @@ _ALL = (
         points=rounded,
         positive=(1,),
         limits=(Limit(_ROUNDED_POWER_LAW, _edge),),
+        free=_lognormal_free,
+        bounded=_lognormal_bounded,
     ),
     Family(
         name="log_quadratic",
@@ -394,6 +409,8 @@ _ALL = (
         origin=(1.0, 1e-3),
         positive=(1,),
         limits=(Limit(POWER_LAW, _edge),),
+        free=lambda values, first: np.array([values[0], np.log(values[1])]),
+        bounded=lambda free, first: np.array([free[0], np.exp(free[1])]),
     ),
     Family(
         name="zipf_mandelbrot",
@@ -406,6 +423,8 @@ _ALL = (
         origin=(1.0, 0.5),
         positive=(1,),
         limits=(Limit(_GEOMETRIC, _edge),),
+        free=lambda values, first: np.array([values[0], np.log(values[1] + first)]),
+        bounded=lambda free, first: np.array([free[0], np.exp(free[1]) - first]),
     ),
     Family(
         name="weibull",
@@ -422,6 +441,8 @@ _ALL = (
             # x^(c−1) at β = 0, and x^(−β−1) at c = 0: one power law, on both sides of s = 1
             Limit(_ROUNDED_UP_POWER_LAW, lambda natural: np.maximum([natural[0] - 1, 1 - natural[0]], 0.0)),
         ),
+        free=_logs,
+        bounded=_powers,
     ),
     Family(
         name="negative_binomial",
@@ -437,6 +458,8 @@ _ALL = (
             Limit(_ENDLESS_BINOMIAL, _edge),
             Limit(_LOG_SERIES, lambda natural: np.append(0.0, natural), 2),  # without rank 1, whose mass goes to 1
         ),
+        free=_logs,
+        bounded=_powers,
     ),
     with_mass_at_1(LOGNORMAL),
 )
