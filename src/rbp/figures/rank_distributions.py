@@ -26,7 +26,7 @@ DATASET_STYLES = {
 def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
     """How many nats per token each fit lies below the best of its model, for each first rank: rows of `rank_fits.fits`.
 
-    A row for each distribution of `order`, a marker for each model, in its family's colour.
+    A row for each distribution of `order`, a marker for each model, in its family's colour; open at a limit.
     """
     families = sorted(table["family"].unique())
     low = table.groupby(["dataset", "model", "first"])["per_token"].transform("max") - table["per_token"]
@@ -39,8 +39,10 @@ def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
             colour, marker = family_style(family, families)
             some = own[(own["family"] == family) & own["distribution"].isin(names)]
             shift = 0.18 * (place - (len(families) - 1) / 2)
-            heights = some["distribution"].map(names.index).to_numpy(float) + shift
-            ax.plot(some["gap"], heights, marker, color=colour, ms=5, mew=0, alpha=0.7, label=family)
+            heights = some["distribution"].map(names.index) + shift
+            inner = ~some["at_limit"]
+            ax.plot(some["gap"][inner], heights[inner], marker, color=colour, ms=5, mew=0, alpha=0.7, label=family)
+            ax.plot(some["gap"][~inner], heights[~inner], marker, color=colour, ms=5, mfc="none")
         ax.set_yticks(range(len(names)), [FAMILIES[name].label for name in names])
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlim(0.8e-5, 1.5 * shown["gap"].max())
@@ -103,10 +105,10 @@ def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDi
         ax.set_xlabel("measured rank")
         ax.set_ylabel("fitted rank / measured rank")
         ax.set_title(key)
-        ax.legend(loc="upper left")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
         sns.despine(ax=ax)
 
-    return Panels(list(cases), draw, size=(4.9, 3.6))
+    return Panels(list(cases), draw, size=(4.9, 4.4))
 
 
 def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]]) -> Figure:
