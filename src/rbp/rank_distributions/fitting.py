@@ -67,14 +67,14 @@ def fit(family: Family, counts: RankCounts, *, first: int = 1, start: Mapping[st
     """The family's most likely member for the counts of ranks first … V (those below `first` are left out).
 
     start: parameters to begin with, which saves time where they are near. Raises FitError where there is neither a
-    maximum nor a limit, DataError where no rank is left.
+    maximum nor a limit, DataError where no rank is left, ParameterError where `start` names other parameters.
     """
     own = counts.since(first)
     if isinstance(family, MassAt1):
         return _fit_mixture(family, own, first, start)
     begin = None
     if start is not None:
-        begin = family.natural(np.array([start[name] for name in family.parameters]), first)
+        begin = family.natural(np.array(RankDistribution.of(family, start, own.vocabulary, first).values), first)
     likelihood, natural, _ = _maximum(family, own, first, begin)
     found, at = likelihood.family, likelihood(natural)
     with np.errstate(all="ignore"):
@@ -268,7 +268,8 @@ def _fit_mixture(family: MassAt1, counts: RankCounts, first: int, start: Mapping
     at_1 = (counts.low == 1) & (counts.high == 1)
     if first != 1 or not at_1.any():
         raise FitError(f"{family.name} needs rank 1 as a bin of its own", "fit", "Fit from rank 1.")
-    rest = fit(family.tail, counts, first=2, start=start)
+    begin = None if start is None else {name: start[name] for name in family.tail.parameters}
+    rest = fit(family.tail, counts, first=2, start=begin)
     share = float(counts.count[at_1][0] / counts.total)
     if not share:
         raise FitError(f"{family.name} needs tokens of rank 1", "fit", f"Take {family.tail.name}.")
