@@ -53,15 +53,68 @@ def test_lines_of_parameters_give_back_their_own_exponents() -> None:
         s = 1.2 + 0.05 * np.log(size / 1e6)
         it = RankDistribution(family("power_law"), (s,), V)
         rows.append(
-            {"distribution": "power_law", "size": int(size), "parameters": json.dumps({"s": s}), "at_limit": False}
-            | {"p1": float(it.pmf(1)), "entropy": it.entropy}
+            {"distribution": "power_law", "found": "power_law", "size": int(size), "parameters": json.dumps({"s": s})}
+            | {"vocabulary": V, "first": 1, "at_limit": False, "p1": float(it.pmf(1)), "entropy": it.entropy}
         )
     table = pd.DataFrame(rows)
-    found = rank_fits.exponents_of_fits(table, V).iloc[0]
+    found = rank_fits.exponents_of_fits(table).iloc[0]
     assert found.p1_off < 1e-9
     slope = np.polyfit(np.log(sizes), np.log(-np.log(table.p1)), 1)[0]
     assert found.alpha_p1 == pytest.approx(-slope, rel=1e-9)
     assert found.alpha_entropy > 0
+
+
+@pytest.fixture(scope="module")
+def published() -> pd.DataFrame:
+    return rank_fits.fits(measured_ranks.load("published"))
+
+
+def test_no_line_goes_through_a_limit(published: pd.DataFrame) -> None:
+    table = published[published["first"] == 1]
+    found = rank_fits.exponents_of_fits(table).set_index("distribution")
+    assert {name for name in found.index if found.at_limit[name]} == {
+        "lognormal",
+        "lognormal_rounded",
+        "power_law_cutoff",
+    }
+    assert found.loc["lognormal", "at_limit"] == 4
+    numbers = ["alpha_p1", "alpha_entropy", "p1_off", "entropy_off"]
+    assert found.loc[found.at_limit > 0, numbers].isna().all(axis=None)
+    assert found.loc[found.at_limit == 0, numbers].notna().all(axis=None)
+
+
+def test_what_is_recorded_of_fits_is_conditioned_well_enough_for_nine_digits(published: pd.DataFrame) -> None:
+    assert published["rounding"].max() < 1e-10
+    table = published[(published["first"] == 1) & ~published["distribution"].isin(rank_fits.DIAGNOSTIC)]
+    plain = rank_fits.exponents_of_fits(table).set_index("distribution")
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        parameters = [
+            json.dumps({name: value * (1 + 1e-8 * rng.choice([-1, 1])) for name, value in json.loads(text).items()})
+            for text in table["parameters"]
+        ]
+        moved = rank_fits.exponents_of_fits(table.assign(parameters=parameters)).set_index("distribution")
+        for name in ("alpha_p1", "alpha_entropy"):
+            condition = ((moved[name] / plain[name] - 1).abs() / 1e-8).max()
+            assert condition * published["rounding"].max() < 1e-9
+
+
+def test_families_within_the_margin_are_level(published: pd.DataFrame) -> None:
+    table = published[(published["first"] == 1) & published["model"].str.endswith("12b")]
+    assert set(rank_fits.level_with(table, "lognormal")) == {"power_law", "power_law_cutoff"}
+    assert set(rank_fits.better(table, "lognormal")) == set(rank_fits.better(table, "power_law"))
+    assert rank_fits.best(table, 1) == [rank_fits.better(table, "lognormal")[0]]
+    near = table.assign(per_token=table.per_token + np.where(table.distribution == "power_law", 1e-12, 0.0))
+    assert "power_law" not in rank_fits.better(near, "lognormal")
+    apart = table.assign(per_token=table.per_token + np.where(table.distribution == "power_law", 1e-6, 0.0))
+    assert "power_law" in rank_fits.better(apart, "lognormal")
+
+
+def test_a_limit_has_no_mu_and_no_sigma() -> None:
+    own = made_up(7, "log_quadratic", (1.6, -0.05))
+    rows = rank_fits.lognormal_errors([own], rank_fits.fits([own], firsts=(1,)), first=1).set_index("distribution")
+    assert rows.loc["lognormal", "at_limit"]
+    assert rows.loc["lognormal", ["mu", "sigma", "ratio", "mu_error", "ratio_error", "correlation"]].isna().all()
 
 
 def test_mu_and_sigma_are_hard_to_tell_apart() -> None:
@@ -91,5 +144,6 @@ def test_a_shipped_store_has_documents() -> None:
     assert table.sum() == own.counts.total
     np.testing.assert_array_equal(np.asarray(table.sum(axis=0)).ravel(), own.counts.count)
     there = fit(family("power_law"), own.counts).distribution
-    far = rank_fits.distances_by_document(there, own.counts, rank_fits.redrawn(own, 1))
+    seen = rank_fits.distribution_functions(rank_fits.redrawn(own), own.counts, 1)
+    far = rank_fits.distances_by_document(there, own.counts, seen)
     assert np.quantile(far, 0.01) < rank_fits.distance(there, own.counts) < np.quantile(far, 0.99)

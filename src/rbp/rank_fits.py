@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbp import measured_ranks
-from rbp.errors import FitError
 from rbp.measured_ranks import MeasuredRanks
 from rbp.rank_distributions import (
     FAMILIES,
+    MARGIN,
     RankCounts,
     RankDistribution,
     RankFit,
@@ -42,35 +42,43 @@ def distance(distribution: RankDistribution, counts: RankCounts) -> float:
     return float(np.abs(seen - distribution.cdf(own.high)).max())
 
 
-def redrawn(ranks: MeasuredRanks, first: int, *, seed: int = 0) -> Reals:
-    """Distribution functions of corpora of whole documents drawn anew with replacement, shape (RESAMPLES, bins).
+def redrawn(ranks: MeasuredRanks, *, seed: int = 0) -> Reals:
+    """Counts in corpora of whole documents drawn anew with replacement, shape (RESAMPLES, bins).
 
-    At the ends of the bins of ranks first … V. Raises DataError where documents are unknown.
+    Raises DataError where documents are unknown.
     """
-    table = ranks.by_document()[:, ranks.counts.low >= first]
+    table = ranks.by_document()
     documents = table.shape[0]
     times = np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), RESAMPLES)
-    seen = np.cumsum(times @ table, axis=1)
+    return np.asarray(times @ table, dtype=np.float64)
+
+
+def distribution_functions(corpora: Reals, counts: RankCounts, first: int) -> Reals:
+    """Of the ranks from `first` on, at the ends of the bins, for each of `corpora`, shape (…, bins of `counts`)."""
+    seen = np.cumsum(corpora[:, counts.low >= first], axis=1)
     return np.asarray(seen / seen[:, -1:], dtype=np.float64)
 
 
-def distances_by_document(distribution: RankDistribution, counts: RankCounts, corpora: Reals) -> Reals:
-    """`distance` to each of the `corpora` (of `redrawn`, for the same first rank); the fit stays."""
-    return np.asarray(np.abs(corpora - distribution.cdf(counts.since(distribution.first).high)).max(axis=1))
+def distances_by_document(distribution: RankDistribution, counts: RankCounts, seen: Reals) -> Reals:
+    """`distance` to each of the corpora whose `distribution_functions` these are; the fit stays."""
+    return np.asarray(np.abs(seen - distribution.cdf(counts.since(distribution.first).high)).max(axis=1))
 
 
 def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
     """Every family fitted to every model's ranks, from rank 1 and from rank 2.
 
-    Columns dataset, model, family, size, first, distribution, parameters (as JSON), count (how many parameters),
-    log_likelihood, per_token, total, aic, at_limit, distance, distance_low, distance_high (95 per cent, by resampling
-    documents; missing where documents are unknown), p1, rbp10 and entropy (missing unless first is 1).
+    Columns dataset, model, family, size, vocabulary, first, distribution, count (how many parameters it has), found
+    (the distribution that was found: its limit where at_limit), parameters (of that, as JSON), log_likelihood,
+    per_token, total, aic, at_limit, rounding (of the parameters at most, relative), distance, distance_low,
+    distance_high (95 per cent, by resampling documents; missing where documents are unknown), p1, rbp10 and entropy
+    (missing unless first is 1).
     """
     rows = []
     for own in measured:
+        corpora = None if own.store is None else redrawn(own)
         for first in firsts:
-            corpora = None if own.store is None else redrawn(own, first)
-            rows += [_row(own, name, first, corpora) for name in _families(first)]
+            seen = None if corpora is None else distribution_functions(corpora, own.counts, first)
+            rows += [_row(own, name, first, seen) for name in _families(first)]
     return pd.DataFrame(rows)
 
 
@@ -78,39 +86,70 @@ def _families(first: int) -> list[str]:
     return [name for name in FAMILIES if first == 1 or not name.startswith("mass_at_1")]
 
 
-def _row(own: MeasuredRanks, name: str, first: int, corpora: Reals | None) -> dict[str, object]:
+def _row(own: MeasuredRanks, name: str, first: int, seen: Reals | None) -> dict[str, object]:
     found = fit(family(name), own.counts, first=first)
     it = found.distribution
     row: dict[str, object] = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
-    row |= {"first": first, "distribution": name, "parameters": json.dumps(it.parameters), "count": len(it.values)}
+    row |= {"vocabulary": own.counts.vocabulary, "first": first}
+    row |= {"distribution": name, "count": len(found.family.parameters)}
+    row |= {"found": it.family.name, "parameters": json.dumps(it.parameters)}
     row |= {"log_likelihood": found.log_likelihood, "per_token": found.per_token, "total": found.total}
-    row |= {"aic": found.aic, "at_limit": found.at_limit, "distance": distance(it, own.counts)}
+    row |= {"aic": found.aic, "at_limit": found.at_limit, "rounding": found.rounding}
+    row |= {"distance": distance(it, own.counts)}
     low = high = np.nan
-    if corpora is not None:
-        low, high = np.quantile(distances_by_document(it, own.counts, corpora), [0.025, 0.975])
+    if seen is not None:
+        low, high = np.quantile(distances_by_document(it, own.counts, seen), [0.025, 0.975])
     row |= {"distance_low": low, "distance_high": high}
     whole = first == 1
     row |= {"p1": float(it.pmf(1)) if whole else np.nan, "rbp10": float(it.cdf(10)) if whole else np.nan}
     return row | {"entropy": it.entropy if whole else np.nan}
 
 
-def distribution_of(row: pd.Series, vocabulary: int) -> RankDistribution:
+def distribution_of(row: pd.Series) -> RankDistribution:
     """The fitted distribution of a row of `fits`."""
-    return RankDistribution.of(
-        family(row["distribution"]), json.loads(row["parameters"]), vocabulary, int(row["first"])
-    )
+    parameters = json.loads(row["parameters"])
+    return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
 
 
-def _found(row: pd.Series, vocabulary: int) -> RankFit:
+def limit_note(row: pd.Series) -> str:
+    """What a table says beside a row of `fits`: "at its limit: power law", or nothing."""
+    return f"at its limit: {family(row['found']).label}" if row["at_limit"] else ""
+
+
+def fit_label(row: pd.Series) -> str:
+    """How a figure calls the distribution of a row of `fits`: the family, where it begins, and its limit."""
+    notes = ["from 2"] if row["first"] == 2 else []
+    notes += [limit_note(row)] if row["at_limit"] else []
+    return FAMILIES[row["distribution"]].label + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _found(row: pd.Series) -> RankFit:
     """The fit of a row of `fits`."""
-    whole = float(row["log_likelihood"]), float(row["total"]), bool(row["at_limit"])
-    return RankFit(distribution_of(row, vocabulary), *whole)
+    numbers = (float(row[name]) for name in ("log_likelihood", "total", "rounding"))
+    return RankFit(family(row["distribution"]), distribution_of(row), *numbers)
+
+
+def _means(table: pd.DataFrame) -> pd.Series:
+    """Log-likelihood per token of each family, over the models of `table` (mean), largest first; no diagnostic ones."""
+    own = table[~table["distribution"].isin(DIAGNOSTIC)]
+    return own.groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
 
 
 def best(table: pd.DataFrame, how_many: int) -> list[str]:
     """The families with the highest log-likelihood per token, over the models of `table` (mean); no diagnostic ones."""
-    own = table[~table["distribution"].isin(DIAGNOSTIC)]
-    return [str(name) for name in own.groupby("distribution")["per_token"].mean().nlargest(how_many).index]
+    return [str(name) for name in _means(table).index[:how_many]]
+
+
+def better(table: pd.DataFrame, name: str) -> list[str]:
+    """The families likelier than `name` by more than what rounding can do (`MARGIN`), the likeliest first."""
+    mean = _means(table)
+    return [str(other) for other in mean.index if mean[other] > mean[name] + MARGIN]
+
+
+def level_with(table: pd.DataFrame, name: str) -> list[str]:
+    """The other families that are as likely as `name`: which of them is likelier is undecided, within `MARGIN`."""
+    mean = _means(table)
+    return [str(other) for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
 
 
 def bootstrap(own: MeasuredRanks, name: str, *, first: int = 1, draws: int = DRAWS, seed: int = 0) -> Reals:
@@ -118,7 +157,9 @@ def bootstrap(own: MeasuredRanks, name: str, *, first: int = 1, draws: int = DRA
 
     As many tokens as were measured; each draw is fitted anew, beginning at the fit.
     """
-    found = fit(family(name), own.counts, first=first).distribution
+    fitted = fit(family(name), own.counts, first=first)
+    found = fitted.distribution
+    start = None if fitted.at_limit else found.parameters
     rng = np.random.default_rng(seed)
     total = int(own.counts.since(first).total)
     ranks = np.arange(first, own.counts.vocabulary + 1)
@@ -127,7 +168,7 @@ def bootstrap(own: MeasuredRanks, name: str, *, first: int = 1, draws: int = DRA
         drawn = rng.multinomial(total, found.masses / found.masses.sum())
         some = drawn > 0
         counts = RankCounts(ranks[some], ranks[some], drawn[some].astype(np.float64), own.counts.vocabulary)
-        again = fit(family(name), counts, first=first, start=found.values)
+        again = fit(family(name), counts, first=first, start=start)
         far.append(distance(again.distribution, counts))
     return np.array(far)
 
@@ -159,23 +200,24 @@ def lognormal_errors(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, 
     """μ, σ and μ/σ of the discrete lognormal and of the rounded one, with standard errors from the likelihood.
 
     `table`: the `fits` of what was measured.
-    Columns dataset, model, family, size, distribution, mu, sigma, ratio, mu_error, sigma_error, ratio_error,
-    correlation (of the errors of μ and σ); errors are missing where the maximum is at a limit. Tokens count as
-    independent.
+    Columns dataset, model, family, size, vocabulary, distribution, at_limit, mu, sigma, ratio, mu_error, sigma_error,
+    ratio_error, correlation (of the errors of μ and σ); all from mu on are missing where the maximum is at the limit,
+    which has no μ and no σ. Tokens count as independent.
     """
     rows = []
     for own in measured:
+        here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
         for name in ("lognormal", "lognormal_rounded"):
-            here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
-            found = _found(table[here & (table["distribution"] == name)].iloc[0], own.counts.vocabulary)
-            mu, sigma = found.distribution.parameters.values()
+            found = _found(table[here & (table["distribution"] == name)].iloc[0])
             row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
-            row |= {"distribution": name, "mu": mu, "sigma": sigma, "ratio": mu / sigma, "at_limit": found.at_limit}
-            try:
+            row |= {"vocabulary": own.counts.vocabulary, "distribution": name, "at_limit": found.at_limit}
+            mu = sigma = np.nan
+            spread = np.full((2, 2), np.nan)
+            if not found.at_limit:
+                mu, sigma = found.distribution.parameters.values()
                 spread = covariance(found, own.counts)
-            except FitError:
-                spread = np.full((2, 2), np.nan)
             slope = np.array([1 / sigma, -mu / sigma**2])
+            row |= {"mu": mu, "sigma": sigma, "ratio": mu / sigma}
             row |= {"mu_error": np.sqrt(spread[0, 0]), "sigma_error": np.sqrt(spread[1, 1])}
             row |= {"ratio_error": np.sqrt(slope @ spread @ slope)}
             rows.append(row | {"correlation": spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1])})
@@ -194,33 +236,38 @@ def profile(own: MeasuredRanks, mu: Reals, sigma: Reals, *, first: int = 2) -> p
     return pd.DataFrame(rows, columns=["mu", "sigma", "drop"])
 
 
-def exponents_of_fits(table: pd.DataFrame, vocabulary: int) -> pd.DataFrame:
+def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
     """For each family, the exponents of −ln p₁ and of the entropy if its parameters lie on straight lines in ln S.
 
-    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The free parameters (those in which
-    fits are made) of the models are put on lines in ln S, and the metrics computed at the models' sizes from these.
-    Columns distribution, alpha_p1, alpha_entropy, p1_off, entropy_off (largest relative distance of the metrics on the
-    lines from those of the fits themselves), at_limit (whether any fit is).
+    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The models' free parameters (of a
+    lognormal s = 1 − μ/σ² and ln 1/σ²; else those that are named, by their logarithms where they must be above 0) are
+    put on lines in ln S, and the metrics computed at the models' sizes from these.
+
+    Columns distribution, at_limit (how many of the fits are), alpha_p1, alpha_entropy, p1_off, entropy_off (largest
+    relative distance of the metrics on the lines from those of the fits themselves). All numbers are missing where any
+    fit is at the family's limit: it has no such parameters, and no line goes through them.
     """
-    rows = []
-    for name, own in table.groupby("distribution"):
-        kind, size = family(str(name)), own["size"].to_numpy(float)
-        values = [list(json.loads(text).values()) for text in own["parameters"]]
-        free = np.array([kind.free(np.array(value)) for value in values])
-        x = np.log(size)
-        lines = [np.polynomial.Polynomial.fit(x, column, 1) for column in free.T]
-        on_line = [kind.named(np.array([line(at) for line in lines])) for at in x]
-        there = [RankDistribution(kind, tuple(map(float, value)), vocabulary) for value in on_line]
-        p1 = np.array([-float(each.logpmf(1)) for each in there])
-        entropy = np.array([each.entropy for each in there])
-        rows.append(
-            {
-                "distribution": name,
-                "alpha_p1": fit_power_law(size, p1).alpha,
-                "alpha_entropy": fit_power_law(size, entropy).alpha,
-                "p1_off": float(np.abs(p1 / -np.log(own["p1"].to_numpy()) - 1).max()),
-                "entropy_off": float(np.abs(entropy / own["entropy"].to_numpy() - 1).max()),
-                "at_limit": bool(own["at_limit"].any()),
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame([_on_lines(str(name), own) for name, own in table.groupby("distribution")])
+
+
+def _on_lines(name: str, own: pd.DataFrame) -> dict[str, object]:
+    row: dict[str, object] = {"distribution": name, "at_limit": int(own["at_limit"].sum())}
+    if row["at_limit"]:
+        return row | dict.fromkeys(["alpha_p1", "alpha_entropy", "p1_off", "entropy_off"], np.nan)
+    kind, size = family(name), own["size"].to_numpy(float)
+    fitted = [distribution_of(each) for _, each in own.iterrows()]
+    free = np.array([kind.free(np.array(list(each.parameters.values())), each.first) for each in fitted])
+    x = np.log(size)
+    lines = [np.polynomial.Polynomial.fit(x, column, 1) for column in free.T]
+    there = []
+    for at, each in zip(x, fitted, strict=True):
+        values = kind.bounded(np.array([line(at) for line in lines]), each.first)
+        there.append(RankDistribution(kind, tuple(map(float, values)), each.vocabulary))
+    p1 = np.array([-float(each.logpmf(1)) for each in there])
+    entropy = np.array([each.entropy for each in there])
+    return row | {
+        "alpha_p1": fit_power_law(size, p1).alpha,
+        "alpha_entropy": fit_power_law(size, entropy).alpha,
+        "p1_off": float(np.abs(p1 / -np.log(own["p1"].to_numpy()) - 1).max()),
+        "entropy_off": float(np.abs(entropy / own["entropy"].to_numpy() - 1).max()),
+    }

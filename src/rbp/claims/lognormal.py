@@ -13,7 +13,7 @@ _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
     LOGNORMAL,
     "5.2, figure 8c",
     "The distribution of ranks has a long tail, and a lognormal fits it well.",
-    rule="holds if no other family of as few parameters is likelier, with rank 1 or without; in part if only without",
+    rule="holds if no other family of as few parameters is likelier (by more than rounding), with rank 1 or without; in part if only without",
     evidence="20_rank_distributions#gaps",
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -23,7 +23,7 @@ def _(n: Numbers) -> tuple[str, str]:
     verdict = FAILS if better else HOLDS if place == 1 and not limits else PART
     return verdict, (
         f"The tail is long. With rank 1, which figure 8c leaves out, there is no best lognormal at {limits} of {models} models: "
-        f"σ runs to infinity. As a family it is {n.word(f'{key}lognormal_place.1')}. From rank 2 up it is "
+        f"σ runs to infinity, and a power law is left. As a family it is {n.word(f'{key}lognormal_place.1')}. From rank 2 up it is "
         f"{n.word(f'{key}lognormal_place.2')}; likelier with as few parameters: {n.word(f'{key}better_2')}."
     )
 

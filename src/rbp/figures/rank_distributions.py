@@ -26,7 +26,7 @@ DATASET_STYLES = {
 def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
     """How many nats per token each fit lies below the best of its model, for each first rank: rows of `rank_fits.fits`.
 
-    A row for each distribution of `order`, a marker for each model, in its family's colour.
+    A row for each distribution of `order`, a marker for each model, in its family's colour; open at a limit.
     """
     families = sorted(table["family"].unique())
     low = table.groupby(["dataset", "model", "first"])["per_token"].transform("max") - table["per_token"]
@@ -39,8 +39,10 @@ def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
             colour, marker = family_style(family, families)
             some = own[(own["family"] == family) & own["distribution"].isin(names)]
             shift = 0.18 * (place - (len(families) - 1) / 2)
-            heights = some["distribution"].map(names.index).to_numpy(float) + shift
-            ax.plot(some["gap"], heights, marker, color=colour, ms=5, mew=0, alpha=0.7, label=family)
+            heights = some["distribution"].map(names.index) + shift
+            inner = ~some["at_limit"]
+            ax.plot(some["gap"][inner], heights[inner], marker, color=colour, ms=5, mew=0, alpha=0.7, label=family)
+            ax.plot(some["gap"][~inner], heights[~inner], marker, color=colour, ms=5, mfc="none")
         ax.set_yticks(range(len(names)), [FAMILIES[name].label for name in names])
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlim(0.8e-5, 1.5 * shown["gap"].max())
@@ -53,8 +55,8 @@ def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
     return Panels(sorted(table["first"].unique()), draw, size=(5.6, 4.2))
 
 
-def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistribution]]]) -> Panels:
-    """P(R > k) against k on logarithmic axes: measured (at the bins' ends), and the fitted distributions.
+def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]) -> Panels:
+    """P(R > k) against k on logarithmic axes: measured (at the bins' ends), and the fitted distributions by name.
 
     Distributions that begin at rank 2 are drawn as shares of the tokens with rank 2 or more, times that share.
     """
@@ -65,10 +67,9 @@ def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistri
         beyond = 1 - np.cumsum(counts.count) / counts.total
         some = beyond > 0
         grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
-        for distribution, (colour, style) in zip(fitted, _LINES, strict=False):
+        for (name, distribution), (colour, style) in zip(fitted.items(), _LINES, strict=False):
             share = counts.since(distribution.first).total / counts.total
             at = grid[grid >= distribution.first - 1]
-            name = distribution.family.label + (" (from 2)" if distribution.first == 2 else "")
             ax.plot(at, share * distribution.sf(at), ls=style, color=colour, lw=1.5, label=name)
         ax.plot(counts.high[some], beyond[some], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
         ax.set_ylim(beyond[some].min() / 2, 1)
@@ -83,7 +84,7 @@ def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistri
     return Panels(list(cases), draw, size=(4.9, 4.0))
 
 
-def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistribution]]]) -> Panels:
+def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]) -> Panels:
     """Q–Q: the ratio of fitted to measured rank at the same share of tokens, at the measured bins' ends.
 
     Only for distributions that begin at rank 1, and ranks from 5: before that a step of one rank is coarse.
@@ -94,20 +95,20 @@ def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Sequence[RankDistri
         share = np.cumsum(own.counts.count) / own.counts.total
         some = (share < 1 - 1e-9) & (own.counts.high >= 5)
         ax.axhline(1, color=INK, lw=1)
-        for distribution, (colour, style) in zip(fitted, _LINES, strict=False):
+        for (name, distribution), (colour, style) in zip(fitted.items(), _LINES, strict=False):
             if distribution.first == 1:
                 ratio = distribution.quantile(share[some]) / own.counts.high[some]
-                ax.plot(own.counts.high[some], ratio, ls=style, color=colour, lw=1.4, label=distribution.family.label)
+                ax.plot(own.counts.high[some], ratio, ls=style, color=colour, lw=1.4, label=name)
         ax.set_ylim(0.3, 3)
         log_axis(ax, "x")
         log_axis(ax, "y")
         ax.set_xlabel("measured rank")
         ax.set_ylabel("fitted rank / measured rank")
         ax.set_title(key)
-        ax.legend(loc="upper left")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
         sns.despine(ax=ax)
 
-    return Panels(list(cases), draw, size=(4.9, 3.6))
+    return Panels(list(cases), draw, size=(4.9, 4.4))
 
 
 def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]]) -> Figure:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import ParameterError
-from rbp.rank_distributions.families import Family, Reals, log_sum
+from rbp.rank_distributions.families import Family
+from rbp.rank_distributions.points import Reals
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,12 @@ class RankDistribution:
     @cached_property
     def log_masses(self) -> Reals:
         """ln P(R = k) of every rank first … V."""
-        weight = self.family.log_weight(self.ranks, np.asarray(self.values, dtype=np.float64))
-        total = log_sum(weight)
-        if not np.isfinite(total):
+        values = np.asarray(self.values, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            logs = self.family.log_masses(values, self.first, self.vocabulary)
+        if np.isnan(logs).any():
             raise ParameterError(f"{self.family.name} has no distribution at {self.parameters}", "parameters", None)
-        return np.asarray(weight - total, dtype=np.float64)
+        return logs
 
     @cached_property
     def masses(self) -> Reals:

@@ -1,0 +1,115 @@
+"""The points at which a family's weight is evaluated: the ranks, or, for a continuous law rounded to ranks, nodes.
+
+A rounded law gives a bin of ranks the integral of its density over an interval. Differences of distribution functions
+lose their digits in the tail, and their derivatives lose more; so the integral is a sum over the nodes of a quadrature,
+which a likelihood treats as it treats the ranks of a bin. In y = ln x these densities are smooth. An interval without
+an end in y has nodes that close in on both its ends (double exponential quadrature).
+
+Bins of ranks are given by where they begin: `starts`, ascending from the first rank on, and the last one ends at V.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points within bins of ranks, ascending, shape (n,).
+
+    first: the first rank; at: the places x; log: ln x; log_measure: ln of each point's part in the integral over x, 0
+    for single ranks; begin: the first point of each bin.
+    """
+
+    first: int
+    at: Reals
+    log: Reals
+    log_measure: Reals
+    begin: Integers
+
+
+def single(starts: Integers, vocabulary: int) -> Points:
+    """A point at each rank."""
+    ranks = np.arange(starts[0], vocabulary + 1, dtype=np.float64)
+    return Points(int(starts[0]), ranks, np.log(ranks), np.zeros(len(ranks)), starts - starts[0])
+
+
+def rounded(starts: Integers, vocabulary: int) -> Points:
+    """Rank k has the interval from k − ½ to k + ½; the last has no end, so that what lies beyond V counts as V."""
+    inner = np.append(starts, vocabulary) if starts[-1] < vocabulary else starts
+    y, measure, nodes = _between(np.log(inner - 0.5))
+    beyond, tail = _half_line()
+    nodes = np.append(nodes, len(tail))
+    if len(inner) > len(starts):  # the last bin has both the ranks below V and the tail
+        nodes = np.append(nodes[:-2], nodes[-2:].sum())
+    y, measure = np.append(y, np.log(vocabulary - 0.5) + beyond), np.append(measure, tail)
+    return _of(int(starts[0]), y, measure, nodes)
+
+
+def rounded_up(starts: Integers, vocabulary: int) -> Points:
+    """Rank k has the interval from k − 1 to k."""
+    ends = np.append(starts, vocabulary + 1) - 1.0
+    if starts[0] > 1:
+        return _of(int(starts[0]), *_between(np.log(ends)))
+    inner = ends[1:] if ends[1] == 1 else np.append(1.0, ends[1:])
+    y, measure, nodes = _between(np.log(inner))
+    below, tail = _half_line()  # rank 1 reaches down to x = 0
+    nodes = np.append(len(tail), nodes)
+    if len(inner) == len(ends):  # the first bin has both rank 1 and the ranks above it
+        nodes = np.append(nodes[:2].sum(), nodes[2:])
+    y, measure = np.append(-below[::-1], y), np.append(tail[::-1], measure)
+    return _of(1, y, measure, nodes)
+
+
+@lru_cache(maxsize=16)
+def by_rank(points: Callable[[Integers, int], Points], first: int, vocabulary: int) -> Points:
+    """The points with each rank as a bin of its own."""
+    return points(np.arange(first, vocabulary + 1), vocabulary)
+
+
+def log_sums(weight: Reals, begin: Integers | Sequence[int]) -> Reals:
+    """ln Σ exp(weight) from each beginning to the next, shape (len(begin),)."""
+    top = np.maximum.reduceat(weight, begin)
+    share = np.exp(weight - np.repeat(top, np.diff(np.append(begin, len(weight)))))
+    return np.asarray(top + np.log(np.add.reduceat(share, begin)), dtype=np.float64)
+
+
+def _of(first: int, y: Reals, measure: Reals, nodes: Integers) -> Points:
+    begin = np.cumsum(nodes) - nodes
+    return Points(first, np.exp(y), y, np.log(measure) + y, begin)  # dx = x dy
+
+
+def _between(edges: Reals) -> tuple[Reals, Reals, Integers]:
+    """Gauss–Legendre nodes between edges in y, their weights, and how many each interval has.
+
+    As many as give relative errors below 1e-12 where densities fall no faster than a lognormal's with σ = 0.2.
+    """
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    nodes = 2 + np.ceil(np.clip(80 * half - 0.06, 0, 118)).astype(np.int64)
+    y, measure = np.empty(nodes.sum()), np.empty(nodes.sum())
+    begin = np.cumsum(nodes) - nodes
+    for each in np.unique(nodes):
+        at, weight = _legendre(int(each))
+        own = nodes == each
+        place = begin[own, None] + np.arange(each)
+        y[place] = middle[own, None] + half[own, None] * at
+        measure[place] = half[own, None] * weight
+    return y, measure, nodes
+
+
+@lru_cache
+def _legendre(nodes: int) -> tuple[Reals, Reals]:
+    return np.polynomial.legendre.leggauss(nodes)
+
+
+def _half_line() -> tuple[Reals, Reals]:
+    """Nodes and weights on 0 … ∞ for what decays like exp(−a t), a ≥ 0.05, or faster."""
+    x = np.arange(-3.5, 6.5, 0.1)
+    t = np.exp(x - np.exp(-x))
+    return t, 0.1 * t * (1 + np.exp(-x))
