@@ -49,7 +49,7 @@ def by_hand(folder, documents, length, context):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_by_hand(kind, make, saved):
     ranker, rows = make(kind)
-    ranker.check(rows[0])
+    ranker.check(rows)
     assert ranker.head is not None  # the output matrix is found in every architecture here
     got = ranker.rank(rows)
     places = [(row.document, row.start + int(p)) for row in rows for p in row.scored]
@@ -74,7 +74,7 @@ def test_by_hand(kind, make, saved):
 def test_batch_and_threads_change_no_bit(kind, backend, make):
     ranker, rows = make(kind, batch=4, chosen=protocol("windows", length=200, context=100))
     ranker.backend = backend
-    ranker.check(rows[0])
+    ranker.check(rows)
     first = ranker.rank(rows)
     threads = torch.get_num_threads()
     try:
@@ -111,7 +111,7 @@ def test_a_head_that_is_something_else(make, monkeypatch, caplog):
 
     monkeypatch.setattr(forward, "find_head", without_scale)  # an architecture whose scale goes by another name
     other, _ = make("cohere")
-    other.check(rows[0])
+    other.check(rows)
     assert other.head is None
     assert "own logits" in caplog.text
     again = other.rank(rows)
@@ -121,7 +121,7 @@ def test_a_head_that_is_something_else(make, monkeypatch, caplog):
 
 def test_bfloat16(make):
     ranker, rows = make("neox", dtype="bfloat16")
-    ranker.check(rows[0])
+    ranker.check(rows)
     assert ranker.head is not None
     low, (high, _) = ranker.rank(rows), make("neox")
     assert np.corrcoef(low.nll, high.rank(rows).nll)[0, 1] > 0.99
@@ -193,4 +193,4 @@ def test_a_model_that_sees_ahead(make, monkeypatch):
         layer.self_attn.is_causal = False
     monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", lambda *a, **k: None)
     with pytest.raises(DataError, match="sees the tokens"):
-        ranker.check(rows[0])
+        ranker.check(rows)
