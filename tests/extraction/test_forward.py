@@ -6,10 +6,11 @@ import torch
 from tiny import CONFIGS, VOCAB, texts
 from transformers import AutoModelForCausalLM
 
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError, ParameterError, RankError
 from rbp.extraction import forward
 from rbp.extraction.corpora import Corpus
 from rbp.extraction.forward import Ranker
+from rbp.extraction.head import rank_logits
 from rbp.extraction.models import find_model, load_model, load_tokenizer
 from rbp.extraction.protocols import plan, protocol
 
@@ -194,3 +195,44 @@ def test_a_model_that_sees_ahead(make, monkeypatch):
     monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", lambda *a, **k: None)
     with pytest.raises(DataError, match="sees the tokens"):
         ranker.check(rows)
+
+
+def test_arithmetic_that_fails_is_nobody_s_error(make, monkeypatch, caplog):
+    """Where the kernel finds that a processor's products are not what it needs, the model's own logits are ranked."""
+    ranker, rows = make("neox")
+    whole, kernel = ranker.rank(rows), forward.linear_rank
+
+    def at_odds(*given, **options):
+        raise RankError("cpu gave one product two values", 3, 'Take backend="reference".')
+
+    monkeypatch.setattr(forward, "linear_rank", at_odds)
+    other, _ = make("neox")
+    other.check(rows)
+    assert other.head is None
+    for again in (other.rank(rows), ranker.rank(rows)):  # found at the start, and in the middle of the work
+        assert (again.greater == whole.greater).mean() > 0.99  # but for rounding
+        assert again.nll == pytest.approx(whole.nll, abs=1e-4)
+    assert "two values: the model's own logits are taken for documents 0" in caplog.text
+    monkeypatch.setattr(forward, "linear_rank", kernel)
+    assert (ranker.rank(rows).greater == whole.greater).all()
+
+
+@pytest.mark.parametrize(
+    "error", [IndexError("index out of range in self"), TypeError("null"), RuntimeError("\nsize\n")]
+)
+def test_a_model_whose_code_raises(make, error):
+    ranker, rows = make("gpt2")
+
+    def raising(*_, **__):
+        raise error
+
+    ranker.language.model.transformer.wpe.forward = raising
+    for work in (ranker.check, ranker.rank):
+        with pytest.raises(DataError, match=r"cannot read a row of \d+ tokens: (IndexError: index|null|size)"):
+            work(rows)
+
+
+def test_float64_logits_are_compared_as_such():
+    logits = torch.tensor([[1.0, 1.0 + 1e-12, 0.0]], dtype=torch.float64)
+    found = rank_logits(logits, torch.tensor([0]))
+    assert (int(found.greater), int(found.equal)) == (1, 1)

@@ -104,11 +104,14 @@ class Ranker:
 
     def _head_agrees(self, row: Row, ids: torch.Tensor) -> bool:
         """Whether the ranks that the output layer gives to `row`, whose tokens `ids` are, are those of the logits."""
+        assert self.head is not None  # noqa: S101  # for the type checker
         try:
+            if self._alone(row).shape[1:] != self.head.weight.shape[1:]:
+                return False
             with _one_thread_each(), torch.inference_mode():  # as later: what is compiled for it is compiled once
                 ours = self._linear([row])
                 _ = ours.nll
-        except RbpError:  # a backbone that runs otherwise by itself, another width, or a processor's arithmetic
+        except (DataError, RankError):  # a backbone that does not run by itself, or a processor's arithmetic
             return False
         with torch.inference_mode():
             logits = self.language.model(input_ids=ids, use_cache=False).logits[0, row.scored - 1, : self.vocabulary]

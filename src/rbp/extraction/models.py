@@ -184,7 +184,7 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
 def longest_input(config: dict[str, Any]) -> int | None:
     """How many tokens the model can read at once, where its configuration says so."""
     text = config.get("text_config") or config
-    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx"):
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
         if isinstance(text.get(name), int):
             return int(text[name])
     return None
@@ -201,9 +201,10 @@ def looks_at_length(config: dict[str, Any]) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """What a library's error says, in one line; its kind where it says nothing."""
+    """What a library's error says, in one line; with its kind, or this alone, where that says little."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
+    said = [type(error).__name__] if isinstance(error, LookupError) or not lines else []
+    return ": ".join(said + lines[:1]).rstrip(".")
 
 
 def _base(folder: Path, name: str) -> ModelFiles:

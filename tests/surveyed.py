@@ -26,11 +26,12 @@ from rbp.extraction.forward import Ranker
 from rbp.extraction.models import find_model, load_model, longest_input, looks_at_length
 from rbp.extraction.protocols import Row
 
+FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CPU = torch.device("cpu")
 LAYERS, HEADS, WIDTH = 4, 4, 32
 LONGEST = 100  # tokens that a model reads: no multiple of 64, so padding must not go beyond
 LENGTHS = (5, 37, 64, 70, LONGEST)
-LARGE = 5_000_000  # parameters of what was not made tiny
+LARGE = 10_000_000  # parameters of what was not made tiny
 
 # What a whole number becomes by the name of its field: the first pattern that fits.
 SMALL: dict[str, int] = {
@@ -44,9 +45,10 @@ SMALL: dict[str, int] = {
     r"mamba_n_heads|mamba_num_heads": 2 * HEADS,
     r"n_mamba_heads|n_groups?|mamba_n_groups|topk_group|num_expert_group": 1,
     r"(.*_)?(num_)?heads?|n_head|(.*_)?num_(.*_)?heads": HEADS,
-    r"hidden_size|d_model|(n|d)_embd|(.*_)?(embed|emb)_dim|dim|embedding_size|word_embed_proj_dim|lru_width|"
+    r"hidden_size|d_model|(n|d)_embd|(.*_)?(embed|emb)_dim|dim|embedding_(size|dim)|word_embed_proj_dim|lru_width|"
     r"hidden_size_global|hidden_size_per_layer_input|pronunciation_embed_dim|.*lora_rank|attention_hidden_size": WIDTH,
-    r"(.*_)?(intermediate|ffn|inner|feed_forward|mlp|expert)(_hidden)?_(size|dim)|(.*_)?ffn_dim|d_ff|d_inner|n_inner": 64,
+    r"(.*_)?(intermediate|ffn|inner|feed_forward|mlp|expert)(_hidden)?_(size|dim)|(.*_)?ffn_dim|d_ff|d_inner|n_inner": 2
+    * WIDTH,
     r"(n|num)_(hidden_)?layers?|(num_)?(encoder|decoder)_layers|num_blocks|depth|max_window_layers": LAYERS,
     r"(.*_)?num_experts_per_tok(en)?|(.*_)?top_?k(_experts)?|moe_topk|moe_k": 2,
     r"(.*_)?(num|n)_(local_|routed_|zero_|total_)?experts|(.*_)?expert_num": 4,
@@ -56,34 +58,78 @@ SMALL: dict[str, int] = {
 }
 
 # Families whose fields depend on one another in ways that no name tells.
+DEFAULT_ROPE = {"rope_type": "default", "rope_theta": 1e4}
 OWN: dict[str, dict[str, Any]] = {
-    "bamba": {"mamba_d_head": 8},
+    "blt": {"encoder_hash_byte_group_vocab": 64},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": DEFAULT_ROPE, "sliding_attention": DEFAULT_ROPE}},
+    "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 1e4}},
+    "deepseek_v2": {"num_experts_per_tok": 2},
     "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1},
-    "falcon_h1": {"mamba_d_head": 8, "mamba_d_ssm": 64},
+    "falcon_h1": {"mamba_d_ssm": 64},
     "gemma3n_text": {"num_kv_shared_layers": 0},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "attention_layers": ["global", "local"] * 2},
-    "granitemoehybrid": {"mamba_d_head": 8},
     "hunyuan_v1_dense": {"head_dim": 8},
     "hunyuan_v1_moe": {"head_dim": 8},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "mamba2": {"num_heads": 8},
     "ministral": {"head_dim": 8},
     "nemotron": {"num_key_value_heads": 2},
-    "reformer": {"is_decoder": True, "axial_pos_shape": [10, 10], "axial_pos_embds_dim": [16, 16]},
-    "zaya": {"num_experts_per_tok": 1},
-    **{  # whose positions begin after that of the padding
-        family: {"max_position_embeddings": LONGEST + 2}
-        for family in (
-            "camembert",
-            "data2vec-text",
-            "roberta",
-            "roberta-prelayernorm",
-            "xlm-roberta",
-            "xlm-roberta-xl",
-            "xmod",
-        )
+    "qwen4_exp_text": {
+        "indexer_n_heads": 4,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 8,
+        "indexer_budget": 16,
+        "indexer_compress_ratio": 4,
     },
+    "reformer": {"max_position_embeddings": 128, "axial_pos_shape": [16, 8], "axial_pos_embds_dim": [16, 16]},
+    "xlm": {"causal": True},
+    "xmod": {"default_language": "en_XX"},
+    "zamba": {
+        "num_hidden_layers": 12,
+        "layers_block_type": None,
+        "attention_hidden_size": 2 * WIDTH,
+        "attention_head_dim": 16,
+    },
+    "zamba2": {
+        "hybrid_layer_ids": [1],
+        "n_mamba_heads": 8,
+        "attention_hidden_size": 2 * WIDTH,
+        "attention_head_dim": 16,
+    },
+    "zaya": {"num_experts_per_tok": 1},
 }
+for _family in (
+    "camembert",
+    "data2vec-text",
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+):
+    # whose positions begin after that of the padding token
+    OWN[_family] = {**OWN.get(_family, {}), "max_position_embeddings": LONGEST + 2}
+
+# What a family can be beside its default: family, name, fields.
+FACTORS = {"short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "original_max_position_embeddings": 70}
+VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
+    *(
+        ("llama", f"rope: {kind}", {"rope_parameters": {"rope_type": kind, "rope_theta": 1e4, "factor": 4.0, **more}})
+        for kind, more in {
+            "dynamic": {},
+            "linear": {},
+            "yarn": {"original_max_position_embeddings": 50},
+            "llama3": {"original_max_position_embeddings": 50, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+        }.items()
+    ),
+    ("phi3", "rope: longrope", {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4, **FACTORS}}),
+    ("llama", "tied output layer", {"tie_word_embeddings": True}),
+    ("opt", "embeddings of another width", {"word_embed_proj_dim": 16}),
+    ("bert", "an encoder", {"is_decoder": False}),
+    ("xlm", "an encoder", {"causal": False}),
+    ("roberta", "no padding token", {"pad_token_id": None}),
+    ("xmod", "no language", {"default_language": None}),
+]
 
 
 class Outcome(NamedTuple):
@@ -136,6 +182,8 @@ def tiny_config(family: str, **own: Any) -> Any:
     values = shrunk(values)
     if "is_decoder" in values:
         values["is_decoder"] = True
+    if isinstance(values.get("text_config"), dict):
+        values["text_config"] |= OWN.get(f"{family}_text", {})
     return kind(**{**values, **OWN.get(family, {}), **own})
 
 
@@ -164,7 +212,7 @@ def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
         try:
             return _compared(Outcome(family, variant, "exact"), folder)
         except RbpError as error:
-            return Outcome(family, variant, "refused", reason=error.what)
+            return Outcome(family, variant, "refused", reason=error.what.replace(str(folder), "…")[:160])
 
 
 def _compared(exact: Outcome, folder: Path) -> Outcome:
@@ -212,4 +260,4 @@ def _logits(folder: Path, rows: list[Row]) -> Any:
 
 
 def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:160]
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".split(". ")[0][:160]
