@@ -1,9 +1,12 @@
-"""A sample of the survey of architectures: every rank against the model's own logits. tests/slow/survey.py does all."""
+"""A sample of the survey of architectures: every rank against the model's own logits.
+
+All of them take minutes: tests/slow/architectures.py.
+"""
 
 import re
 
 import pytest
-from surveyed import VARIANTS, survey
+from survey import VARIANTS, survey
 
 EXACT = ["gpt2", "gpt_neox", "opt", "llama", "gemma2", "bloom", "mixtral", "mamba", "deepseek_v3", "roberta", "codegen"]
 

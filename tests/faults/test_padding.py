@@ -4,7 +4,7 @@ padded, as on a GPU."""
 
 import pytest
 import torch
-from surveyed import LONGEST, VARIANTS, survey
+from survey import LONGEST, VARIANTS, survey
 from tiny import save_model
 
 from rbp.extraction.forward import Ranker

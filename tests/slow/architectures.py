@@ -1,6 +1,6 @@
 """Survey every causal architecture that transformers knows, and write the table that the book shows.
 
-    python tests/slow/survey.py [--to FILE] [FAMILY ...]
+    python tests/slow/architectures.py [--to FILE] [FAMILY ...]
 
 Exits 1 if a rank is not that of the model's own logits.
 """
@@ -18,7 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before PyTorch is imported
 
 import pandas as pd  # noqa: E402
 import transformers  # noqa: E402
-from surveyed import FAMILIES, VARIANTS, Outcome, survey  # noqa: E402
+from survey import FAMILIES, VARIANTS, Outcome, survey  # noqa: E402
 
 from rbp.faults import FOLDER  # noqa: E402
 from rbp.files import write_file  # noqa: E402
