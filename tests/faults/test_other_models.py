@@ -184,6 +184,20 @@ def test_an_adapter_of_another_kind_is_named(model, tmp_path):
     refused(tmp_path / "adapter", "cannot apply the adapter")
 
 
+@pytest.mark.parametrize("change", ["one more", "one less"])
+def test_an_adapter_of_another_model_is_not_applied_in_part(model, tmp_path, change):
+    pytest.importorskip("peft")
+    save_adapter(tmp_path / "adapter", model, target_modules=["c_attn"])
+    path = tmp_path / "adapter" / "adapter_model.safetensors"
+    state = load_file(path)
+    if change == "one more":
+        state |= {name.replace(".h.1.", ".h.7."): values.clone() for name, values in state.items()}
+    else:
+        state = {name: values for name, values in state.items() if ".h.1." not in name}
+    save_file(state, path, {"format": "pt"})
+    refused(tmp_path / "adapter", r"do not fit together in .*\.h\.[17]\.")
+
+
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_float64_is_float64_or_is_refused(kind, tmp_path):
     """GPT-2 computes in the dtype of its weights; Llama normalizes in float32 whatever that is."""

@@ -277,7 +277,7 @@ class Ranker:
                 raise
             what = f"the model cannot read a row of {width} tokens: {first_line(error)}"
             remedy = "Check its config.json (pad_token_id, for one), or take a shorter --length."
-            raise DataError(what, self.language.model.name_or_path, remedy) from None
+            raise DataError(what, self.language.name, remedy) from None
 
     def _halve(self, rows: int) -> None:
         if rows == 1:

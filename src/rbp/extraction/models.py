@@ -71,8 +71,9 @@ class ModelFiles:
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A model ready to run. size: S; vocabulary: how many logits it gives; dtype: its name."""
+    """A model ready to run. name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name."""
 
+    name: str
     model: Any
     size: int
     vocabulary: int
@@ -109,7 +110,7 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     else:
         raise DataError("the folder holds no model: no config.json", name, "Give the folder of a saved model.")
     if commit is not None:
-        folder = _download(name, commit, (*wanted, _SINGLE))
+        folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
     if adapter and ((folder / _SINGLE).is_file() or (folder / _INDEX).is_file()):
         what = f"the folder holds weights and an adapter beside them ({_ADAPTER}): which model is meant is not clear"
         raise DataError(what, name, "Move the adapter to a folder of its own to apply it, or take it away.")
@@ -151,7 +152,7 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
     if dtype not in get_args(Dtype):
         raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
     if files.base is not None:
-        return _adapted(files, load_model(files.base, dtype, device))
+        return _adapted(files, files.base, dtype, device)
     quantized = _quantization(files)
     shapes = _shapes(files)
     try:
@@ -178,7 +179,7 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
     head = model.get_output_embeddings()
     if head is not None and getattr(head, "weight", None) is not None:
         vocabulary = head.weight.shape[0]
-    return LanguageModel(model, non_embedding_params(model), vocabulary, dtype, device)
+    return LanguageModel(files.name, model, non_embedding_params(model), vocabulary, dtype, device)
 
 
 def longest_input(config: dict[str, Any]) -> int | None:
@@ -224,25 +225,31 @@ def _base(folder: Path, name: str) -> ModelFiles:
         raise DataError(f"of the adapter's base, {base}: {error.what}", where, error.remedy) from None
 
 
-def _adapted(files: ModelFiles, language: LanguageModel) -> LanguageModel:
+def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.device) -> LanguageModel:
     """The base model with the adapter's weights added to its own. Raises DataError if that cannot be done."""
     try:
-        from peft import PeftModel
+        from peft import PeftModel, get_peft_model_state_dict
     except ImportError:
         what = "this is an adapter, which peft has to apply, and peft is not installed"
         remedy = "pip install 'rbp[adapters]', or merge it (merge_and_unload) and give the merged model."
         raise DataError(what, files.name, remedy) from None
-    _shapes(files)
+    given = _shapes(files)
+    language = load_model(base, dtype, device)
     try:
-        model = PeftModel.from_pretrained(language.model, str(files.folder)).merge_and_unload(safe_merge=True).eval()
+        adapted = PeftModel.from_pretrained(language.model, str(files.folder))
+        taken = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+        model = adapted.merge_and_unload(safe_merge=True).eval()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # of a kind that is not added to weights, or of another model's shape
         what = f"cannot apply the adapter: {first_line(error)}"
         remedy = "It must be one that is added to the weights of this base model, such as LoRA."
         raise DataError(what, files.name, remedy) from None
-    log.info("%s: the adapter is merged into %s", files.name, files.base.name if files.base else "")
-    return replace(language, model=model, size=non_embedding_params(model))
+    if other := sorted(given.keys() ^ taken.keys()):  # of which peft only warns
+        what = f"the adapter and the model {base.name} do not fit together in {_some(other)}"
+        raise DataError(what, files.name, f"Check {_ADAPTER}: is it this model's adapter?")
+    log.info("%s: the adapter is merged into %s", files.name, base.name)
+    return replace(language, name=files.name, model=model, size=non_embedding_params(model))
 
 
 def _quantization(files: ModelFiles) -> str | None:
