@@ -62,3 +62,17 @@ def test_what_no_configuration_says_is_found_out(tmp_path, caplog):
     right = alone.rank(rows)
     assert (ranker.rank(rows).greater == right.greater).all()
     assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out
+
+
+@pytest.mark.parametrize(
+    ("longest", "wanted"), [(256, [64, 64, 128, 256]), (100, [64, 64, 100, 200]), (None, [64, 64, 128, 256])]
+)
+def test_the_widths_of_padded_rows(longest, wanted, tmp_path):
+    """The next multiple of 64, but no more than the model reads; and never less than the row."""
+    language = load_model(find_model(str(save_model(tmp_path))), "float32", torch.device("cpu"))
+    ranker = Ranker(language, "reference", 1, padded=True)
+    ranker._longest = longest
+    rows = [Row(0, 0, torch.arange(n).numpy(), torch.arange(1, n).numpy()) for n in (2, 64, 65, 200)]
+    assert [ranker._width(row) for row in rows] == wanted
+    ranker.padded = False
+    assert [ranker._width(row) for row in rows] == [2, 64, 65, 200]
