@@ -6,14 +6,14 @@ import json
 import pytest
 
 from rbp.errors import DataError
-from rbp.faults import FOLDER, KINDS, figures, listed
+from rbp.faults import FOLDER, KINDS, architectures, by_outcome, figures, listed, verdict
 from rbp.paths import ROOT
 from rbp.study.scale import simulated
 
 
 def test_every_test_that_is_named_is_there() -> None:
     table = listed()
-    assert table["number"].tolist() == list(range(1, 16))
+    assert table["number"].tolist() == list(range(1, 22))
     for name in " ".join(table["tests"]).split():
         file, _, test = name.partition("::")
         assert (ROOT / file).is_file(), name
@@ -41,6 +41,18 @@ def test_the_shards_were_merged_into_the_same_store() -> None:
     assert run["shards"] >= 32
     assert run["same_store"] is True
     assert run["seconds"] <= run["allowed"]
+
+
+def test_no_architecture_is_ranked_wrongly() -> None:
+    table = architectures()
+    assert set(table["outcome"]) <= {"exact", "refused", "not built"}
+    assert (table["outcome"] == "exact").mean() > 0.8
+    assert (table["reason"] == "").equals(table["outcome"] == "exact")
+    grouped = by_outcome(table)
+    assert grouped["models"].sum() == len(table)
+    assert grouped["outcome"].iloc[0] == "exact"
+    assert "None has a wrong rank" in verdict(table)
+    assert "Ranks are wrong in 1" in verdict(table.assign(outcome=["wrong", *table["outcome"][1:]]))
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"date": 1}', '{"kills": {"a": "many"}}'])

@@ -26,6 +26,11 @@ _CORPUS = (
     "several in turn."
 )
 _PROTOCOL = "authors: 1000 shuffled documents cut to 512 tokens. windows: whole documents, every token once."
+_DTYPE = (
+    "Of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it. Ranks are "
+    "exact for the logits of these hidden states, summed and compared in float32 (float64)."
+)
+_ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
 _INTERVALS = (
     "Add 95% intervals: of independent tokens (low, high), and by resampling whole documents (document_low, "
     "document_high)."
@@ -41,12 +46,12 @@ def extract(
     documents: Annotated[int | None, typer.Option(help="Take the first so many documents.")] = None,
     length: Annotated[int | None, typer.Option(help="Tokens that the model reads at once.")] = None,
     before: Annotated[int | None, typer.Option("--context", help="windows: tokens before each, at least.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16, float16 or float64.")] = "float32",
+    dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     backend: Annotated[str, typer.Option(help="auto, reference, blocked or triton.")] = "auto",
     batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
     vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
-    round_logits: Annotated[str | None, typer.Option(help="bfloat16: as if logits had been stored so.")] = None,
+    round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of hub models.")] = None,
     field: Annotated[list[str] | None, typer.Option(help="A field of the corpus file; several are joined.")] = None,
     family: Annotated[str | None, typer.Option(help="The family the models belong to.")] = None,

@@ -1,4 +1,5 @@
-"""What was done against faults: the list of faults with their tests, and the figures that the slow set has saved."""
+"""What was done against faults: the list of faults with their tests, the survey of architectures, and the figures that
+the slow set has saved."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,14 @@ FOLDER = DATA / "faults"
 KINDS = ("kills", "failures", "examples")
 _REMEDY = "Make it: make test-slow."
 _LISTED = pa.DataFrameSchema({"number": pa.Column("int64"), "fault": pa.Column("str"), "tests": pa.Column("str")})
+_SURVEYED = pa.DataFrameSchema(
+    {
+        **{name: pa.Column("str") for name in ("model", "variant", "route", "padding", "reason", "transformers")},
+        "outcome": pa.Column("str", pa.Check.isin(["exact", "wrong", "refused", "not built"])),
+        "tokens": pa.Column("int64"),
+        "near": pa.Column("int64"),
+    }
+)
 _SAID = {"date": str, "machine": str, "python": str, "busy": bool, "finished": bool, "found": list, "seconds": int}
 
 
@@ -69,3 +78,59 @@ def listed(folder: Path = FOLDER) -> pd.DataFrame:
     table = checked(read_csv(path), _LISTED, path, keys=("number",), remedy="Restore it: git checkout -- data/faults.")
     published.opened.add(label(path))
     return table
+
+
+def architectures(folder: Path = FOLDER) -> pd.DataFrame:
+    """The survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
+
+    Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
+    "own logits"), padding ("unseen" or "seen"), tokens (ranked), near (of these, those with another logit within
+    rounding), reason, and transformers (its version).
+    """
+    path = folder / "architectures.csv"
+    table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "reason"), ""))
+    table = checked(table, _SURVEYED, path, keys=("model", "variant"), remedy=_REMEDY)
+    published.opened.add(label(path))
+    return table
+
+
+def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
+    """`architectures` in groups, those with most models first.
+
+    Columns outcome, ranked (from what), padding, why (not exact), models (how many), tokens, undecided (of these), and
+    names (of the models, in a line).
+    """
+    named = table.assign(
+        names=table["model"] + table["variant"].map(lambda variant: f" ({variant})" if variant else ""),
+        why=table["reason"].map(_why),
+    )
+    groups = named.groupby(["outcome", "route", "padding", "why"], sort=False)
+    columns = {"models": ("model", "size"), "tokens": ("tokens", "sum"), "undecided": ("near", "sum")}
+    grouped = groups.agg(**columns, names=("names", ", ".join)).reset_index().rename(columns={"route": "ranked"})
+    return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
+
+
+def verdict(table: pd.DataFrame) -> str:
+    """What `architectures` found, in words."""
+    counts = table["outcome"].value_counts()
+    near = table.loc[table["outcome"] == "exact", "near"].sum()
+    wrong = f"Ranks are wrong in {counts['wrong']}" if "wrong" in counts else "None has a wrong rank"
+    return (
+        f"In {counts['exact']} models every rank agrees; {near:,} of their tokens have another logit within rounding, "
+        f"so that either place is right. {wrong}; {counts.get('refused', 0)} are refused with a reason, and "
+        f"{counts.get('not built', 0)} cannot be made tiny, or not without packages that are not installed."
+    )
+
+
+def _why(reason: str) -> str:
+    """A reason, less what differs from model to model."""
+    if reason.startswith("the model cannot read a row"):
+        return "its own code raises"
+    for known in ("the model sees the tokens that it is asked to predict", "cannot load the model"):
+        if reason.startswith(known):
+            return known
+    return reason and "transformers does not build it from a small configuration"
+
+
+def _exact_first(column: pd.Series) -> pd.Series:
+    return column.map({"exact": 0, "wrong": 1, "refused": 2, "not built": 3}) if column.name == "outcome" else column

@@ -6,10 +6,11 @@ import torch
 from tiny import CONFIGS, VOCAB, texts
 from transformers import AutoModelForCausalLM
 
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError, ParameterError, RankError
 from rbp.extraction import forward
 from rbp.extraction.corpora import Corpus
 from rbp.extraction.forward import Ranker
+from rbp.extraction.head import rank_logits
 from rbp.extraction.models import find_model, load_model, load_tokenizer
 from rbp.extraction.protocols import plan, protocol
 
@@ -49,7 +50,7 @@ def by_hand(folder, documents, length, context):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_by_hand(kind, make, saved):
     ranker, rows = make(kind)
-    ranker.check(rows[0])
+    ranker.check(rows)
     assert ranker.head is not None  # the output matrix is found in every architecture here
     got = ranker.rank(rows)
     places = [(row.document, row.start + int(p)) for row in rows for p in row.scored]
@@ -74,7 +75,7 @@ def test_by_hand(kind, make, saved):
 def test_batch_and_threads_change_no_bit(kind, backend, make):
     ranker, rows = make(kind, batch=4, chosen=protocol("windows", length=200, context=100))
     ranker.backend = backend
-    ranker.check(rows[0])
+    ranker.check(rows)
     first = ranker.rank(rows)
     threads = torch.get_num_threads()
     try:
@@ -111,7 +112,7 @@ def test_a_head_that_is_something_else(make, monkeypatch, caplog):
 
     monkeypatch.setattr(forward, "find_head", without_scale)  # an architecture whose scale goes by another name
     other, _ = make("cohere")
-    other.check(rows[0])
+    other.check(rows)
     assert other.head is None
     assert "own logits" in caplog.text
     again = other.rank(rows)
@@ -121,12 +122,16 @@ def test_a_head_that_is_something_else(make, monkeypatch, caplog):
 
 def test_bfloat16(make):
     ranker, rows = make("neox", dtype="bfloat16")
-    ranker.check(rows[0])
+    ranker.check(rows)
     assert ranker.head is not None
     low, (high, _) = ranker.rank(rows), make("neox")
     assert np.corrcoef(low.nll, high.rank(rows).nll)[0, 1] > 0.99
     rounded = make("neox", dtype="bfloat16", rounding="bfloat16")[0].rank(rows)
     assert rounded.equal.sum() > low.equal.sum()  # logits rounded to bfloat16 tie more often
+    ranker.head = None  # the logits that the model gives in bfloat16 are rounded: ranks of others are others
+    own = ranker.rank(rows)
+    assert (rounded.greater == own.greater).mean() > 0.95
+    assert (low.greater != own.greater).mean() > 0.1
 
 
 def test_vocabulary_limit(make, tokenizer):
@@ -193,4 +198,45 @@ def test_a_model_that_sees_ahead(make, monkeypatch):
         layer.self_attn.is_causal = False
     monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", lambda *a, **k: None)
     with pytest.raises(DataError, match="sees the tokens"):
-        ranker.check(rows[0])
+        ranker.check(rows)
+
+
+def test_arithmetic_that_fails_is_nobody_s_error(make, monkeypatch, caplog):
+    """Where the kernel finds that a processor's products are not what it needs, the model's own logits are ranked."""
+    ranker, rows = make("neox")
+    whole, kernel = ranker.rank(rows), forward.linear_rank
+
+    def at_odds(*given, **options):
+        raise RankError("cpu gave one product two values", 3, 'Take backend="reference".')
+
+    monkeypatch.setattr(forward, "linear_rank", at_odds)
+    other, _ = make("neox")
+    other.check(rows)
+    assert other.head is None
+    for again in (other.rank(rows), ranker.rank(rows)):  # found at the start, and in the middle of the work
+        assert (again.greater == whole.greater).mean() > 0.99  # but for rounding
+        assert again.nll == pytest.approx(whole.nll, abs=1e-4)
+    assert "two values: the model's own logits are taken for documents 0" in caplog.text
+    monkeypatch.setattr(forward, "linear_rank", kernel)
+    assert (ranker.rank(rows).greater == whole.greater).all()
+
+
+@pytest.mark.parametrize(
+    "error", [IndexError("index out of range in self"), TypeError("null"), RuntimeError("\nsize\n")]
+)
+def test_a_model_whose_code_raises(make, error):
+    ranker, rows = make("gpt2")
+
+    def raising(*_, **__):
+        raise error
+
+    ranker.language.model.transformer.wpe.forward = raising
+    for work in (ranker.check, ranker.rank):
+        with pytest.raises(DataError, match=r"cannot read a row of \d+ tokens: (IndexError: index|null|size)"):
+            work(rows)
+
+
+def test_float64_logits_are_compared_as_such():
+    logits = torch.tensor([[1.0, 1.0 + 1e-12, 0.0]], dtype=torch.float64)
+    found = rank_logits(logits, torch.tensor([0]))
+    assert (int(found.greater), int(found.equal)) == (1, 1)

@@ -1,6 +1,6 @@
-"""Faults 7 and 8: documents that are long, empty or of one token; tokenizers that pad on the left, have no padding
-token, or add a special one before or after a text; and the order of the documents: all against one forward pass a
-token, by hand."""
+"""Faults 7, 8 and 17: documents that are long, empty or of one token; tokenizers that pad or cut on the left, have no
+padding token, or add a special one before or after a text; and the order of the documents: all against one forward
+pass a token, by hand."""
 
 import json
 import shutil
@@ -21,6 +21,7 @@ TOKENIZERS = {
     "plain, without a padding token": {},
     "padding on the left": {"padding_side": "left", "pad_token": "<|end|>"},
     "padding on the right": {"padding_side": "right", "pad_token": "<|end|>"},
+    "cutting on the left": {"truncation_side": "left"},
     "a token before every text": {"template": "<|end|> $A"},
     "a token before and after": {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
 }
@@ -48,7 +49,7 @@ def by_hand(folder: Path, documents: list[str], name: str) -> dict[tuple[int, in
     """(document, position) -> token and the model's logits for it, from what stands before it and nothing else."""
     length, context = LONG[name]
     net = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, truncation_side="right")  # a text is cut at its end
     (end,) = tokenizer.encode("<|end|>", add_special_tokens=False)
     found = {}
     for document, text in enumerate(documents):

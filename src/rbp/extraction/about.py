@@ -38,6 +38,7 @@ def circumstances(ranker: Ranker) -> dict[str, Any]:
         "size": language.size,
         "vocabulary": ranker.vocabulary or language.vocabulary,
         "head": "one matrix" if ranker.head is not None else "the model's own logits",
+        "rows": "padded" if ranker.padded else "unpadded",
         "versions": {"rbp": __version__, "python": platform.python_version(), **{p: version(p) for p in packages}},
         "device": torch.cuda.get_device_name(language.device) if cuda else platform.machine(),
         "threads": torch.get_num_threads(),

@@ -1,9 +1,10 @@
 """Ranks of the scored tokens of some rows: the model's hidden states, then the ranking.
 
-On the CPU every row is a forward pass of its own, and each thread does rows of its own from the tokens to the
+On the CPU every row is a forward pass of its own, as it is, and each thread does rows of its own from the tokens to the
 ranks: so a row's bits depend on nothing but the row. (Threads inside an operation do change bits: they cut an
 array anywhere, and a vector unit treats the ends of a piece by another formula. And they wait for one another.)
-On a GPU a batch of rows of one width is one pass; if memory runs out, the batch is halved.
+On a GPU a batch of rows of one width is one pass; if memory runs out, the batch is halved. Rows are padded there,
+after their end, which no causal model sees, unless it looks at the length of its input.
 """
 
 import logging
@@ -11,20 +12,23 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from rbp.errors import DataError, ParameterError, RankError
-from rbp.extraction.head import Head, agrees, check_causal, find_head, rank_logits, rounding
-from rbp.extraction.models import LanguageModel
+from rbp.errors import DataError, ParameterError, RankError, RbpError
+from rbp.extraction.head import Head, agrees, check_causal, check_double, find_head, rank_logits, rounding
+from rbp.extraction.models import LanguageModel, first_line, longest_input, looks_at_length
 from rbp.extraction.protocols import Row
 from rbp.ranking import Backend, TokenRanks, linear_rank
 from rbp.ranking.problem import Rounding
 
 log = logging.getLogger(__name__)
+
+STEP = 64  # rows are padded to the next multiple of this: large batches, and little that is computed for nothing
 
 
 class Ranks(NamedTuple):
@@ -40,8 +44,9 @@ class Ranker:
     """Ranks rows of tokens with one model.
 
     batch: rows at a time; vocabulary: how many rows of the output layer count, None for all; rounding: see
-    `linear_rank`. halvings: each batch size that memory forced, and the share of the ranks of the last batch
-    before it that differ from then on (None where there was none).
+    `linear_rank`. padded: whether rows are padded to few lengths; None: on a GPU, if the configuration allows it.
+    halvings: each batch size that memory forced, and the share of the ranks of the last batch before it that differ
+    from then on (None where there was none).
     """
 
     language: LanguageModel
@@ -49,6 +54,7 @@ class Ranker:
     batch: int
     vocabulary: int | None = None
     rounding: Rounding | None = None
+    padded: bool | None = None
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -57,6 +63,10 @@ class Ranker:
             what = f"the vocabulary is limited to {self.vocabulary} of {self.language.vocabulary} tokens"
             raise ParameterError(what, "--vocab", "Give at least 1 and at most all.")
         self.head: Head | None = find_head(self.language.model)
+        config = self.language.model.config.to_dict()
+        self._longest = longest_input(config)
+        if self.padded is None:
+            self.padded = self.language.device.type != "cpu" and not looks_at_length(config)
         self.halvings: list[tuple[int, float | None]] = []
         self._last: tuple[list[Row], Ranks] | None = None
 
@@ -66,27 +76,70 @@ class Ranker:
         width = int(self.language.model.config.get_text_config().hidden_size)
         return (self.vocabulary or self.language.vocabulary) * width
 
-    def check(self, row: Row) -> None:
-        """Look at the model on one row: is it causal, and do its output layer's ranks agree with its logits?
+    def check(self, rows: Sequence[Row]) -> None:
+        """Look at the model before the work: does it read the rows, is it causal, what may be taken for granted?
 
-        Where they do not, the model's own logits are taken from then on, with a message. Raises DataError for a
-        model that is not causal.
+        Where the output layer's ranks are not those of the model's logits, these are taken from then on; where padding
+        is seen, rows are read as they are. Either is said. Raises DataError for a model that cannot read the rows or is
+        not causal, and ParameterError for float64 with a model that does not compute in it.
         """
-        scored = row.scored[:64]
-        short = Row(row.document, row.start, row.ids[: scored[-1] + 1], scored)
+        padded, self.padded = bool(self.padded), False  # one thing at a time
+        scored = rows[0].scored[:64]
+        short = Row(rows[0].document, rows[0].start, rows[0].ids[: scored[-1] + 1], scored)
         ids = torch.from_numpy(short.ids)[None].to(self.language.device)
-        check_causal(self.language, ids)
+        with self._running(len(short.ids)):
+            if self.language.dtype == "float64":
+                check_double(self.language, ids)
+            check_causal(self.language, ids)
         if self.head is None:
             log.warning("no single output matrix is found: the model's own logits are taken, which is slower")
-            return
-        with _one_thread_each():  # as later: what is compiled for it is compiled once, before threads need it
-            ours = self._named([short], self._linear)
-        with torch.inference_mode():
-            logits = self.language.model(input_ids=ids, use_cache=False).logits[0, scored - 1, : self.vocabulary]
-        slack = rounding(logits, self.rounding or self.language.dtype)
-        if not agrees(logits, ids[0, scored], ours, slack):
-            log.warning("the output layer does more than one product: the model's own logits are taken, slower")
+        elif not self._head_agrees(short, ids):
+            log.warning("one product does not give the model's logits: its own logits are taken, which is slower")
             self.head = None
+        self._alone(max(rows, key=lambda row: len(row.ids)))  # which fails here, and not after hours
+        self.padded = padded
+        if padded and not self._padding_is_unseen(rows):
+            log.warning("the model looks at the length of its input: rows are read unpadded, which is slower")
+            self.padded = False
+
+    def _head_agrees(self, row: Row, ids: torch.Tensor) -> bool:
+        """Whether the ranks that the output layer gives to `row`, whose tokens `ids` are, are those of the logits."""
+        assert self.head is not None  # noqa: S101  # for the type checker
+        try:
+            if self._alone(row).shape[1:] != self.head.weight.shape[1:]:
+                return False
+            with _one_thread_each(), torch.inference_mode():  # as later: what is compiled for it is compiled once
+                ours = self._linear([row])
+                _ = ours.nll
+        except (DataError, RankError):  # a backbone that does not run by itself, or a processor's arithmetic
+            return False
+        with torch.inference_mode():
+            logits = self.language.model(input_ids=ids, use_cache=False).logits[0, row.scored - 1, : self.vocabulary]
+        slack = rounding(logits, self.rounding or self.language.dtype)
+        return agrees(logits, ids[0, row.scored], ours, slack)
+
+    def _alone(self, row: Row) -> torch.Tensor:
+        """What the model gives for a row by itself."""
+        with torch.inference_mode():
+            return self._at_scored([row], self._outputs)
+
+    def _padding_is_unseen(self, rows: Sequence[Row]) -> bool:
+        """Whether the model gives the same for two rows as they are and padded: the longest, and the most padded."""
+        some = [row for row in rows if self._width(row) > len(row.ids)]
+        for row in (max(some, key=lambda r: len(r.ids)), max(some, key=self._gap)) if some else ():
+            try:
+                beside = self._alone(row)
+            except DataError:  # positions that the model does not have
+                return False
+            self.padded = False
+            alone = self._alone(row)
+            self.padded = True
+            if float((alone - beside).abs().max()) > 8 * rounding(alone, self.language.dtype):
+                return False
+        return True
+
+    def _gap(self, row: Row) -> int:
+        return self._width(row) - len(row.ids)
 
     def rank(self, rows: Sequence[Row]) -> Ranks:
         """The ranks of all scored tokens of `rows`, in order. Raises DataError for NaN, naming the document."""
@@ -98,8 +151,8 @@ class Ranker:
                 chosen = [rows[i] for i in some]
                 try:
                     ranks = self._ranks(chosen)
-                except RuntimeError as error:  # on the CPU, too little memory is no more than that
-                    if not (isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)):
+                except RuntimeError as error:
+                    if not _out_of_memory(error):
                         raise
                     self._halve(len(chosen))
                     indices = some + indices
@@ -111,9 +164,24 @@ class Ranker:
         return Ranks(*(np.concatenate([parts[i][c] for i in range(len(rows))]) for c in range(3)))
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
-        """The indices of rows of one width together: the same batches whatever was done before."""
-        for width in sorted({row.width for row in rows}):
-            yield [i for i, row in enumerate(rows) if row.width == width]
+        """The indices of rows that may be a batch, the short ones first: the same whatever was done before.
+
+        On a GPU these are rows of one width. On the CPU each is a pass of its own, and those next to one another are
+        about as long, so that threads end together.
+        """
+        order = sorted(range(len(rows)), key=lambda i: self._width(rows[i]))
+        if self.language.device.type == "cpu":
+            yield order
+        else:
+            yield from (list(same) for _, same in groupby(order, key=lambda i: self._width(rows[i])))
+
+    def _width(self, row: Row) -> int:
+        """The length that a row is read at: it depends on the row and the model, not on the row's neighbours."""
+        length = len(row.ids)
+        if not self.padded:
+            return length
+        width = -(-length // STEP) * STEP
+        return width if self._longest is None else max(length, min(width, self._longest))
 
     def _ranks(self, rows: list[Row]) -> Ranks:
         if self.language.device.type != "cpu":
@@ -124,27 +192,26 @@ class Ranker:
         return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _part(self, rows: list[Row]) -> Ranks:
-        ranks = self._named(rows, self._linear if self.head is not None else self._own)
-        columns = (ranks.greater, ranks.equal, ranks.nll.float())
-        return Ranks(*(column.cpu().numpy() for column in columns))
+        """The ranks of rows in one go; if the output layer's cannot be had, from the model's own logits.
 
-    def _named(self, rows: list[Row], ranked: Callable[[list[Row]], TokenRanks]) -> TokenRanks:
-        """What `ranked` gives for rows; an error in a row of its numbers names document and position."""
-        try:
-            with torch.inference_mode():
-                ranks = ranked(rows)
-                _ = ranks.nll  # which raises where it is undefined
-                return ranks
-        except RankError as error:
-            places = [(row.document, row.start + int(position)) for row in rows for position in row.scored]
-            document, position = places[error.row]
-            raise DataError(error.what, f"document {document}, position {position}", error.remedy) from None
+        Raises DataError naming document and position if these are NaN or infinite too.
+        """
+        with torch.inference_mode():
+            if self.head is not None:
+                try:
+                    return _on_cpu(self._linear(rows))
+                except RankError as error:  # NaN, or a processor's arithmetic: the logits tell which
+                    reason = error.what
+            parts = [self._own(row) for row in rows]
+            if self.head is not None:
+                named = ", ".join(str(document) for document in sorted({row.document for row in rows}))
+                log.warning("%s: the model's own logits are taken for documents %s", reason, named)
+            return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _linear(self, rows: list[Row]) -> TokenRanks:
         assert self.head is not None  # noqa: S101  # for the type checker
-        hidden = self._each(rows, lambda ids: self.language.model.base_model(input_ids=ids, use_cache=False)[0])
         return linear_rank(
-            hidden,
+            self._each(rows, self._outputs),
             self.head.weight,
             self._targets(rows),
             bias=self.head.bias,
@@ -155,13 +222,27 @@ class Ranker:
             backend=self.backend,
         )
 
-    def _own(self, rows: list[Row]) -> TokenRanks:
-        """The same from the model's own logits."""
-        logits = self._each(rows, lambda ids: self.language.model(input_ids=ids, use_cache=False).logits)
-        logits = logits[:, : self.vocabulary]
+    def _own(self, row: Row) -> Ranks:
+        """The ranks of a row from the model's own logits."""
+        logits = self._each([row], self._logits)[:, : self.vocabulary]
         if self.rounding is not None:
             logits = logits.to(getattr(torch, self.rounding))
-        return rank_logits(logits, self._targets(rows))
+        try:
+            return _on_cpu(rank_logits(logits, self._targets([row])))
+        except RankError as error:
+            position = row.start + int(row.scored[error.row])
+            raise DataError(error.what, f"document {row.document}, position {position}", error.remedy) from None
+
+    def _outputs(self, ids: torch.Tensor) -> torch.Tensor:
+        """What the ranks are made of: the last hidden states [B, n, d], or the logits [B, n, V]."""
+        if self.head is None:
+            return self._logits(ids)
+        hidden: torch.Tensor = self.language.model.base_model(input_ids=ids, use_cache=False)[0]
+        return hidden
+
+    def _logits(self, ids: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.language.model(input_ids=ids, use_cache=False).logits
+        return logits
 
     def _targets(self, rows: list[Row]) -> torch.Tensor:
         targets = np.concatenate([row.ids[row.scored] for row in rows])
@@ -174,12 +255,29 @@ class Ranker:
         return self._at_scored(rows, run)
 
     def _at_scored(self, rows: list[Row], run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        ids = np.zeros((len(rows), rows[0].width), dtype=np.int64)
-        for line, row in zip(ids, rows, strict=True):
+        width = self._width(rows[0])
+        padded = np.zeros((len(rows), width), dtype=np.int64)
+        for line, row in zip(padded, rows, strict=True):
             line[: len(row.ids)] = row.ids  # the padding comes after all that is scored, and is not seen
-        out = run(torch.from_numpy(ids).to(self.language.device))
-        places = np.concatenate([i * row.width + row.scored - 1 for i, row in enumerate(rows)])
+        ids = torch.from_numpy(padded).to(self.language.device)
+        with self._running(width):
+            out = run(ids)
+        places = np.concatenate([i * width + row.scored - 1 for i, row in enumerate(rows)])
         return out.flatten(0, 1)[torch.from_numpy(places).to(out.device)]
+
+    @contextmanager
+    def _running(self, width: int) -> Iterator[None]:
+        """While the model reads rows of `width` tokens: what its code raises, but for want of memory, as DataError."""
+        try:
+            yield
+        except RbpError:
+            raise
+        except Exception as error:  # of any kind: a position beyond the last, a setting that is null
+            if _out_of_memory(error):
+                raise
+            what = f"the model cannot read a row of {width} tokens: {first_line(error)}"
+            remedy = "Check its config.json (pad_token_id, for one), or take a shorter --length."
+            raise DataError(what, self.language.name, remedy) from None
 
     def _halve(self, rows: int) -> None:
         if rows == 1:
@@ -197,6 +295,15 @@ class Ranker:
         self.halvings.append((self.batch, share))
         compared = "" if share is None else f"; {share:.4%} of the ranks of the last batch differ from before"
         log.warning("out of memory: going on with %d rows at a time%s", self.batch, compared)
+
+
+def _on_cpu(ranks: TokenRanks) -> Ranks:
+    return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float())))
+
+
+def _out_of_memory(error: Exception) -> bool:
+    # on the CPU it is a RuntimeError and no more than that
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 @contextmanager

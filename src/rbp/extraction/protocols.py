@@ -17,8 +17,6 @@ from rbp.extraction.corpora import Corpus
 Name = Literal["authors", "windows"]
 Tokens: TypeAlias = npt.NDArray[np.int64]
 
-STEP = 64  # rows are padded to the next multiple of this: few lengths, and little that is computed for nothing
-
 
 @dataclass(frozen=True)
 class Protocol:
@@ -93,11 +91,6 @@ class Row:
     start: int
     ids: Tokens
     scored: Tokens
-
-    @property
-    def width(self) -> int:
-        """The length that the row is padded to: it depends on the row alone, not on its neighbours."""
-        return -(-len(self.ids) // STEP) * STEP
 
 
 @dataclass(frozen=True)

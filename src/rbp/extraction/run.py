@@ -25,6 +25,7 @@ from rbp.extraction.models import (
     load_model,
     load_tokenizer,
     longest_input,
+    looks_at_length,
 )
 from rbp.extraction.progress import Progress, product_rate
 from rbp.extraction.protocols import Plan, Protocol, plan
@@ -141,6 +142,8 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         "backend": chosen,
         "device": model.device.type,
         "precision": "ieee",
+        # what was measured of such models with padded rows is another measurement
+        **({"rows": "unpadded"} if looks_at_length(model.files.config) else {}),
     }
 
 
@@ -162,7 +165,7 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
         raise DataError(what, model.files.name, "The tokenizer is another model's: save the right one beside it.")
     batch = model.settings.batch or (4 * torch.get_num_threads() if model.device.type == "cpu" else 32)
     ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits)
-    ranker.check(rows.rows[0])
+    ranker.check(rows.rows)
     with store.lock(shard):
         try:
             _fill(store, model, ranker, rows, key, corpus, label, shard)

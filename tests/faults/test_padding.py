@@ -1,0 +1,78 @@
+"""Fault 16: padding that a model sees, because its positions are encoded by the length of the input, or because it has
+no position for the padding. The ranks are those of the model's own logits for the row alone, also where rows are
+padded, as on a GPU."""
+
+import pytest
+import torch
+from survey import LONGEST, VARIANTS, survey
+from tiny import save_model
+
+from rbp.extraction.forward import Ranker
+from rbp.extraction.models import find_model, load_model, looks_at_length
+from rbp.extraction.protocols import Row
+
+SEEN = [variant for variant in VARIANTS if variant[1] in ("rope: dynamic", "rope: longrope")]
+
+
+@pytest.mark.parametrize(("family", "name", "own"), SEEN)
+def test_positions_that_depend_on_the_length(family, name, own, tmp_path):
+    found = survey(family, tmp_path, name, **own)
+    assert (found.outcome, found.padding) == ("exact", "seen"), found
+
+
+@pytest.mark.parametrize("family", ["gpt2", "opt", "bart", "mpt"])
+def test_no_more_positions_than_a_row_has(family, tmp_path):
+    assert LONGEST % 64
+    assert survey(family, tmp_path).outcome == "exact"
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_where_rows_are_padded(device, tmp_path):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    language = load_model(find_model(str(save_model(tmp_path))), "float32", torch.device(device))
+    assert Ranker(language, "reference", 1).padded is (device == "cuda")
+
+
+def test_the_configurations_that_say_it():
+    for kind in ("dynamic", "longrope"):
+        assert looks_at_length({"rope_parameters": {"rope_type": kind}})
+        assert looks_at_length({"rope_scaling": {"type": kind, "factor": 2.0}})
+        assert looks_at_length({"text_config": {"rope_parameters": {"full_attention": {"rope_type": kind}}}})
+    for kind in ("default", "linear", "yarn", "llama3", "proportional"):
+        assert not looks_at_length({"rope_parameters": {"rope_type": kind}})
+    assert not looks_at_length({"rope_scaling": None, "activation": "dynamic"})
+
+
+def test_what_no_configuration_says_is_found_out(tmp_path, caplog):
+    """A model that looks at the length in a way of its own, and rows padded as on a GPU."""
+    language = load_model(find_model(str(save_model(tmp_path))), "float32", torch.device("cpu"))
+    rows = [Row(i, 0, torch.arange(3, 3 + n).numpy(), torch.arange(1, n).numpy()) for i, n in enumerate((20, 64, 90))]
+    plain = Ranker(language, "reference", 2, padded=True)
+    plain.check(rows)
+    assert plain.padded
+    language.model.base_model.ln_f.register_forward_hook(
+        lambda _, __, out: out * torch.linspace(1, out.shape[1], out.shape[2])
+    )
+    ranker, alone = Ranker(language, "reference", 2, padded=True), Ranker(language, "reference", 2)
+    wrong = plain.rank(rows)
+    ranker.check(rows)
+    assert not ranker.padded
+    assert "looks at the length of its input" in caplog.text
+    right = alone.rank(rows)
+    assert (ranker.rank(rows).greater == right.greater).all()
+    assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out
+
+
+@pytest.mark.parametrize(
+    ("longest", "wanted"), [(256, [64, 64, 128, 256]), (100, [64, 64, 100, 200]), (None, [64, 64, 128, 256])]
+)
+def test_the_widths_of_padded_rows(longest, wanted, tmp_path):
+    """The next multiple of 64, but no more than the model reads; and never less than the row."""
+    language = load_model(find_model(str(save_model(tmp_path))), "float32", torch.device("cpu"))
+    ranker = Ranker(language, "reference", 1, padded=True)
+    ranker._longest = longest
+    rows = [Row(0, 0, torch.arange(n).numpy(), torch.arange(1, n).numpy()) for n in (2, 64, 65, 200)]
+    assert [ranker._width(row) for row in rows] == wanted
+    ranker.padded = False
+    assert [ranker._width(row) for row in rows] == [2, 64, 65, 200]
