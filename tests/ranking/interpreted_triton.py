@@ -1,10 +1,11 @@
 """The Triton kernel on the CPU, by triton's interpreter: run by test_triton.py, with TRITON_INTERPRET=1."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranking_cases import DTYPES, Case, cases, gaussian, ulp
+from ranking_cases import DTYPES, Case, cases, gaussian, ulp, uneven
 
 from rbp.errors import ParameterError, RankError
 from rbp.ranking import TokenRanks, linear_rank, triton_kernel
@@ -43,6 +44,16 @@ def test_ranks_lie_where_float64_says_they_can(dtype: torch.dtype) -> None:
     assert ((z > truth + slack).sum(1) <= got.greater).all()
     assert (got.greater + got.equal <= (z >= truth - slack).sum(1)).all()
     assert (got.equal[::5] == 3).all()
+
+
+def test_a_target_ties_with_its_equals_whatever_the_place_in_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "matmul", uneven(np.matmul))  # which multiplies for the interpreter
+    case = gaussian(150, 700, 75, 3)
+    got = ranks(case)
+    assert (got.equal >= 1).all()
+    assert (got.equal[::5] == 3).all()
+    alike = ranks(Case(case.hidden, case.weight[:1].expand(700, 75), case.target))
+    assert alike.equal.tolist() == [700] * 150
 
 
 @settings(max_examples=8, deadline=None)

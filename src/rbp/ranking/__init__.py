@@ -9,6 +9,8 @@ Three backends give the same counts: `reference` stores the logits and is the ju
 device, `triton` is one fused GPU kernel.
 """
 
+import logging
+from functools import cache
 from importlib.util import find_spec
 from typing import Literal, get_args
 
@@ -17,11 +19,14 @@ import torch
 from rbp.errors import ParameterError
 from rbp.ranking import blocked, reference
 from rbp.ranking.problem import Problem, Rounding, ieee, problem
+from rbp.ranking.reduction import plainly
 from rbp.ranking.tally import Tally, TokenRanks, concluded
 
 __all__ = ["Backend", "TokenRanks", "backend_for", "linear_rank"]
 
 Backend = Literal["auto", "reference", "blocked", "triton"]
+
+log = logging.getLogger("rbp.ranking")
 
 
 def linear_rank(
@@ -56,7 +61,11 @@ def linear_rank(
     if chosen not in get_args(Backend):
         raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
     with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
-        return concluded(given, _tally(given, chosen))
+        tally = _tally(given, chosen)
+        if not tally.possible(given.weight.shape[0]):  # the machine's fault, or its compiler's: no user's to mend
+            _say_once(chosen, given.hidden.device)
+            tally = blocked.tally(given, reduce=plainly)
+        return concluded(given, tally)
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
@@ -74,3 +83,8 @@ def _tally(given: Problem, backend: Backend) -> Tally:
             raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
         return triton_kernel.tally(given)
     return reference.tally(given) if backend == "reference" else blocked.tally(given)
+
+
+@cache
+def _say_once(backend: str, device: torch.device) -> None:
+    log.warning("%s gave counts that cannot be on %s: such calls are ranked again by plain tiles.", backend, device)
