@@ -55,7 +55,8 @@ class Problem:
         """
         columns = torch.arange(self.weight.shape[0], device=self.weight.device)
         names = columns.int()
-        some = columns[_shared(self._digests(columns, 16))]  # by the first values only, as most rows differ there
+        some = columns[_shared(self._digests(slice(None), 4))]  # most rows differ in their first values
+        some = some[_shared(self._digests(some, 32))]
         while len(some):  # once, unless digests of rows that differ are the same
             _, group = torch.unique(self._digests(some, self.weight.shape[1]), return_inverse=True)
             first = torch.full_like(some, len(columns)).scatter_reduce(0, group, some, "amin")[group]
@@ -64,12 +65,12 @@ class Problem:
             some = some[~same]
         return names
 
-    def _digests(self, columns: torch.Tensor, width: int) -> torch.Tensor:
+    def _digests(self, columns: torch.Tensor | slice, width: int) -> torch.Tensor:
         """A number for each column, from the bits of the first `width` values of its row, and of its bias."""
         bits = _bits(self.weight[:, :width])
         factors = torch.randint(-(2**62), 2**62, (bits.shape[1] + 1,), generator=torch.Generator().manual_seed(0))
         factors = factors.to(bits.device) | 1
-        parts = torch.split(columns, max(1, PIECE // width))
+        parts = [columns] if isinstance(columns, slice) else torch.split(columns, max(1, PIECE // width))
         digests = torch.cat([(bits[part] * factors[1:]).sum(1) for part in parts])
         return digests if self.bias is None else digests + _bits(self.bias)[columns] * factors[0]
 
