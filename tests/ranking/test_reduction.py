@@ -13,7 +13,7 @@ from torch._dynamo.utils import counters
 
 import rbp.ranking
 from rbp.ranking import blocked, linear_rank
-from rbp.ranking.reduction import PACK, Reduce, Reduced, agrees, plainly, reduction
+from rbp.ranking.reduction import PACK, Reduce, Reduced, _compiled, agrees, plainly, reduction
 
 CPU = torch.device("cpu")
 SHAPES = [(blocked.ROWS, blocked.TILE)]
@@ -107,6 +107,16 @@ def test_it_is_compiled_once_for_all_that_follows() -> None:
             found = reduce(logits, *given)
         assert torch.equal(found[0].long(), plainly(logits, *given)[0])
     assert counters["stats"]["unique_graphs"] == before
+
+
+def test_sums_are_as_near_on_a_processor_without_vectors() -> None:
+    with torch._inductor.config.patch({"cpp.simdlen": 1}):
+        reduce = _compiled(torch.float32, CPU, SHAPES[0])
+    logits = torch.randn(128, 4032, generator=torch.Generator().manual_seed(0))
+    zero = torch.zeros(128)
+    total = reduce(logits, zero, zero, torch.zeros(4032).int(), zero.int())[1].double()
+    exact = logits.double().exp().sum(1)
+    assert ((total - exact).abs() <= 2 * 2.0**-24 * exact).all()
 
 
 def test_counts_that_cannot_be_are_counted_again_and_said_once(
