@@ -20,6 +20,11 @@ def ranks(case: Case) -> TokenRanks:
     return linear_rank(case.hidden, case.weight, case.target, backend="triton", **case.options)
 
 
+def exactly(case: Case) -> Case:
+    """The case in few bits, so that no product is rounded: the interpreter's depends on the place, by the processor."""
+    return Case((case.hidden * 4).round() / 4, (case.weight * 64).round() / 64, case.target)
+
+
 @settings(max_examples=25, deadline=None)
 @given(case=cases(rows=70, columns=300))
 def test_counts_and_nll_are_those_of_the_sorted_logits(case: Case) -> None:
@@ -59,7 +64,7 @@ def test_a_target_ties_with_its_equals_whatever_the_place_in_a_tile(monkeypatch:
 @settings(max_examples=8, deadline=None)
 @given(shape=st.sampled_from([SMALL, Shape(16, 64, 32, 1, 1), Shape(64, 64, 16, 1, 1), Shape(128, 128, 64, 1, 1)]))
 def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
-    case = gaussian(150, 700, 40, 5)
+    case = exactly(gaussian(150, 700, 40, 5))
     case.target[1] = 699
     one = ranks(case)
     launch = triton_kernel.LAUNCH
@@ -77,7 +82,7 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 150))
 @settings(max_examples=8, deadline=None)
 def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
-    case = gaussian(150, 300, 40, 12)
+    case = exactly(gaussian(150, 300, 40, 12))
     whole = ranks(case)
     some = torch.randperm(150, generator=torch.Generator().manual_seed(seed))[:rows]
     part = ranks(Case(case.hidden[some], case.weight, case.target[some]))
