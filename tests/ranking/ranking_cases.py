@@ -1,5 +1,6 @@
 """Problems whose logits are known exactly, and what their ranks must be by sorting."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,3 +78,17 @@ def gaussian(rows: int, columns: int, d: int, seed: int, dtype: torch.dtype = to
 def ulp(values: torch.Tensor) -> torch.Tensor:
     """The float32 spacing at each value, of 1 at least."""
     return torch.from_numpy(np.spacing(values.abs().clamp(min=1).float().numpy())).double()
+
+
+def uneven(product: Callable[..., Any]) -> Callable[..., Any]:
+    """`product`, rounded up by a unit in some columns and down in others, as if by the place in a block."""
+
+    def rounded(*args: Any, **options: Any) -> Any:
+        out = product(*args, **options)
+        columns = torch.from_numpy(out) if isinstance(out, np.ndarray) else out
+        for first, towards in ((1, float("inf")), (2, -float("inf"))):
+            part = columns[:, first::3]
+            part.copy_(part.nextafter(torch.full_like(part, towards)))
+        return out
+
+    return rounded

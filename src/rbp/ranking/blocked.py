@@ -1,46 +1,46 @@
 """Ranks by tiles that stay in cache: one product, one reduction, and the tile is overwritten by the next.
 
 The logits of up to `rows` positions by `tile` tokens are computed into one small buffer, and one compiled pass
-over it counts and sums the exponentials. What makes the counts exact: every product has one shape (short tiles
-are padded, then struck out), and the target's logit is read from such a product too, the hidden states times
-their own targets' rows, so that a logit has one value however it was reached.
+over it counts and sums the exponentials. The target's logit comes first, from a product of the hidden states and
+their own targets' rows.
+
+What makes the counts exact: within a row every column has one logit, and the target's stands for all columns with the
+target's row of weight, whatever the tiles give there. So a target ties with itself and its equals, on any processor,
+though a product may round one sum in two ways at two places (some do at the edges of a block). Every product has one
+shape besides (short tiles are padded, then struck out): where a product's bits do not depend on the place, which is so
+wherever this was tried, counts do not depend on how the work is cut.
 """
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
-from torch._dynamo.exc import TorchDynamoException
 from torch.nn.functional import pad
 
 from rbp.ranking.problem import Problem
+from rbp.ranking.reduction import PACK, Reduce, reduction
 from rbp.ranking.tally import Tally, finite
 
 # Products on the CPU: the last columns that do not fill a vector kernel (8 to 48 wide) are summed in another order,
 # so tiles are multiples of 96, and still are when up to 12 threads share one; few rows take other code paths too.
 ROWS, TILE = 1024, 1152
 STEP = 128  # a short block on the CPU is padded to a multiple of this
-PACK = 4096  # a tile's two counts travel as greater × PACK + equal, exact in float32 for tiles below PACK
-
-Reduced: TypeAlias = tuple[torch.Tensor, torch.Tensor]
-Reduce: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Reduced]
-
-log = logging.getLogger("rbp.ranking")
 
 
-def tally(problem: Problem, rows: int = ROWS, tile: int = TILE) -> Tally:
+def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce | None = None) -> Tally:
     """Count tile by tile. Memory: rows × tile logits, and two blocks of up to rows × d and tile × d values.
 
     rows, tile: the size of a block of logits; rows a multiple of 16, at most tile, a multiple of 96 from about
-    1000 to 4032. Counts do not depend on them; the sum of exponentials does in its last bits, on `tile` alone.
+    1000 to 4032. Counts do not depend on them where a product's bits do not; the sum of exponentials does in its last
+    bits, on `tile` alone. reduce: the pass over a tile, if not the compiled one.
     """
     height, device = problem.hidden.shape[0], problem.hidden.device
     if not height:
         return Tally(*torch.zeros(5, 0, dtype=problem.dtype, device=device))
-    reduce = _reduction(problem.dtype, device, torch.get_num_threads())
+    reduce = reduce or reduction(problem.dtype, device, [(ROWS, TILE), (STEP, TILE)])
+    names = problem.names()
+    columns = torch.split(pad(names, (0, -len(names) % tile), value=-1), tile)
     buffer = torch.empty(rows * tile, dtype=problem.dtype, device=device)
     step = min(STEP, rows) if device.type == "cpu" else rows
     parts = []
@@ -49,17 +49,23 @@ def tally(problem: Problem, rows: int = ROWS, tile: int = TILE) -> Tally:
         missing = -len(hidden) % step
         hidden = _padded(hidden.to(problem.dtype), missing)
         logits = buffer[: len(hidden) * tile].view(len(hidden), tile)
-        parts.append(_Block(problem, hidden, pad(target, (0, missing)), logits).tally(reduce))
+        target = pad(target, (0, missing))
+        parts.append(_Block(problem, hidden, target, columns, names[target], logits).tally(reduce))
     return Tally(*(torch.cat(field)[:height] for field in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Some rows, padded by zeros: hidden [R, d] in the dtype of the sums, target [R]; logits [R, C] is scratch."""
+    """Some rows, padded by zeros: hidden [R, d] in the dtype of the sums, target [R]; logits [R, C] is scratch.
+
+    names: those of the columns, [C] for each tile, −1 for what pads the last; own: those of the targets, [R].
+    """
 
     problem: Problem
     hidden: torch.Tensor
     target: torch.Tensor
+    names: tuple[torch.Tensor, ...]
+    own: torch.Tensor
     logits: torch.Tensor
 
     def tally(self, reduce: Reduce) -> Tally:
@@ -78,7 +84,8 @@ class _Block:
         self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Greater, equal and Σ exp(z − base) over all tiles."""
-        counts, parts = zip(*(reduce(tile, truth, base) for tile in self.tiles()), strict=True)
+        tiles = zip(self.tiles(), self.names, strict=True)
+        counts, parts = zip(*(reduce(tile, truth, base, name, self.own) for tile, name in tiles), strict=True)
         packed = torch.stack(counts).long()
         total = torch.zeros_like(truth, dtype=torch.float64)
         for part in parts:  # one by one: a sum over a dimension promises no order
@@ -103,39 +110,3 @@ class _Block:
 
 def _padded(matrix: torch.Tensor, missing: int) -> torch.Tensor:
     return pad(matrix, (0, 0, 0, missing)) if missing else matrix
-
-
-def _reduce(logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor) -> Reduced:
-    """Both counts, packed, and Σ exp(z − base), per row: compiled into one pass.
-
-    Counts are summed in the dtype of the logits, so that one width of vector serves the whole pass, and packed,
-    as a third sum would not find room in the registers.
-    """
-    above, same = logits > truth[:, None], logits == truth[:, None]
-    counts = above.to(logits.dtype) * PACK + same.to(logits.dtype)
-    return counts.sum(1), (logits - base[:, None]).exp().sum(1)
-
-
-def _plainly(logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor) -> Reduced:
-    """What `_reduce` does, without a compiler: the tile is used up, to spare memory."""
-    above, same = (logits > truth[:, None]).sum(1), (logits == truth[:, None]).sum(1)
-    return above * PACK + same, logits.sub_(base[:, None]).exp_().sum(1)
-
-
-@cache
-def _reduction(dtype: torch.dtype, device: torch.device, threads: int) -> Reduce:
-    """`_reduce`, compiled for all shapes, or, where there is no compiler, `_plainly`."""
-    compiled: Reduce = torch.compile(dynamic=True, fullgraph=True, isolate_recompiles=True)(_reduce)  # type: ignore
-    column = torch.zeros(ROWS, dtype=dtype, device=device)
-    try:  # on a full tile first: the compiler shares work out among threads by the size that it sees
-        compiled(torch.zeros(ROWS, TILE, dtype=dtype, device=device), column, column)
-    except (TorchDynamoException, RuntimeError) as error:
-        _say_once(str(error).strip().splitlines()[0])
-        return _plainly
-    return compiled
-
-
-@cache
-def _say_once(reason: str) -> None:
-    what = "no compiled reduction, so ranking runs on plain tiles: the same counts, slower"
-    log.warning("%s (%s). Install a C++ compiler such as g++.", what, reason)

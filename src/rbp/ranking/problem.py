@@ -14,6 +14,8 @@ from rbp.errors import ParameterError
 Rounding = Literal["bfloat16"]
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+PIECE = 2**22  # values that are looked at together
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Problem:
         """Turn bare products into logits, in place; bias: one value per column, or None.
 
         Always called on whole tiles of one shape: a vector unit may treat the end of an odd-sized array by
-        another formula, and then one number would have two values.
+        another formula, and then a logit's last bit would depend on how the work is cut.
         """
         if bias is not None:
             logits.add_(bias)
@@ -44,6 +46,40 @@ class Problem:
         if self.rounding is not None:
             logits.copy_(logits.to(torch.bfloat16))
         return logits
+
+    def names(self) -> torch.Tensor:
+        """[vocab] int32: for each column, the first one that has the same row of weight, and bias, bit for bit.
+
+        Columns of one name have one logit, in any exact reckoning; a product may still round it in two ways, as
+        some round the edges of a block otherwise. Backends let the target's logit stand for all of its name.
+        """
+        columns = torch.arange(self.weight.shape[0], device=self.weight.device)
+        names = columns.int()
+        some = columns[_shared(self._digests(slice(None), 4))]  # most rows differ in their first values
+        some = some[_shared(self._digests(some, 32))]
+        while len(some):  # once, unless digests of rows that differ are the same
+            _, group = torch.unique(self._digests(some, self.weight.shape[1]), return_inverse=True)
+            first = torch.full_like(some, len(columns)).scatter_reduce(0, group, some, "amin")[group]
+            same = self._same(some, first)
+            names[some[same]] = first[same].int()
+            some = some[~same]
+        return names
+
+    def _digests(self, columns: torch.Tensor | slice, width: int) -> torch.Tensor:
+        """A number for each column, from the bits of the first `width` values of its row, and of its bias."""
+        bits = _bits(self.weight[:, :width])
+        factors = torch.randint(-(2**62), 2**62, (bits.shape[1] + 1,), generator=torch.Generator().manual_seed(0))
+        factors = factors.to(bits.device) | 1
+        parts = [columns] if isinstance(columns, slice) else torch.split(columns, max(1, PIECE // width))
+        digests = torch.cat([(bits[part] * factors[1:]).sum(1) for part in parts])
+        return digests if self.bias is None else digests + _bits(self.bias)[columns] * factors[0]
+
+    def _same(self, ones: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        """Whether the rows of weight, and the biases, of pairs of columns are the same bits."""
+        bits, size = _bits(self.weight), max(1, PIECE // self.weight.shape[1])
+        pairs = zip(torch.split(ones, size), torch.split(others, size), strict=True)
+        same = torch.cat([(bits[one] == bits[other]).all(1) for one, other in pairs])
+        return same if self.bias is None else same & (_bits(self.bias)[ones] == _bits(self.bias)[others])
 
 
 def problem(
@@ -95,6 +131,18 @@ def problem(
         rounding=rounding,
         dtype=torch.float64 if wide else torch.float32,
     )
+
+
+def _bits(values: torch.Tensor) -> torch.Tensor:
+    """The values' bits, as whole numbers."""
+    return values.view(BITS[values.dtype.itemsize])
+
+
+def _shared(numbers: torch.Tensor) -> torch.Tensor:
+    """Whether each number occurs more than once."""
+    _, group, count = torch.unique(numbers, return_inverse=True, return_counts=True)
+    shared: torch.Tensor = count[group] > 1
+    return shared
 
 
 _switches = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]

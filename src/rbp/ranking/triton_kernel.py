@@ -2,8 +2,9 @@
 
 Every program computes one tile of logits, BM positions by BN tokens, with a float32 accumulator, and writes two
 numbers per position: both counts, packed, and Σ exp(z − base). The target's logit comes from the same tile
-computation in a first launch, whose columns are the rows' own targets: a logit has one value however it was
-reached. Under TRITON_INTERPRET=1, set before triton is imported, it runs on the CPU, for tests.
+computation in a first launch, whose columns are the rows' own targets, and stands for all columns with the target's
+row of weight, as in `blocked`: a target ties with itself and its equals, whatever a product does at the edges of a
+tile. Under TRITON_INTERPRET=1, set before triton is imported, it runs on the CPU, for tests.
 """
 
 from typing import NamedTuple
@@ -55,12 +56,13 @@ def tally(problem: Problem, shape: Shape | None = None) -> Tally:
         dtype = torch.promote_types(problem.hidden.dtype, problem.weight.dtype)
         shape = shape_for(dtype, problem.hidden.shape[1], _shared_memory(device))
     starts = range(0, max(problem.hidden.shape[0], 1), LAUNCH)
-    parts = [_launch(problem, slice(start, start + LAUNCH), shape) for start in starts]
+    names = problem.names()
+    parts = [_launch(problem, names, slice(start, start + LAUNCH), shape) for start in starts]
     return Tally(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 
-def _launch(problem: Problem, rows: slice, shape: Shape) -> Tally:
-    """The tally of at most LAUNCH rows."""
+def _launch(problem: Problem, names: torch.Tensor, rows: slice, shape: Shape) -> Tally:
+    """The tally of at most LAUNCH rows; names: those of the columns."""
     weight, target = problem.weight, problem.target[rows]
     if weight.stride(1) != 1:
         weight = weight.contiguous()
@@ -70,12 +72,13 @@ def _launch(problem: Problem, rows: slice, shape: Shape) -> Tally:
     hidden = problem.hidden[rows].to(dtype).contiguous()
     height, device = len(hidden), hidden.device
     tiles = triton.cdiv(weight.shape[0], shape.columns)
+    own = names[target]
 
     def run(mode: str, base: torch.Tensor, counts: torch.Tensor, sums: torch.Tensor) -> None:
         grid = (triton.cdiv(height, shape.rows) * (1 if mode == "truth" else tiles),)
         if height:
             _kernel[grid](
-                hidden, weight, target, problem.bias, truth, base, counts, sums,
+                hidden, weight, target, problem.bias, names, own, truth, base, counts, sums,
                 height, weight.shape[0], hidden.shape[1], weight.stride(0), counts.shape[-1],
                 problem.scale, problem.softcap or 1.0,
                 MODE=mode, BIAS=problem.bias is not None, SCALE=problem.scale != 1.0,
@@ -114,7 +117,7 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    hidden, weight, target, bias, truth, base, counts, sums,
+    hidden, weight, target, bias, names, own, truth, base, counts, sums,
     height, vocab, d, stride, pitch, scale, softcap,
     MODE: tl.constexpr, BIAS: tl.constexpr, SCALE: tl.constexpr, CAP: tl.constexpr, ROUND: tl.constexpr,  # noqa: N803
     WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,  # noqa: N803
@@ -164,7 +167,9 @@ def _kernel(  # type: ignore[no-untyped-def]
     else:
         own_truth = tl.load(truth + row, mask=there, other=0.0)[:, None]
         own_base = tl.load(base + row, mask=there, other=0.0)[:, None]
-        count = tl.where(z > own_truth, PACK, 0) + tl.where(z == own_truth, 1, 0)
+        own_name = tl.load(own + row, mask=there, other=-1)[:, None]
+        mine = tl.load(names + column, mask=live, other=-2)[None, :] == own_name
+        count = tl.where(mine, 1, tl.where(z > own_truth, PACK, tl.where(z == own_truth, 1, 0)))
         tl.store(counts + n * pitch + row, tl.sum(tl.where(live[None, :], count, 0), axis=1), mask=there)
         total = tl.sum(tl.where(live[None, :], tl.exp(z - own_base), 0.0), axis=1)
         tl.store(sums + n * pitch + row, total, mask=there)
