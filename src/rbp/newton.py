@@ -71,14 +71,12 @@ def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
 
 
 def _newton(step: Callable[[Reals], tuple[Reals, float]], x: Reals) -> Reals:
-    """Steps from x, near the minimum, until their decrement falls no more."""
+    """Steps from x, near the minimum, until their decrement falls no more; where it falls for ever, there is none."""
     last = np.inf
     with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
         for _ in range(_STEPS):
             move, decrement = step(x)
-            if not decrement < last:
-                break
+            if not decrement < last and last < _ARRIVED:
+                return x
             x, last = x - move, decrement
-        if last < _ARRIVED:
-            return x
     raise FitError("the fit did not converge", None, "The points may not determine all parameters.")
