@@ -123,6 +123,15 @@ def test_holms_correction_is_by_the_number_of_cells() -> None:
     assert tests.set_index("family")["alarm_holm"].to_dict() == {"a": True, "b": False}
 
 
+def test_no_shape_is_best_where_two_fit_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = table(a=CURVES["power law"] * WIGGLE)
+    assert each.shapes(points)["best"].sum() == 1
+    monkeypatch.setitem(each.SHAPES, "the same again", SHAPES["power law"])
+    found = each.shapes(points).set_index("shape")
+    assert found["rss"].idxmin() in ("power law", "the same again")
+    assert not found["best"].any()
+
+
 def test_every_question_has_one_answer_a_cell() -> None:
     points = table(a=CURVES["logarithm"] * WIGGLE, b=2 * CURVES["logarithm"] * WIGGLE[::-1])
     assert len(each.offsets(points)) == 2

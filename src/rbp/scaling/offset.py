@@ -270,6 +270,6 @@ def _edge(rss: Callable[[float], float], best: float, far: float, cut: float) ->
         if rss(inside) <= cut:
             if halving == 0:
                 return far
-            return float(brentq(lambda at: rss(at) - cut, inside, outside, xtol=1e-10, rtol=1e-10))
+            return float(brentq(lambda at: rss(at) - cut, inside, outside, xtol=1e-13, rtol=1e-13))
         outside = inside
     return best
