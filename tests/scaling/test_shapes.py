@@ -50,6 +50,20 @@ def test_the_logarithm_minimises_the_residuals_of_ln_y() -> None:
     assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
 
 
+def test_a_logarithm_is_found_where_the_first_line_falls_below_zero() -> None:
+    """Steep values: the straight line through them, from which the search would set out, is no curve."""
+    value = np.geomspace(3, 1e-3, 8)
+    slope, level = np.polyfit(X, value, 1)
+    assert (level + slope * X).min() < 0
+    direct = minimize(
+        lambda p: np.sum((np.log(np.maximum(p[0] - np.exp(p[1]) * (X - X.mean()), 1e-300)) - np.log(value)) ** 2),
+        [0.5, -5],
+        method="Nelder-Mead",
+        options={"xatol": 1e-12, "fatol": 1e-14, "maxiter": 10_000},
+    )
+    assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
+
+
 def test_an_unknown_shape_is_named() -> None:
     with pytest.raises(ParameterError, match="zigzag"):
         fit_shape("zigzag", SIZES, CURVES["logarithm"])
