@@ -16,10 +16,10 @@ serve: .venv/installed           ## read the built book on 127.0.0.1
 test: .venv/installed            ## all tests, those of the built book in a headless browser included
 	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test-slow: .venv/installed       ## other processors, 100 kills, 1000 failures of writing, 10 000 fuzzed inputs, 32 shards on Slurm
-	@$(BIN)/python tests/slow/processors.py
+test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 fuzzed inputs, 32 shards on Slurm; keeps the figures
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
+	@$(BIN)/python tests/slow/processors.py
 
 lint: .venv/installed            ## ruff, strict mypy, and notebooks without outputs
 	@$(BIN)/ruff check .
