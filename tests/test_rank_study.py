@@ -183,9 +183,9 @@ def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(t
     assert len(stores) == len(list((FOLDER / "models").iterdir()))
     beside = rank_study.beside_shipped(stores)
     assert set(beside["model"]) == {path.name for path in (FOLDER / "models").iterdir()}
-    assert (beside["changed"] <= 1e-4 * beside["tokens"]).all(), (
-        "windows of 256 tokens with 128 before each, as shipped"
-    )
+    near = rank_study.family_near("data/ladder/models", "ladder/humaneval", one, CPU)
+    # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
+    assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
     assert beside["nll"].max() <= 1e-4
     assert f"{beside['tokens'].sum():,} tokens" in rank_study.shipped_sentence(beside)
     with pytest.raises(DataError, match="no models below"):
