@@ -20,6 +20,7 @@ test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/architectures.py
 	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
+	@$(BIN)/python tests/slow/processors.py
 
 lint: .venv/installed            ## ruff, strict mypy, and notebooks without outputs
 	@$(BIN)/ruff check .

@@ -22,7 +22,10 @@ from rbp.results import (
 
 VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text())
 TOLERANCES = st.one_of(st.none(), st.floats(0, 10))
-RECORDED = st.builds(Recorded, VALUES, st.text(max_size=5), TOLERANCES)
+RECORDED = st.one_of(
+    st.builds(Recorded, VALUES, st.text(max_size=5), TOLERANCES),
+    st.builds(Recorded, VALUES, st.just(""), TOLERANCES, st.floats(0.1, 9), st.text(min_size=1, max_size=5)),
+)
 
 
 @given(st.dictionaries(st.text(max_size=5), RECORDED, max_size=4))
@@ -69,6 +72,12 @@ def test_a_tolerance_is_a_relative_distance(tolerance: float) -> None:
         recorded("k", 1.0, tolerance=tolerance)
 
 
+@pytest.mark.parametrize("within", [(-1.0, "why"), (float("inf"), "why"), (3.0, "")])
+def test_what_a_value_may_move_by_has_a_reason(within: tuple[float, str]) -> None:
+    with pytest.raises(RbpError, match="may move by"):
+        recorded("k", 1.0, "", 0.0, *within)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"chapter": "a"}', '{"chapter": "a", "values": {"k": {"size": 1}}}'])
 def test_malformed_results_name_their_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "results.json"
@@ -99,6 +108,9 @@ def changes(old: Recorded | None, new: Recorded | None) -> list[str]:
         (Recorded(-2.0, tolerance=0.1), Recorded(-1.79, tolerance=0.1), ["moved"]),
         (Recorded(0.0), Recorded(1e-30), ["moved"]),
         (Recorded(5.0, tolerance=None), Recorded(50.0, tolerance=None), []),
+        (Recorded(100, within=3, because="near"), Recorded(103, within=2, because="near"), []),
+        (Recorded(100, within=3, because="near"), Recorded(104, within=9, because="near"), ["moved"]),
+        (Recorded(0, within=1, because="near"), Recorded(1, within=1, because="near"), []),
         (Recorded(2.0, tolerance=1e-9), Recorded(2.1, tolerance=1.0), ["moved"]),  # it cannot widen its own
         (Recorded(2.0), Recorded(2.0, "nats"), ["moved"]),
         (Recorded(1), Recorded(True), ["moved"]),
@@ -123,6 +135,9 @@ def test_equal_values_never_move(value: float) -> None:
 def test_a_difference_says_by_how_much() -> None:
     (difference,) = compare({"03": {"alpha": Recorded(1.1)}}, {"03": {"alpha": Recorded(1.0)}})
     assert str(difference) == "moved   03 alpha: 1.0 -> 1.1 (+0.1 of it; allowed 1e-09)"
+    old, new = (Recorded(hits, within=2, because="2 tokens lie within rounding") for hits in (10, 15))
+    (difference,) = compare({"03": {"hits": new}}, {"03": {"hits": old}})
+    assert str(difference).endswith("(+0.5 of it; allowed 1e-09, and ±2: 2 tokens lie within rounding)")
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside(tmp_path: Path) -> None:

@@ -48,16 +48,19 @@ class Page:
         *,
         unit: str = "",
         tolerance: float | None = 1e-9,
+        within: float = 0.0,
+        because: str = "",
     ) -> None:
         """Record a number (or a word) once: for the prose, which glues it in by `key`, for CI, and for the ledger.
 
-        `tolerance` is relative; None says that the value is not compared between builds.
+        `tolerance` is relative; None says that the value is not compared between builds. It may move by `within`
+        besides, in its own unit, and `because` says what that was counted from (see `results.Recorded`).
         """
         if key in self.values:
             raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own.")
         from myst_nb import glue
 
-        self.values[key] = results.recorded(key, value, unit, tolerance)
+        self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
         glue(key, self.values[key].value, display=False)
 
     def record_fits(self, fits: pd.DataFrame, key: str) -> None:

@@ -4,7 +4,7 @@ The rank stores go into a folder of the caller's. Whatever a run says of its pro
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +12,8 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from rbp import published
@@ -23,8 +25,9 @@ from rbp.extraction.reader import RankStore, open_store, store_folders
 from rbp.extraction.run import Settings, extract
 from rbp.extraction.tables import Ranked
 from rbp.ladder.recipe import FOLDER
-from rbp.metric import TieRule, rank, rbp
+from rbp.metric import TieRule, neg_log_rbp_document_interval, neg_log_rbp_interval, rank, rbp
 from rbp.names import model_label
+from rbp.near_ties import NearTies, near_ties
 from rbp.paths import DATA, ROOT
 from rbp.scaling import fit_power_law
 from rbp.table1 import interval
@@ -159,6 +162,12 @@ def family(folder: str, corpus: str, protocol: Protocol, settings: Settings, out
     return out
 
 
+def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
+    """`near_ties` of every model below `folder`, by the name that its measurements have."""
+    models = [str(path.parent) for path in sorted(Path(here(folder)).glob("*/config.json"))]
+    return {model: near_ties(model, here(corpus), protocol, settings)[0] for model in models}
+
+
 def family_table(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> tuple[pd.DataFrame, str]:
     """The measurements of a family on one text as a table of text, and what they say of k = 1 in a sentence.
 
@@ -186,11 +195,30 @@ def family_table(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: fl
     return pd.concat([shown, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True), sentence
 
 
+def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: TieRule, k: int = 1) -> float:
+    """By how much the exponent of `family_table` at k can change: as far as `near`, by model, lets hits move."""
+    points = table[table["k"].eq(k).fillna(False)]
+    x = np.log(points["size"].to_numpy(float))
+    weight = np.abs(x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    hits, tokens = points["hits"].to_numpy(float), points["tokens"].to_numpy(float)
+    moves = np.array([near[model].across(k, rule) for model in points["model"]])
+    ends = [np.log(-np.log((hits + sign * moves) / tokens)) for sign in (1, 0, -1)]
+    return float(weight @ np.maximum(np.abs(ends[0] - ends[1]), np.abs(ends[2] - ends[1])))
+
+
+def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
+    """How many times as wide as the binomial interval of RBP_k the one by documents drawn anew is."""
+    hits = int((np.asarray(ranks) <= k).sum())
+    by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
+    by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))
+    return float(np.ptp(by_documents) / np.ptp(by_tokens))
+
+
 def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
     """Ranks of the ladder's models on its own text beside those that are shipped, token by token.
 
-    Columns model, size, tokens (compared), changed (the share whose greater or equal count is another) and nll (the
-    largest difference in nats). Stores that have no counterpart are left out.
+    Columns model, size, tokens (compared), changed (how many have another greater or equal count) and nll (the largest
+    difference in nats). Stores that have no counterpart are left out.
     """
     shipped = {(s.model, s.dataset): s for s in map(open_store, store_folders([FOLDER / "ranks"]))}
     rows = []
@@ -200,7 +228,7 @@ def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
             both = store.ranks().merge(other.ranks(), on=["document", "position", "token"], suffixes=("", "_shipped"))
             changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
             most = (both.nll - both.nll_shipped).abs().max()
-            rows.append((other.model, store.size, len(both), changed.mean(), most))
+            rows.append((other.model, store.size, len(both), changed.sum(), most))
     return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
 
 
@@ -208,8 +236,8 @@ def shipped_sentence(beside: pd.DataFrame) -> str:
     """What `beside_shipped` found, in words; nothing where nothing was compared."""
     if beside.empty:
         return ""
-    changed = beside["changed"].max()
-    same = "are those" if changed == 0 else f"are those, but for at most {changed:.3%} in a model,"
+    changed = beside["changed"].sum()
+    same = "are those" if changed == 0 else f"are those, but for {changed},"
     return f"The ranks {same} that are kept with the project: {beside['tokens'].sum():,} tokens were compared."
 
 

@@ -3,7 +3,8 @@
 A chapter writes ``results.json``: {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": […],
 "steps": […]}.
 The book merges them into ``_build/results.json``: {chapter: {key: {"value", "unit", "tolerance"}}}. The
-accepted values lie in ``data/expected/results.json`` in the same form.
+accepted values lie in ``data/expected/results.json`` in the same form. "within" and "because" are there where a
+value may move by a known amount.
 """
 
 import math
@@ -22,31 +23,51 @@ Value = float | int | str | bool
 class Recorded:
     """One recorded value, its unit ("" for a pure number), and how far it may move.
 
-    ``tolerance`` is relative to the accepted value; None: the value is not compared (a time, say).
+    ``tolerance`` is relative to the accepted value; None: the value is not compared (a time, say). ``within`` is
+    allowed besides, in the value's own unit, and ``because`` says what it was counted from: the tokens that rounding
+    can move across a threshold, say, where a model is run.
     """
 
     value: Value
     unit: str = ""
     tolerance: float | None = 1e-9
+    within: float = 0.0
+    because: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields by name, without ``within`` and ``because`` where nothing is allowed besides."""
+        fields = asdict(self)
+        return fields if self.within else {name: fields[name] for name in ("value", "unit", "tolerance")}
 
 
 Results = dict[str, dict[str, Recorded]]
 """chapter -> key -> recorded value"""
 
 
-def recorded(key: str, value: Any, unit: str = "", tolerance: float | None = 1e-9) -> Recorded:
+def recorded(
+    key: str,
+    value: Any,
+    unit: str = "",
+    tolerance: float | None = 1e-9,
+    within: float = 0.0,
+    because: str = "",
+) -> Recorded:
     """A checked `Recorded`; a NumPy scalar becomes a plain one.
 
-    Raises RbpError for NaN, an infinite number, a negative tolerance, and what is no number, string or bool.
+    Raises RbpError for NaN, an infinite number, a negative tolerance, a ``within`` without its reason, and what is no
+    number, string or bool.
     """
-    plain = value.item() if hasattr(value, "item") else value
+    plain, within = value.item() if hasattr(value, "item") else value, float(within)
     if not isinstance(plain, int | float | str):
         raise RbpError(f"a recorded value is a {type(value).__name__}", key, "Record a number, a string or a bool.")
     if isinstance(plain, float) and not math.isfinite(plain):
         raise RbpError(f"a recorded value is {plain}", key, "Record finite numbers, or leave the key out.")
     if tolerance is not None and not 0 <= tolerance < math.inf:
         raise RbpError(f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative.")
-    return Recorded(plain, unit, tolerance)
+    if not 0 <= within < math.inf or (within > 0 and not because):
+        what = f"a value may move by {within}" + ("" if because else ", and nothing says why")
+        raise RbpError(what, key, "Give a finite number, not negative, and because.")
+    return Recorded(plain, unit, tolerance, within, because)
 
 
 @dataclass(frozen=True)
@@ -61,7 +82,7 @@ class ChapterResults:
 
 def write_chapter(path: Path, results: ChapterResults) -> None:
     """Write a chapter's ``results.json`` atomically. Raises RbpError for a value that cannot be recorded."""
-    values = {key: asdict(recorded(key, **asdict(each))) for key, each in results.values.items()}
+    values = {key: recorded(key, **asdict(each)).as_dict() for key, each in results.values.items()}
     read = {"reads": sorted(set(results.reads)), "steps": sorted(set(results.steps))}
     write_json(path, {"chapter": results.chapter, "values": values} | read)
 
@@ -107,7 +128,7 @@ def merge(paths: Iterable[Path]) -> Results:
 
 def write_book(path: Path, results: Mapping[str, Mapping[str, Recorded]]) -> None:
     """Write merged results atomically, sorted by chapter and key."""
-    write_json(path, {c: {key: asdict(each) for key, each in values.items()} for c, values in results.items()})
+    write_json(path, {c: {key: each.as_dict() for key, each in values.items()} for c, values in results.items()})
 
 
 def read_book(path: Path) -> Results:
@@ -137,7 +158,8 @@ class Difference:
         old, new = self.expected, self.built
         text = f"{name}: {old.value} -> {new.value}"
         if not isinstance(old.value, str) and not isinstance(new.value, str) and old.value and not _same(old, new):
-            text += f" ({(new.value - old.value) / abs(old.value):+.2g} of it; allowed {old.tolerance:g})"
+            allowed = f"{old.tolerance:g}" + (f", and ±{old.within:g}: {old.because}" if old.within else "")
+            text += f" ({(new.value - old.value) / abs(old.value):+.2g} of it; allowed {allowed})"
         if old.unit != new.unit:
             text += f"; unit {old.unit!r} -> {new.unit!r}"
         if old.tolerance != new.tolerance:
@@ -152,7 +174,7 @@ def _same(expected: Recorded, built: Recorded) -> bool:
         return True
     if isinstance(old, bool | str) or isinstance(new, bool | str):
         return type(old) is type(new) and old == new
-    return abs(new - old) <= expected.tolerance * abs(old)
+    return abs(new - old) <= expected.tolerance * abs(old) + expected.within
 
 
 def compare(
@@ -160,8 +182,8 @@ def compare(
 ) -> list[Difference]:
     """What differs between two merged results, sorted by chapter and key.
 
-    A value moved if it is off by more than the accepted tolerance, or has another unit or tolerance. A
-    string, a bool, and an accepted 0 must be met exactly.
+    A value moved if it is off by more than the accepted tolerance and ``within``, or has another unit or tolerance. A
+    string, a bool, and an accepted 0 with nothing ``within`` must be met exactly.
     """
     differences = []
     for chapter in sorted({*built, *expected}):

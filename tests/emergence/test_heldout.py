@@ -2,10 +2,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import betaln, expit
 from simulated import chain, rows, varying
 
 from rbp.emergence.heldout import Documents, fit_beta, held_out, log_likelihood, summed
-from rbp.errors import DataError
+from rbp.errors import DataError, FitError
 
 
 def gains(text):
@@ -41,7 +43,31 @@ def test_documents_that_differ_gain_from_rates_of_their_own():
 
 def test_the_beta_distribution_is_found():
     counts = summed(*varying(np.random.default_rng(4), 3000, 50, 2.0, 5.0)).all
-    assert fit_beta(counts) == pytest.approx((2.0, 5.0), rel=0.08)
+    assert fit_beta(counts) == pytest.approx((2 / 7, 1 / 7), rel=0.08)
+
+
+def test_the_beta_distribution_is_the_most_likely_by_gamma_functions():
+    counts = summed(*varying(np.random.default_rng(5), 300, 40, 0.4, 0.7)).all
+
+    def likelihood(mean, spread):
+        a, b = mean / spread, (1 - mean) / spread
+        return float((betaln(a + counts[:, 0], b + counts[:, 1]) - betaln(a, b)).sum())
+
+    mean, spread = fit_beta(counts)
+    search = minimize(lambda x: -likelihood(expit(x[0]), np.exp(x[1])), [0.0, 0.0], options={"gtol": 1e-9})
+    assert (mean, spread) == pytest.approx((expit(search.x[0]), np.exp(search.x[1])), rel=1e-5)
+    for step in (1e-6, -1e-6):  # its neighbours are no more likely, as far as digits go
+        assert likelihood(mean, spread) >= likelihood(mean * (1 + step), spread) - 1e-11
+        assert likelihood(mean, spread) >= likelihood(mean, spread * (1 + step)) - 1e-11
+
+
+def test_documents_that_are_too_alike_have_one_rate():
+    """Each has five hits of ten: rates vary less than chance would make them, and the maximum lies at no spread."""
+    even = Documents(*(np.full((20, 2), n) for n in (0, 5, 0)))
+    assert fit_beta(even.all) == (0.5, 0.0)
+    assert log_likelihood(even, even, "documents") == pytest.approx(log_likelihood(even, even, "independence"), rel=0)
+    with pytest.raises(FitError, match="both hits and misses"):
+        fit_beta(np.array([[3, 0], [0, 2]]))
 
 
 def test_the_likelihood_is_that_of_the_sequence():

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rbp.emergence.counts import published_counts
-from rbp.emergence.independence import by_size, extrapolations, ratio_by_length, ratios
+from rbp.emergence.independence import by_size, closest, extrapolations, ratio_by_length, ratios
 from rbp.emergence.models import beta_binomial, markov
 from rbp.errors import DataError
 
@@ -66,15 +66,22 @@ def test_single_tokens_are_needed():
 
 
 def test_the_law_that_made_the_counts_predicts_long_windows():
-    counts = table(lambda n, size: beta_binomial(n, 3.0, 0.5), sizes=(10**6,))
+    counts = table(lambda n, size: beta_binomial(n, 3 / 3.5, 1 / 4.5), sizes=(10**6,))
     found = extrapolations(counts)
     at_100 = found[found["n"] == 100].set_index("law")
     assert at_100.loc["beta-binomial", "factor"] == pytest.approx(1, rel=1e-3)
-    assert at_100.loc["beta-binomial", ["a", "b"]].astype(float).to_numpy() == pytest.approx([3.0, 0.5], rel=1e-2)
+    assert at_100.loc["beta-binomial", "correlation"] == pytest.approx(1 / 4.5, rel=1e-2)
     assert at_100.loc["markov", "factor"] > 1.2
     # equation 6 takes the single token alone
     assert at_100.loc["independence", "predicted"] == pytest.approx(-100 * np.log(3 / 3.5), rel=1e-6)
     assert at_100.loc["independence", "log10_factor"] < 0
+
+
+def test_the_closest_law_is_undecided_where_two_are_as_close():
+    rows = [("a", "markov", 1.3, ""), ("a", "beta-binomial", 1.2, ""), ("a", "renewed", 1.2, "beta-binomial")]
+    rows += [("b", "markov", 1.3, ""), ("b", "beta-binomial", 1.1, ""), ("b", "renewed", 1 / 1.1 + 1e-12, "")]
+    found = pd.DataFrame(rows, columns=["model", "law", "factor", "edge"]).assign(k=1)
+    assert closest(found).to_dict() == {("a", 1): "beta-binomial", ("b", 1): "undecided"}
 
 
 def test_published_windows_are_far_from_independent():

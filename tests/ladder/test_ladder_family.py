@@ -98,7 +98,7 @@ def test_the_ranks_are_those_of_the_shipped_weights_on_the_rebuilt_texts(family:
     np.testing.assert_array_equal(stored["token"], np.concatenate([row.ids[row.scored] for row in rows]))
     np.testing.assert_array_equal(stored["position"], np.concatenate([row.start + row.scored for row in rows]))
     moved = (stored["greater"] != found.greater) | (stored["equal"] != found.equal)
-    assert moved.mean() <= 1e-4
+    assert moved.mean() <= 1e-3  # by last bits alone, if at all: see `rbp.near_ties`
     np.testing.assert_allclose(stored["nll"], found.nll, atol=1e-4)
 
 

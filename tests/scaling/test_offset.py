@@ -90,9 +90,9 @@ def test_units_do_not_matter(seed: int, of_size: float, of_value: float) -> None
     y = law() * np.exp(0.02 * np.random.default_rng(seed).normal(size=10))
     plain, scaled = fit_offset(SIZES, y), fit_offset(SIZES * of_size, y * of_value)
     for name in ("alpha", "alpha_low", "alpha_high", "rss"):
-        assert getattr(scaled, name) == pytest.approx(getattr(plain, name), rel=1e-5), name
+        assert getattr(scaled, name) == pytest.approx(getattr(plain, name), rel=1e-8), name
     for name in ("offset", "offset_low", "offset_high"):
-        assert getattr(scaled, name) == pytest.approx(of_value * getattr(plain, name), rel=1e-5), name
+        assert getattr(scaled, name) == pytest.approx(of_value * getattr(plain, name), rel=1e-8), name
 
 
 @settings(max_examples=15, deadline=None)

@@ -50,6 +50,20 @@ def test_the_logarithm_minimises_the_residuals_of_ln_y() -> None:
     assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
 
 
+def test_a_logarithm_is_found_where_the_first_line_falls_below_zero() -> None:
+    """Steep values: the straight line through them, from which the search would set out, is no curve."""
+    value = np.geomspace(3, 1e-3, 8)
+    slope, level = np.polyfit(X, value, 1)
+    assert (level + slope * X).min() < 0
+    direct = minimize(
+        lambda p: np.sum((np.log(np.maximum(p[0] - np.exp(p[1]) * (X - X.mean()), 1e-300)) - np.log(value)) ** 2),
+        [0.5, -5],
+        method="Nelder-Mead",
+        options={"xatol": 1e-12, "fatol": 1e-14, "maxiter": 10_000},
+    )
+    assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
+
+
 def test_an_unknown_shape_is_named() -> None:
     with pytest.raises(ParameterError, match="zigzag"):
         fit_shape("zigzag", SIZES, CURVES["logarithm"])
@@ -121,6 +135,15 @@ def test_holms_correction_is_by_the_number_of_cells() -> None:
     p = tests.set_index("family")["p"]
     assert tests.set_index("family")["p_holm"].to_dict() == pytest.approx({"a": 2 * p["a"], "b": p["b"]})
     assert tests.set_index("family")["alarm_holm"].to_dict() == {"a": True, "b": False}
+
+
+def test_no_shape_is_best_where_two_fit_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = table(a=CURVES["power law"] * WIGGLE)
+    assert each.shapes(points)["best"].sum() == 1
+    monkeypatch.setitem(each.SHAPES, "the same again", SHAPES["power law"])
+    found = each.shapes(points).set_index("shape")
+    assert found["rss"].idxmin() in ("power law", "the same again")
+    assert not found["best"].any()
 
 
 def test_every_question_has_one_answer_a_cell() -> None:

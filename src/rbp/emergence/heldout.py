@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.optimize import minimize
-from scipy.special import betaln, digamma
+from scipy.special import logit
 
-from rbp.errors import DataError
+from rbp.errors import DataError, FitError
 from rbp.metric import Integers, Reals, runs
+from rbp.newton import minimum
 
 MODELS = ("independence", "markov", "documents", "both")
 
@@ -68,45 +68,64 @@ def log_likelihood(train: Documents, test: Documents, model: str) -> Reals:
     return first + _beta(train.after_hit, test.after_hit) + _beta(train.after_miss, test.after_miss)
 
 
+def _rate(counts: Integers) -> float:
+    """The share of hits; Jeffreys' half keeps what was never seen possible."""
+    hits, misses = counts.sum(axis=0) + 0.5
+    return float(hits / (hits + misses))
+
+
 def _one_rate(train: Integers, test: Integers) -> Reals:
-    total = train.sum(axis=0) + 0.5  # Jeffreys' half keeps what was never seen possible
-    likelihood: Reals = test @ np.log(total / total.sum())
+    rate = _rate(train)
+    likelihood: Reals = test @ np.log(np.array([rate, 1 - rate]))
     return likelihood
 
 
 def _beta(train: Integers, test: Integers) -> Reals:
-    a, b = fit_beta(train)
-    likelihood: Reals = betaln(a + test[:, 0], b + test[:, 1]) - betaln(a, b)
+    rate, spread = fit_beta(train)
+    if not spread:
+        return _one_rate(train, test)
+    i = np.arange(test.sum(axis=1).max() + 1)
+    # ln of the product of the first n factors: closed, and without the cancellation of ln Γ
+    hit, miss, any_ = (np.append(0, np.log(each + i * spread).cumsum()) for each in (rate, 1 - rate, 1.0))
+    likelihood: Reals = hit[test[:, 0]] + miss[test[:, 1]] - any_[test.sum(axis=1)]
     return likelihood
 
 
 def fit_beta(counts: Integers) -> tuple[float, float]:
-    """a, b of the beta distribution of rates by maximum likelihood of the sequences [hits, misses], shape (m, 2).
+    """The beta distribution of rates by maximum likelihood of the sequences [hits, misses], shape (m, 2).
 
-    Rates that do not vary at all give very large a and b: the sum is held below 1e8.
+    Returns its mean π and spread ψ = 1/(a + b): the next token of a document with h hits among n tokens is a hit with
+    probability (π + hψ)/(1 + nψ). ψ is 0 where the likelihood falls with it from there on: rates that do not vary more
+    than chance makes them. Raises FitError where no document has both hits and misses: then ψ has no upper bound.
     """
-    # Short documents are often alike: each pair of counts is taken once, with its number of documents.
-    _, first, number = np.unique(
-        counts[:, 0] * (counts.max() + 1) + counts[:, 1], return_index=True, return_counts=True
-    )
-    hits, misses = counts[first].astype(float).T
-    total = counts.sum(axis=0) + 0.5
-    rate = total[0] / total.sum()
+    if not (counts.min(axis=1) > 0).any():
+        raise FitError("no document has both hits and misses", "k", "Rank longer documents, or choose another k.")
+    hits, misses = counts.T
+    lengths = hits + misses
+    rate = _rate(counts)
+    pairs = [float((n * (n - 1.0)).sum()) / 2 for n in (hits, misses, lengths)]
+    if pairs[0] / rate + pairs[1] / (1 - rate) <= pairs[2]:  # the score at ψ = 0
+        return rate, 0.0
+    # Documents that have more than i hits (misses, tokens): the factors π + iψ (1 − π + iψ, 1 + iψ) of all of them.
+    i = np.arange(lengths.max())
+    more = [len(counts) - np.bincount(n, minlength=i.size).cumsum()[: i.size] for n in (hits, misses, lengths)]
 
-    def loss(free: Reals) -> tuple[float, Reals]:
-        a, b = np.exp(free)
-        value = float(number @ (betaln(a + hits, b + misses) - betaln(a, b)))
-        shared = number @ (digamma(a + hits + b + misses) - digamma(a + b))
-        by_a = number @ (digamma(a + hits) - digamma(a)) - shared
-        by_b = number @ (digamma(b + misses) - digamma(b)) - shared
-        return -value, -np.array([a * by_a, b * by_b])
+    def loss(free: Reals) -> tuple[float, Reals, Reals]:
+        mean, spread = 1 / (1 + np.exp(-free[0])), np.exp(free[1])
+        slope = mean * (1 - mean)
+        value, gradient, hessian = 0.0, np.zeros(2), np.zeros((2, 2))
+        for weight, base, sign in zip((-more[0], -more[1], more[2]), (mean, 1 - mean, 1.0), (1, -1, 0), strict=True):
+            factor = base + i * spread
+            by = np.stack([np.full(i.size, sign * slope), i * spread]) / factor
+            curve = np.stack([by[0] * (1 - 2 * mean), by[1]])
+            value += float(weight @ np.log(factor))
+            gradient += by @ weight
+            hessian += np.diag(curve @ weight) - (by * weight) @ by.T
+        return value, gradient, hessian
 
-    starts = [np.log([size * rate, size * (1 - rate)]) for size in (3.0, 100.0)]
-    bounds = [(-12.0, 17.7)] * 2
-    found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
-    best = min(found, key=lambda each: float(each.fun))
-    a, b = np.exp(best.x)
-    return float(a), float(b)
+    alike = (pairs[0] / pairs[2] - rate**2) / (rate * (1 - rate))  # the correlation within a document, by moments
+    mean, spread = minimum(loss, np.array([logit(rate), np.log(max(alike, 1e-4))]))
+    return float(1 / (1 + np.exp(-mean))), float(np.exp(spread))
 
 
 def held_out(documents: Documents, *, folds: int = 5, z: float = 1.96) -> pd.DataFrame:

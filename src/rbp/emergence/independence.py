@@ -100,8 +100,8 @@ def extrapolations(counts: pd.DataFrame, *, up_to: int = 10, at: Sequence[int] =
     Independence is equation 6: the single token alone. One row for each model, k, law and length of `at` at which
     some window succeeds: dataset, family, model, size, k, law, n, distance (of the fit), predicted and measured
     (−ln p), factor (predicted over measured), log10_factor (log₁₀ of the predicted p over the measured), error (of
-    ln p, `counts.share_error`); and the law's parameters. Cells in which a law has more parameters than points, or a
-    share is 0 or 1, are left out.
+    ln p, `counts.share_error`); edge (the simpler law that it has become, `models.SequenceFit`); and the law's
+    parameters. Cells in which a law has more parameters than points, or a share is 0 or 1, are left out.
     """
     rows = []
     for key, own in with_error(counts).groupby(["dataset", "family", "model", "size", "k"]):
@@ -117,10 +117,26 @@ def extrapolations(counts: pd.DataFrame, *, up_to: int = 10, at: Sequence[int] =
                 continue
             measured = -np.log(far["successes"].to_numpy(float) / far["windows"].to_numpy(float))
             for n, real, said, error in zip(far["n"], measured, fit.neg_log(far["n"]), far["error"], strict=True):
-                rows.append((*key, law, n, fit.distance, said, real, error, fit.parameters))
-    names = ["dataset", "family", "model", "size", "k", "law", "n", "distance", "predicted", "measured", "error"]
+                rows.append((*key, law, n, fit.distance, said, real, error, fit.edge, fit.parameters))
+    names = ["dataset", "family", "model", "size", "k", "law", "n", "distance"]
+    names += ["predicted", "measured", "error", "edge"]
     table = pd.DataFrame([row[:-1] for row in rows], columns=names)
     table["factor"] = table["predicted"] / table["measured"]
     table["log10_factor"] = (table["measured"] - table["predicted"]) / np.log(10)
-    parameters = pd.DataFrame([row[-1] for row in rows], columns=["hit", "stay", "a", "b", "renewal"])
+    parameters = pd.DataFrame([row[-1] for row in rows], columns=["hit", "stay", "correlation", "renewal"])
     return pd.concat([table, parameters], axis=1)
+
+
+_MARGIN = 1e-8  # of a factor: the same from other starts, and from counts changed by 1e-13, to 1e-9
+
+
+def closest(found: pd.DataFrame) -> "pd.Series[str]":
+    """Which law comes closest to the measured −ln p, by model and k; "undecided" where two are as close, to rounding.
+
+    found: rows of `extrapolations` at one length. A law that has become a simpler one is that one, and does not count.
+    """
+    own = found[found["edge"] == ""]
+    off = own.assign(off=own["factor"].map(np.log).abs()).set_index(["model", "k", "law"])["off"].unstack()  # noqa: PD010
+    least = off.min(axis=1)
+    near = off.le(least + _MARGIN, axis=0).sum(axis=1)
+    return off.idxmin(axis=1).where(near == 1, "undecided")

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from scipy.stats import t as t_distribution
 
 from rbp.errors import FitError
 from rbp.metric import Reals
+from rbp.newton import minimum
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def fit_joint(counts: pd.DataFrame, *, free_length: bool = True, level: float = 
 
     counts: model, size, n, successes, windows. With free_length=False, β is 1: equation 7 of the paper. A length
     without success is known to have p below 1/windows, so −ln p above ln(windows): it enters by that probability.
-    Raises FitError for fewer than four models, or no two lengths with successes.
+    Raises FitError for fewer than four models, no two lengths with successes, or points that determine no law.
     """
     models = sorted(set(counts["model"]))
     if len(models) < 4 or counts.loc[counts["successes"] > 0, "n"].nunique() < 2:
@@ -76,7 +76,7 @@ def fit_joint(counts: pd.DataFrame, *, free_length: bool = True, level: float = 
 
 
 def _maximum(counts: pd.DataFrame, free_length: bool) -> Reals:
-    """c, α, β and the scatter of the highest likelihood; with θ = parameters/σ and 1/σ it has one maximum only."""
+    """c, α, β and the scatter of the highest likelihood; with θ = parameters/σ and h = 1/σ it has one maximum only."""
     counts = counts[counts["successes"] < counts["windows"]]  # p = 1 has no ln(−ln p)
     zero = (counts["successes"] == 0).to_numpy()
     share = np.where(zero, 1, counts["successes"]) / counts["windows"].to_numpy(dtype=float)
@@ -86,25 +86,29 @@ def _maximum(counts: pd.DataFrame, free_length: bool) -> Reals:
     design = np.column_stack([np.ones_like(y), middle - log_s, log_n])
     if not free_length:
         y, design = y - log_n, design[:, :2]
+    lines = np.column_stack([-design, y])  # (h·y − design·θ) = lines·(θ, h)
+    seen = int((~zero).sum())
 
-    def loss(free: Reals) -> tuple[float, Reals]:
-        theta, height = free[:-1], np.exp(free[-1])
-        away = height * y - design @ theta
-        below = -away[zero]  # ln P(the value lies above its limit)
-        tail = log_ndtr(below)
-        value = 0.5 * float(away[~zero] @ away[~zero]) - int((~zero).sum()) * free[-1] - float(tail.sum())
-        push = away.copy()
-        push[zero] = np.exp(-(below**2) / 2 - tail) / np.sqrt(2 * np.pi)
-        by_height = float(push @ y) * height - int((~zero).sum())
-        return value, np.append(-(design.T @ push), by_height)
+    def loss(free: Reals) -> tuple[float, Reals, Reals]:
+        height = free[-1]
+        if height <= 0:
+            return np.inf, free, np.eye(free.size)
+        away = lines @ free
+        tail = log_ndtr(-away[zero])  # ln P(the value lies above its limit)
+        push, bend = away.copy(), np.ones_like(away)
+        push[zero] = np.exp(-(away[zero] ** 2) / 2 - tail) / np.sqrt(2 * np.pi)
+        bend[zero] = push[zero] * (push[zero] - away[zero])
+        value = 0.5 * float(away[~zero] @ away[~zero]) - seen * np.log(height) - float(tail.sum())
+        gradient, hessian = lines.T @ push, (lines * bend[:, None]).T @ lines
+        gradient[-1] -= seen / height
+        hessian[-1, -1] += seen / height**2
+        return value, gradient, hessian
 
     start = np.linalg.lstsq(design[~zero], y[~zero], rcond=None)[0]
     sigma = max(float(np.std(y[~zero] - design[~zero] @ start)), 1e-6)
-    best = minimize(loss, np.append(start / sigma, -np.log(sigma)), jac=True, method="BFGS", options={"gtol": 1e-7})
-    sigma = float(np.exp(-best.x[-1]))
-    theta = best.x[:-1] * sigma
-    length = float(theta[2]) if free_length else 1.0
-    return np.array([theta[0] + theta[1] * middle, theta[1], length, sigma])
+    free = minimum(loss, np.append(start, 1.0) / sigma)
+    constant, alpha, *length = free[:-1] / free[-1]
+    return np.array([constant + alpha * middle, alpha, *(length or [1.0]), 1 / free[-1]])
 
 
 def fit_joint_table(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:

@@ -2,35 +2,48 @@
 
 independence   every token alike:                        p(n) = π^n
 markov         hits follow hits more often than misses:  p(n) = π·s^(n−1)
-beta-binomial  contexts differ, each for ever:            p(n) = B(a + n, b)/B(a, b)
-renewed        contexts differ, each for a while:        p by recursion, see `_renewed`
+beta-binomial  contexts differ, each for ever:            p(n) = Π over i < n of (π + iψ)/(1 + iψ), ψ = ρ/(1 − ρ)
+renewed        contexts differ, each for a while:        p by recursion, see `renewed`
+
+π is the hit rate, and ρ the correlation of two tokens of one context: its rate is drawn from Beta(π/ψ, (1 − π)/ψ). The
+last law holds the others: without renewal it is the beta-binomial, at ρ = 1 the chain, at ρ = 0 independence.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import least_squares
-from scipy.special import betaln, expit, logit
+from scipy.special import logit
 
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError, FitError, ParameterError
 from rbp.metric import Reals
+from rbp.newton import least_squares
 
 
 def markov(n: npt.ArrayLike, hit: float, stay: float) -> Reals:
     """−ln p(n) of a two-state chain of hits and misses: the first token hits with probability `hit`, each next one,
     after hits only, with `stay`."""
-    return np.asarray(-np.log(hit) - (np.asarray(n, dtype=float) - 1) * np.log(stay), dtype=float)
+    return np.asarray(-np.log(hit) - (np.asarray(n) - 1) * np.log(stay))
 
 
-def beta_binomial(n: npt.ArrayLike, a: float, b: float) -> Reals:
-    """−ln p(n) where each window draws a hit rate from Beta(a, b) and keeps it: −ln of B(a + n, b)/B(a, b)."""
-    return np.asarray(betaln(a, b) - betaln(a + np.asarray(n, dtype=float), b), dtype=float)
+def beta_binomial(n: npt.ArrayLike, hit: float, correlation: float) -> Reals:
+    """−ln p(n) where each window draws a rate of its own and keeps it. `correlation`: 0 (independence) to 1 (p = π)."""
+    lengths = np.asarray(n, dtype=int)
+    return np.asarray(np.cumsum(_steps(int(lengths.max()), hit, correlation))[lengths - 1])
 
 
-def renewed(n: npt.ArrayLike, a: float, b: float, renewal: float) -> Reals:
-    """−ln p(n) where the hit rate, Beta(a, b), is drawn anew before each token with probability `renewal`.
+def _steps(longest: int, hit: Any, correlation: Any) -> Any:
+    """−ln of the probability that a context with i hits goes on with another, i = 0 … longest − 1."""
+    i = np.arange(1, longest)
+    one = 1 - correlation
+    return -np.log(np.append(hit, (hit * one + i * correlation) / (one + i * correlation)))
+
+
+def renewed(n: npt.ArrayLike, hit: float, correlation: float, renewal: float) -> Reals:
+    """−ln p(n) where the beta-binomial's rate is drawn anew before each token with probability `renewal`.
 
     By the length j of the last stretch of one rate, with m(j) the beta-binomial's p(j):
     p(n) = (1 − r)^(n−1)·m(n) + Σ over j < n of r·(1 − r)^(j−1)·m(j)·p(n − j).
@@ -38,13 +51,12 @@ def renewed(n: npt.ArrayLike, a: float, b: float, renewal: float) -> Reals:
     """
     lengths = np.asarray(n, dtype=int)
     longest = int(lengths.max())
-    steps = np.arange(1, longest + 1)
-    kept = np.exp(-beta_binomial(steps, a, b)) * (1 - renewal) ** (steps - 1)
-    p = np.ones(longest + 1)
+    kept = np.exp(-np.cumsum(_steps(longest, hit, correlation))) * (1 - renewal) ** np.arange(longest)
+    p = np.ones(longest + 1, dtype=kept.dtype)
     for i in range(1, longest + 1):
         p[i] = kept[i - 1] + renewal * (kept[: i - 1] @ p[i - 1 : 0 : -1])
     with np.errstate(divide="ignore"):
-        return np.asarray(-np.log(p[lengths]), dtype=float)
+        return np.asarray(-np.log(p[lengths]))
 
 
 Law = Callable[..., Reals]
@@ -57,18 +69,22 @@ LAWS: dict[str, Law] = {
 PARAMETERS = {
     "independence": ("hit",),
     "markov": ("hit", "stay"),
-    "beta-binomial": ("a", "b"),
-    "renewed": ("a", "b", "renewal"),
+    "beta-binomial": ("hit", "correlation"),
+    "renewed": ("hit", "correlation", "renewal"),
 }
 
 
 @dataclass(frozen=True)
 class SequenceFit:
-    """A law of `LAWS` with its parameters, and the root mean square distance of ln(−ln p) at the lengths fitted."""
+    """A law of `LAWS` with its parameters, and the root mean square distance of ln(−ln p) at the lengths fitted.
+
+    edge: the simpler law that it has become, where that comes as near as any member of its own; else "".
+    """
 
     law: str
     parameters: dict[str, float]
     distance: float
+    edge: str = ""
 
     def neg_log(self, n: npt.ArrayLike) -> Reals:
         """−ln p(n), shape of n."""
@@ -89,39 +105,48 @@ def fit_distance(n: npt.ArrayLike, neg_log: npt.ArrayLike, law: str) -> Sequence
         raise DataError(what, "n, neg_log", "Give shorter lengths, or leave out those without success.")
     target = np.log(y)
 
-    def away(free: Reals) -> Reals:
-        with np.errstate(all="ignore"):
-            distance = np.log(LAWS[law](lengths, **_bound(law, free))) - target
-        finite: Reals = np.nan_to_num(distance, nan=1e3, posinf=1e3, neginf=-1e3)
-        return finite
+    def fit(values: Sequence[float], edge: str = "") -> SequenceFit:
+        away = np.log(LAWS[law](lengths, *values)) - target
+        parameters = dict(zip(PARAMETERS[law], map(float, values), strict=True))
+        return SequenceFit(law, parameters, float(np.sqrt((away**2).mean())), edge)
 
-    found = [least_squares(away, start, method="lm", x_scale="jac") for start in _starts(law, lengths, y)]
-    best = min(found, key=lambda each: float(each.cost))
-    return SequenceFit(law, _bound(law, best.x), float(np.sqrt(2 * best.cost / y.size)))
-
-
-_LARGEST = 25.0  # of a parameter's logarithm: beyond it a law is another, simpler one
-
-
-def _bound(law: str, free: Reals) -> dict[str, float]:
-    """Parameters of a law from numbers without bounds; −ln of a probability, and a, b, are positive."""
-    free = np.clip(free, -_LARGEST, _LARGEST)
-    if law in ("independence", "markov"):
-        values = np.exp(-np.exp(free))
-    else:
-        values = np.append(np.exp(free[:2]), expit(free[2:]))
-    return dict(zip(PARAMETERS[law], map(float, values), strict=True))
+    found = [fit(values, edge) for edge, values in _edges(law, lengths, y)]
+    for start in _starts(law, lengths, y):
+        with contextlib.suppress(FitError):  # it runs to an edge
+            inside = least_squares(lambda free: np.log(LAWS[law](lengths, *_bound(law, free))) - target, start)
+            found.append(fit(_bound(law, inside)))
+    least = min(each.distance for each in found)
+    return next(each for each in found if each.distance <= least * (1 + _NEARER) + 1e-12)
 
 
-def _starts(law: str, n: npt.NDArray[np.int_], y: Reals) -> Sequence[Reals]:
+_NEARER = 1e-9  # relatively: an edge that is as near as the best inside, but for rounding, is the fit
+
+
+def _edges(law: str, n: npt.NDArray[np.int_], y: Reals) -> Iterator[tuple[str, Sequence[float]]]:
+    """The best members of the simpler laws within `law`, where they are at the ends of its parameters."""
+    if law == "beta-binomial":
+        (hit,) = fit_distance(n, y, "independence").parameters.values()
+        yield "independence", (hit, 0.0)
+    if law == "renewed":
+        yield "beta-binomial", (*fit_distance(n, y, "beta-binomial").parameters.values(), 0.0)
+        hit, stay = fit_distance(n, y, "markov").parameters.values()
+        if stay > hit:  # contexts of hits alone and of misses alone
+            yield "markov", (hit, 1.0, (1 - stay) / (1 - hit))
+
+
+def _bound(law: str, free: Any) -> Any:
+    """Parameters of a law from numbers without bounds: ln(−ln p) of the chain's, else logits."""
+    return np.exp(-np.exp(free)) if law in ("independence", "markov") else 1 / (1 + np.exp(-free))
+
+
+def _starts(law: str, n: npt.NDArray[np.int_], y: Reals) -> list[Reals]:
     first = np.log(y[0])
     if law == "independence":
         return [np.array([first])]
     if law == "markov":
         step = (y[-1] - y[0]) / (n[-1] - 1)
         return [np.array([first, np.log(max(step, 1e-9))])]
-    rate = np.exp(-y[0])
-    pairs = [np.log([total * rate, total * (1 - rate)]) for total in (0.3, 1.0, 4.0, 20.0)]
+    pairs = [np.array([logit(np.exp(-y[0])), logit(correlation)]) for correlation in (0.05, 0.2, 0.5, 0.8)]
     if law == "beta-binomial":
         return pairs
     return [np.append(pair, logit(renewal)) for pair in pairs for renewal in (0.03, 0.3)]

@@ -11,7 +11,7 @@ from rbp.counting.clustering import design_effect, variance_parts
 from rbp.emergence.along import autocorrelation, run_counts
 from rbp.emergence.heldout import held_out, summed
 from rbp.emergence.windows import window_counts
-from rbp.errors import DataError
+from rbp.errors import DataError, FitError
 from rbp.extraction.reader import RankStore
 from rbp.extraction.tables import Ranked
 from rbp.metric import Integers, Reals, TieRule, runs
@@ -85,7 +85,7 @@ def _rows(
     yield "design effect", _NONE, design_effect(hit, documents), _NONE, _NONE
     try:
         gains = held_out(summed(hit, documents, positions))
-    except DataError:  # too few documents
+    except (DataError, FitError):  # too few documents, or too short ones
         return
     for name, gain, low, high in gains[["model", "gain", "low", "high"]].itertuples(index=False):
         yield f"gain {name}", _NONE, gain, low, high

@@ -17,7 +17,7 @@ from rbp.errors import FitError
 from rbp.scaling.compare import common_exponent, compare_offset
 from rbp.scaling.curvature import curvature
 from rbp.scaling.forecast import forecast
-from rbp.scaling.points import check_points
+from rbp.scaling.points import ROUNDING, check_points
 from rbp.scaling.powerlaw import fit_power_law
 from rbp.scaling.shapes import SHAPES, fit_shape, simulated_r_squared
 
@@ -123,13 +123,23 @@ def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
 
 
 def shapes(table: pd.DataFrame) -> pd.DataFrame:
-    """Every shape fitted to every cell: shape, n, r_squared and rss of ln y, and ``best`` (the least rss)."""
+    """Every shape fitted to every cell: shape, n, r_squared and rss of ln y, and ``best``.
+
+    The best has the least rss, by more than rounding; else none is.
+    """
 
     def answer(points: pd.DataFrame) -> list[Row]:
         fits = [fit_shape(shape, points["size"], points["value"]) for shape in SHAPES]
-        best = min(fits, key=lambda fit: fit.rss)
+        least, second = sorted(fit.rss for fit in fits)[:2]
+        decided = second > least * (1 + 1e-9) + len(points) * ROUNDING**2
         return [
-            {"shape": fit.shape, "n": fit.n, "r_squared": fit.r_squared, "rss": fit.rss, "best": fit is best}
+            {
+                "shape": fit.shape,
+                "n": fit.n,
+                "r_squared": fit.r_squared,
+                "rss": fit.rss,
+                "best": decided and fit.rss == least,
+            }
             for fit in fits
         ]
 

@@ -73,7 +73,7 @@ def r_squared_interval(r_squared: float, n: int, *, level: float = 0.95) -> tupl
         top = 2.0
         while excess(top) > 0:
             top *= 2
-        delta = float(brentq(excess, 0.0, top, xtol=1e-10))
+        delta = float(brentq(excess, 0.0, top, xtol=1e-13))
         return delta**2 / (delta**2 + n)
 
     return share((1 + level) / 2), share((1 - level) / 2)

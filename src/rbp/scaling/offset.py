@@ -3,6 +3,7 @@
 Both laws then share one noise model, so their residual sums of squares can be compared.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
@@ -15,6 +16,7 @@ from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
 from rbp.errors import FitError, ParameterError
+from rbp.newton import minimum
 from rbp.scaling.points import ROUNDING, Floats, as_positive, check_level, check_points
 from rbp.scaling.powerlaw import WEAK
 
@@ -192,7 +194,10 @@ class _Profile:
         # Where E = 0 is best, the search creeps up to it without arriving.
         if pure <= least * (1 + 1e-9) + self.x.size * ROUNDING**2:
             return self.pure, pure
-        return self.optima[0], least
+        point = self.optima[0]
+        with contextlib.suppress(FitError):  # where the law is a step between two sizes, any steep enough α gives it
+            point = minimum(self._loss, point)
+        return point, self._rss(point)
 
     def at_offset(self, offset: float) -> float:
         """The least RSS with E held."""
@@ -257,6 +262,15 @@ class _Profile:
             solved = least_squares(residuals, start[columns], jacobian, method="lm", xtol=1e-12, ftol=1e-14, gtol=1e-14)
         return fill(solved.x)
 
+    def _loss(self, point: Floats) -> tuple[float, Floats, Floats]:
+        """Half of RSS, its gradient and its Hessian."""
+        away = _law(point, self.x) - self.y
+        share = expit(point[0] - point[1] * self.x - point[2])
+        slopes = np.column_stack([share, -share * self.x, 1 - share])
+        mixing = np.column_stack([np.ones_like(share), -self.x, -np.ones_like(share)])
+        bend = (mixing * (away * share * (1 - share))[:, None]).T @ mixing
+        return float(away @ away) / 2, slopes.T @ away, slopes.T @ slopes + bend
+
     def _rss(self, point: Floats) -> float:
         rss = float(np.sum((_law(point, self.x) - self.y) ** 2))
         return rss if np.isfinite(rss) else np.inf
@@ -270,6 +284,6 @@ def _edge(rss: Callable[[float], float], best: float, far: float, cut: float) ->
         if rss(inside) <= cut:
             if halving == 0:
                 return far
-            return float(brentq(lambda at: rss(at) - cut, inside, outside, xtol=1e-10, rtol=1e-10))
+            return float(brentq(lambda at: rss(at) - cut, inside, outside, xtol=1e-13, rtol=1e-13))
         outside = inside
     return best

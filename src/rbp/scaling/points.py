@@ -69,7 +69,7 @@ def check_points(
     distinct = np.unique(sizes).size
     if distinct < 3:
         raise FitError(f"only {distinct} different sizes: this fit needs at least 3", "size")
-    if np.all(values == values[0]):
+    if np.ptp(np.log(values)) < ROUNDING:
         raise FitError(
             f"the values do not vary: all are {values[0]:g}",
             name,

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import least_squares
+from scipy.special import expit
 
-from rbp.errors import FitError, ParameterError
+from rbp.errors import ParameterError
+from rbp.newton import minimum
 from rbp.scaling.points import Floats, as_positive, check_points
 
 _TINY = 1e-12  # where a line has fallen to zero or below, its logarithm is taken of this instead
@@ -19,20 +20,38 @@ _TINY = 1e-12  # where a line has fallen to zero or below, its logarithm is take
 
 @dataclass(frozen=True)
 class _Link:
-    """y = inverse(u), and the u of a given y."""
+    """y = inverse(u), the u of a given y, and ln y by u: its value, and its first and second derivative."""
 
     inverse: Callable[[Floats], Floats]
     link: Callable[[Floats], Floats]
+    log: Callable[[Floats], tuple[Floats, Floats, Floats]]
 
 
 def _offset(values: Floats) -> _Link:
     rest = float(values.min()) / 2
-    return _Link(lambda u: np.asarray(rest + np.exp(u)), lambda y: np.asarray(np.log(y - rest)))
+
+    def log(u: Floats) -> tuple[Floats, Floats, Floats]:
+        share = expit(u - np.log(rest))
+        return np.logaddexp(np.log(rest), u), share, share * (1 - share)
+
+    return _Link(lambda u: np.asarray(rest + np.exp(u)), lambda y: np.asarray(np.log(y - rest)), log)
 
 
-_POWER = _Link(lambda u: np.asarray(np.exp(u)), lambda y: np.asarray(np.log(y)))
-_LOGARITHM = _Link(lambda u: np.asarray(np.maximum(u, _TINY)), lambda y: y)
-_LOGISTIC = _Link(lambda u: np.asarray(np.logaddexp(0.0, -u)), lambda y: np.asarray(-np.log(np.expm1(y))))
+def _log_logistic(u: Floats) -> tuple[Floats, Floats, Floats]:
+    y, share = np.logaddexp(0.0, -u), expit(-u)
+    slope = -share / y
+    return np.log(y), slope, -slope * (1 - share) - slope**2
+
+
+_POWER = _Link(
+    lambda u: np.asarray(np.exp(u)), lambda y: np.asarray(np.log(y)), lambda u: (u, np.ones_like(u), np.zeros_like(u))
+)
+_LOGARITHM = _Link(
+    lambda u: np.asarray(np.maximum(u, _TINY)), lambda y: y, lambda u: (np.log(np.maximum(u, _TINY)), 1 / u, -1 / u**2)
+)
+_LOGISTIC = _Link(
+    lambda u: np.asarray(np.logaddexp(0.0, -u)), lambda y: np.asarray(-np.log(np.expm1(y))), _log_logistic
+)
 
 #: name → the curve for given values. "power law": ln y = u. "offset": y = E + exp(u), where E is held at half of the
 #: smallest value. "logarithm": y = u, a straight line in ln S. "logistic": exp(−y), which for y = −ln RBP_k is RBP_k
@@ -74,16 +93,21 @@ def fit_shape(shape: str, size: npt.ArrayLike, value: npt.ArrayLike) -> ShapeFit
     link = SHAPES[shape](values)
     centre = float(np.log(sizes).mean())
     x, y = np.log(sizes) - centre, np.log(values)
+    design = np.column_stack([np.ones_like(x), x])
 
-    def residuals(point: Floats) -> Floats:
-        return np.asarray(np.log(link.inverse(point[0] + point[1] * x)) - y)
+    def loss(point: Floats) -> tuple[float, Floats, Floats]:
+        line = design @ point
+        value, slope, bend = link.log(line)
+        away = value - y
+        weight = slope**2 + away * bend
+        return float(away @ away) / 2, design.T @ (away * slope), (design * weight[:, None]).T @ design
 
     slope, level = np.polyfit(x, link.link(values), 1)
-    solved = least_squares(residuals, [level, slope], xtol=1e-12, ftol=1e-14, gtol=1e-14)
-    if not solved.success:
-        raise FitError(f"the fit of the shape {shape!r} did not converge", f"{sizes.size} points")
-    rss = float(np.sum(solved.fun**2))
-    return ShapeFit(shape, rss, 1 - rss / float(np.sum((y - y.mean()) ** 2)), sizes.size, link, solved.x, centre)
+    if not (link.inverse(design @ [level, slope]) > _TINY).all():  # a line that falls below zero is no curve
+        slope, level = 0.0, float(link.link(np.exp(y.mean(keepdims=True)))[0])
+    point = minimum(loss, np.array([level, slope]))
+    rss = 2 * loss(point)[0]
+    return ShapeFit(shape, rss, 1 - rss / float(np.sum((y - y.mean()) ** 2)), sizes.size, link, point, centre)
 
 
 def simulated_r_squared(
