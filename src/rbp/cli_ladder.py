@@ -70,8 +70,6 @@ def train(
     out: Out = None,
 ) -> None:
     """Train what is not trained yet. A run that was stopped goes on where it was, to the same weights."""
-    if device not in ("auto", "cpu", "cuda"):
-        raise ParameterError(f"there is no device {device!r}", "--device", "Give auto, cpu or cuda.")
     if family is not None:
         if steps is not None:
             raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
@@ -103,6 +101,26 @@ def train(
     _end(failed)
     for which in chosen:
         typer.echo(str(place.model(*which)))
+
+
+@ladder.command()
+def sweep(
+    context: typer.Context,
+    family: Annotated[str, typer.Option(help="Families of data/ladder/ladders.toml, with commas.")],
+    jobs: Jobs = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
+    grid = _open_grid(context, config, out)
+    device = _device(device)
+    todo = grid.sweeps(_names(family), device)
+    grid.prepare(texts)
+    _end(_work(todo, 1 if device == "cuda" else jobs))
+    for job in todo:
+        typer.echo(str(grid.place / "training" / job.name / "rates.json"))
 
 
 @ladder.command()
@@ -173,6 +191,9 @@ def _open_grid(context: typer.Context, config: Path | None, out: Path | None) ->
 
 
 def _device(name: str) -> str:
+    """The kind of device. Raises ParameterError for another name, and where there is none."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu or cuda.")
     if name == "cpu":
         return name
     from rbp.extraction.run import find_device

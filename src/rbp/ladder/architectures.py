@@ -46,7 +46,12 @@ def make_model(
     turns by position. Input and output embeddings are apart.
     """
     torch.manual_seed(seed)
-    tokens = {"vocab_size": vocabulary, "bos_token_id": 0, "eos_token_id": 0, "tie_word_embeddings": False}
+    tokens: dict[str, Any] = {
+        "vocab_size": vocabulary,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+        "tie_word_embeddings": False,
+    }
     if architecture == "neox":
         return GPTNeoXForCausalLM(
             GPTNeoXConfig(
@@ -55,13 +60,16 @@ def make_model(
                 num_attention_heads=heads,
                 intermediate_size=4 * width,
                 max_position_embeddings=context,
-                rotary_pct=rotary,
+                rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": rotary},
                 use_cache=False,
+                tie_word_embeddings=False,
                 **tokens,
             )
         )
     if architecture == "lstm":
-        return LSTMForCausalLM(LSTMConfig(hidden_size=width, num_hidden_layers=layers, **tokens))
+        return LSTMForCausalLM(
+            LSTMConfig(hidden_size=width, num_hidden_layers=layers, tie_word_embeddings=False, **tokens)
+        )
     model = Mamba2ForCausalLM(
         Mamba2Config(
             hidden_size=width,
@@ -74,13 +82,14 @@ def make_model(
             initializer_range=(3 * width) ** -0.5,  # as nn.Linear draws its own
             pad_token_id=None,
             use_cache=False,
+            tie_word_embeddings=False,
             **tokens,
         )
     )
     return by_matrices(model)
 
 
-class LSTMConfig(PreTrainedConfig):
+class LSTMConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     """Configuration of `LSTMForCausalLM`."""
 
     model_type = "rbp_lstm"
@@ -109,7 +118,7 @@ class LSTMBlock(nn.Module):
         return mixed
 
 
-class LSTMPreTrainedModel(PreTrainedModel):
+class LSTMPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     """How weights are drawn: those of nn.LSTM by itself, the others as in GPT-NeoX."""
 
     config_class = LSTMConfig
@@ -121,7 +130,7 @@ class LSTMModel(LSTMPreTrainedModel):
 
     def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config)
-        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.embeddings: nn.Module = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(LSTMBlock(config) for _ in range(config.num_hidden_layers))
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.post_init()  # type: ignore[no-untyped-call]
@@ -144,7 +153,7 @@ class LSTMForCausalLM(LSTMPreTrainedModel):
     def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config)
         self.model = LSTMModel(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head: nn.Module = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_output_embeddings(self) -> nn.Module:
@@ -173,11 +182,10 @@ class MatrixMixer(Mamba2Mixer):
     def forward(self, hidden_states: torch.Tensor, **options: Any) -> torch.Tensor:
         """From and to states [batch, tokens, width]."""
         batch, tokens, _ = hidden_states.shape
-        gate, mixed, steps = self.in_proj(hidden_states).split(
-            [self.intermediate_size, self.conv_dim, self.num_heads], dim=-1
-        )
+        parts = [self.intermediate_size, self.conv_dim, self.num_heads]
+        gate, mixed, steps = torch.split(self.in_proj(hidden_states), parts, dim=-1)
         mixed = functional.silu(causal_convolution(mixed, self.conv1d.weight[:, 0], self.conv1d.bias))
-        inputs, keys, queries = mixed.split([self.intermediate_size, *2 * [self.ssm_state_size]], dim=-1)
+        inputs, keys, queries = torch.split(mixed, [self.intermediate_size, *2 * [self.ssm_state_size]], dim=-1)
         inputs = inputs.reshape(batch, tokens, self.num_heads, self.head_dim)
         steps = functional.softplus(steps + self.dt_bias).clamp(*self.time_step_limit)
         out = state_space(inputs, steps, -self.A_log.exp(), keys, queries, CHUNK)
@@ -186,7 +194,7 @@ class MatrixMixer(Mamba2Mixer):
         return self.out_proj(out)  # type: ignore[no-any-return]
 
 
-def causal_convolution(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def causal_convolution(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     """Each channel with its own kernel: inputs [batch, tokens, channels], weight [channels, reach], bias [channels]."""
     padded = functional.pad(inputs.mT, (weight.shape[1] - 1, 0))
     return functional.conv1d(padded, weight[:, None], bias, groups=len(weight)).mT
@@ -222,7 +230,8 @@ def state_space(
     out = pairs @ moved
     if chunks > 1:
         left = (decay[..., -1:] - decay).exp()[..., None]
-        added = ((moved * left).mT.reshape(batch, chunks, heads * size, chunk) @ keys).unflatten(2, (heads, size))
+        added = (moved * left).mT.reshape(batch, chunks, heads * size, chunk) @ keys
+        added = added.view(batch, chunks, heads, size, -1)
         whole = decay[..., -1].exp()[..., None, None]
         state = torch.zeros_like(added[:, 0])
         states = []
@@ -230,6 +239,6 @@ def state_space(
             states.append(state)
             state = state * whole[:, i] + added[:, i]
         before = torch.stack(states, 1).flatten(2, 3)
-        recalled = (queries @ before.mT).unflatten(3, (heads, size)).transpose(2, 3)
+        recalled = (queries @ before.mT).view(batch, chunks, chunk, heads, size).transpose(2, 3)
         out = out + recalled * decay.exp()[..., None]
     return out.transpose(2, 3).reshape(batch, -1, heads, size)[:, :tokens]

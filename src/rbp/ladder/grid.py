@@ -151,6 +151,11 @@ class Grid:
                 left.append(Job(line.name, train, (self, line, device, every)))
         return left
 
+    def sweeps(self, families: Sequence[str], device: str) -> list[Job]:
+        """The sweep of learning rates: a job for each family and rung."""
+        lines = self.choose(families, list(self.ladders.sweep.rates), [0])
+        return [Job(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
+
     def ablations(self, device: str, every: float) -> list[Job]:
         """What is left to be trained of the recipe that has the text, with other rungs."""
         recipe = replace(self.base, rungs=self.ladders.ablations)
@@ -192,7 +197,7 @@ def train(told: Told, grid: Grid, line: Line, device: str = "cpu", every: float 
 def sweep(told: Told, grid: Grid, line: Line, device: str = "cpu") -> None:
     """Train a line at each rate of the sweep, and write its mean loss on rows that no family reads (nats). A job.
 
-    training/sweep-LINE/rates.json: each rate at the schedule's width with its loss. What was stopped begins anew.
+    training/sweep-LINE/rates.json: each rate with its loss. What was stopped begins anew.
     """
     import torch
 
@@ -204,11 +209,11 @@ def sweep(told: Told, grid: Grid, line: Line, device: str = "cpu") -> None:
     unseen = torch.from_numpy(rows[-chosen.rows :].astype(np.int64)).to(device)
     found = []
     with full_disk(folder), locked(folder):
-        for rate in chosen.rates:
+        for rate in chosen.rates[line.rung]:
             run = Run(grid.course(line, chosen.tokens, rate), rows, folder, device)
             run.train(math.inf, runs.progress(run, told))
             with torch.inference_mode():
-                losses = [loss_of(run.model, part).item() for part in unseen.split(run.course.batch)]
+                losses = [loss_of(run.model, part).item() for part in torch.split(unseen, run.course.batch)]
             found.append({"rate": rate, "loss": round(float(np.mean(losses)), 4)})
         write_json(folder / "rates.json", found)
     told(DONE)

@@ -216,8 +216,8 @@ class Recipe:
 class Schedule:
     """AdamW with a linear warm-up, a constant rate, and a linear cool-down to 0 at each budget.
 
-    budgets: tokens that the finished models have read; warmup: tokens; cooldown: share of a budget; rates hold at
-    `width`, and fall as 1/√width; betas, decay, clip: as in `Training`.
+    budgets: tokens that the finished models have read; warmup: tokens; cooldown: share of a budget; a family's rate
+    holds at `width`, and falls as 1/width; betas, decay, clip: as in `Training`.
     """
 
     budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
@@ -264,12 +264,11 @@ class Repeat:
 
 @dataclass(frozen=True, config=STRICT)
 class Sweep:
-    """Learning rates that are tried at the schedule's width: on some rungs, at one budget, judged on unseen rows."""
+    """Highest learning rates that are tried on some rungs at one budget, judged on the last rows of the text."""
 
     tokens: Count
-    rungs: Annotated[tuple[Name, ...], Field(min_length=1)]
-    rates: Annotated[tuple[Positive, ...], Field(min_length=1)]
     rows: Count
+    rates: dict[Name, Annotated[tuple[Positive, ...], Field(min_length=1)]]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -340,10 +339,10 @@ class Ladders:
     ) -> Course:
         """The course of a finished model of a budget, or of the trunk (None) that all budgets branch off.
 
-        rate: instead of the family's.
+        rate: the highest, instead of the family's.
         """
         width, chosen = self.widths[rung], self.training
-        highest = (family.rate if rate is None else rate) * math.sqrt(chosen.width / width)
+        highest = family.rate * chosen.width / width if rate is None else rate
         repeat = self.repeats[seed] if seed else Repeat(0, 0)
         model = {
             "architecture": family.architecture,
