@@ -130,11 +130,23 @@ def rank(
     seeds: Seeds = None,
     domains: Annotated[str | None, typer.Option(help="Some domains, with commas; default: all.")] = None,
     jobs: Jobs = None,
+    family: Families = None,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
     """Rank every token of the evaluation text by every model that is trained: a rank store each."""
+    if family is not None:
+        if domains is not None:
+            raise ParameterError("a family is ranked on all domains", "--domains", "Leave it out.")
+        from rbp.ladder import aggregates
+
+        grid = _open_grid(context, config, out)
+        lines = grid.choose(_names(family), _names(rungs), _numbers(seeds))
+        grid.prepare(texts)
+        _end(_work(aggregates.jobs(grid, lines), jobs))
+        typer.echo(str(grid.place / "aggregates"))
+        return
     place, recipe = _open(context, config, out)
     from rbp.ladder import ranks, runs
     from rbp.ladder.data import prepare

@@ -1,4 +1,5 @@
 import hashlib
+import itertools
 import json
 import random
 import signal
@@ -12,12 +13,16 @@ import pytest
 import torch
 from made_ladder import write_ladder
 from safetensors import safe_open
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rbp.errors import ParameterError
+from rbp.extraction.protocols import plan
+from rbp.extraction.reader import open_store, store_folders
+from rbp.ladder import aggregates
 from rbp.ladder import grid as grids
 from rbp.ladder.grid import Grid
 from rbp.ladder.place import Place
+from rbp.ladder.ranks import read_corpus, windows
 from rbp.ladder.train import Run
 
 LADDERS = """
@@ -30,6 +35,7 @@ batch = 2
 warmup = 256
 cooldown = 0.25
 width = 16
+fall = 1.0
 betas = [0.9, 0.95]
 decay = 0.1
 clip = 1.0
@@ -97,7 +103,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Grid:
 
 def beside(grid: Grid, folder: Path) -> Grid:
     """The same in another working folder, untrained."""
-    for name in ("tokenizer", "rows.npy", "text.json"):
+    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
         (folder / name).symlink_to(grid.place / name)
     return Grid(grid.ladders, grid.base, Place(folder))
 
@@ -257,6 +263,94 @@ def test_the_sweep_tries_each_rate_on_rows_that_no_family_reads(made: Grid) -> N
         logits = run.model(input_ids=ids[:, :-1]).logits
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
     assert found[1]["loss"] == pytest.approx(loss.item(), abs=1e-4)
+
+
+@FAMILIES
+def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, made: Grid) -> None:
+    line = made.choose([family], ["narrow"], [0])[0]
+    grids.train(quiet, made, line)
+    budgets = made.ladders.training.budgets
+    for job in aggregates.jobs(made, [line]):
+        job.work(quiet, *job.arguments)
+    assert aggregates.jobs(made, [line]) == []
+    stores = [open_store(path) for path in store_folders([made.place / "ranks"])]
+    own = {store.dataset: store for store in stores if store.model == line.at(budgets[-1])}
+    assert sorted(own) == ["questions", "tales"]
+    assert not any(store.model == line.at(tokens) for store in stores for tokens in budgets[:-1])
+    found = [aggregates.read(made.place / "aggregates" / line.at(tokens)) for tokens in budgets]
+    for tables in found:
+        for name, store in own.items():
+            counts, by_rank, by_document = (table[table["dataset"] == name] for table in tables.values())
+            for table in (counts, by_rank, by_document):
+                assert table["tokens"].sum() == store.manifest["tokens"]
+            assert by_rank["nll"].sum() == pytest.approx(by_document["nll"].sum(), rel=1e-12)
+            each = counts.groupby(["greater", "equal"], as_index=False)["tokens"].sum()
+            np.testing.assert_array_equal(each, by_rank[["greater", "equal", "tokens"]])
+    for name, store in own.items():
+        tables = {each: table[table["dataset"] == name] for each, table in found[-1].items()}
+        ranks = store.ranks()
+        sums = ranks.astype({"nll": float}).groupby("document")["nll"].sum()
+        np.testing.assert_allclose(tables["by_document"]["nll"], sums, rtol=1e-5)
+        counts = ranks.groupby(["document", "greater"]).size()
+        others = tables["counts"].groupby(["document", "greater"])["tokens"].sum()
+        moved = counts.sub(others, fill_value=0).abs().sum() / 2  # logits nearer to one another than rounding
+        assert moved <= 0.002 * len(ranks)
+
+
+@FAMILIES
+def test_what_is_measured_is_what_the_logits_say(family: str, made: Grid) -> None:
+    line = made.choose([family], ["narrow"], [0])[0]
+    grids.train(quiet, made, line)
+    model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(made.place / "tokenizer")
+    corpus = read_corpus(made.place, "questions")
+    found = aggregates.measure(model, plan(corpus, tokenizer, windows(made.base)).rows)
+    token = 0
+    for document, text in enumerate(corpus.documents):
+        ids = tokenizer(text)["input_ids"]
+        for position in range(1, len(ids)):
+            # of the windows of 32 tokens that begin at each 16th, the first that holds the position
+            start = 0 if position < 32 else (position - 16) // 16 * 16
+            if document % 5 == 0:  # one by one is slow
+                with torch.inference_mode():
+                    logits = model(input_ids=torch.tensor([ids[start:position]]), use_cache=False).logits[0, -1]
+                logits = logits.double()
+                chances, own = logits.softmax(0), logits[ids[position]]
+                assert found.document[token] == document
+                assert (logits > own + 1e-5).sum() <= found.greater[token] <= (logits > own - 1e-5).sum()
+                assert found.equal[token] >= 1
+                assert found.nll[token] == pytest.approx(-float(chances[ids[position]].log()), abs=1e-5)
+                assert found.entropy[token] == pytest.approx(-float((chances * chances.log()).sum()), abs=1e-5)
+            token += 1
+    assert token == len(found.nll)
+
+
+def test_the_tables_are_sums_over_tokens() -> None:
+    random_ = np.random.default_rng(0)
+    measured = {
+        name: aggregates.Measured(
+            np.sort(random_.integers(3, size=count)),
+            random_.integers(4, size=count),
+            1 + random_.integers(2, size=count),
+            *random_.random((2, count)),
+        )
+        for name, count in (("b", 40), ("a", 25))
+    }
+    tables = aggregates.aggregate(measured)
+    for (name, one), document, greater, equal in itertools.product(measured.items(), range(3), range(4), (1, 2)):
+        rank = (one.greater == greater) & (one.equal == equal)
+        for table, same, columns in (
+            ("counts", rank & (one.document == document), {"document": document, "greater": greater, "equal": equal}),
+            ("by_rank", rank, {"greater": greater, "equal": equal}),
+            ("by_document", one.document == document, {"document": document}),
+        ):
+            rows = tables[table]
+            for column, value in {"dataset": name, **columns}.items():
+                rows = rows[rows[column] == value]
+            assert rows["tokens"].sum() == same.sum()
+            assert len(rows) == (same.sum() > 0)
+            for column in {"nll", "entropy"} & set(rows):
+                assert rows[column].sum() == pytest.approx(getattr(one, column)[same].sum(), rel=1e-12)
 
 
 def test_the_ablation_is_the_other_recipe_with_other_rungs(made: Grid) -> None:

@@ -6,6 +6,7 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 import logging
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
+_REGISTERED_BY = {"rbp_lstm": "rbp.ladder.architectures"}  # architectures that are this project's own
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 _SMALL = ("*.json", "*.txt", "*.model", "*.jinja")  # what is downloaded first: no weights among it
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
@@ -116,6 +118,8 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
 
     if dtype not in get_args(Dtype):
         raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
+    if module := _REGISTERED_BY.get(str(files.config.get("model_type"))):
+        import_module(module)
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             files.folder,

@@ -62,14 +62,11 @@ def make_model(
                 max_position_embeddings=context,
                 rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": rotary},
                 use_cache=False,
-                tie_word_embeddings=False,
                 **tokens,
             )
         )
     if architecture == "lstm":
-        return LSTMForCausalLM(
-            LSTMConfig(hidden_size=width, num_hidden_layers=layers, tie_word_embeddings=False, **tokens)
-        )
+        return LSTMForCausalLM(LSTMConfig(hidden_size=width, num_hidden_layers=layers, **tokens))
     model = Mamba2ForCausalLM(
         Mamba2Config(
             hidden_size=width,
@@ -82,7 +79,6 @@ def make_model(
             initializer_range=(3 * width) ** -0.5,  # as nn.Linear draws its own
             pad_token_id=None,
             use_cache=False,
-            tie_word_embeddings=False,
             **tokens,
         )
     )

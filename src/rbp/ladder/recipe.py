@@ -217,7 +217,7 @@ class Schedule:
     """AdamW with a linear warm-up, a constant rate, and a linear cool-down to 0 at each budget.
 
     budgets: tokens that the finished models have read; warmup: tokens; cooldown: share of a budget; a family's rate
-    holds at `width`, and falls as 1/width; betas, decay, clip: as in `Training`.
+    holds at `width`, and goes as width^−fall; betas, decay, clip: as in `Training`.
     """
 
     budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
@@ -225,6 +225,7 @@ class Schedule:
     warmup: Count
     cooldown: Annotated[float, Field(gt=0, lt=1)]
     width: Count
+    fall: Share
     betas: tuple[Momentum, Momentum]
     decay: Share
     clip: Positive
@@ -342,7 +343,7 @@ class Ladders:
         rate: the highest, instead of the family's.
         """
         width, chosen = self.widths[rung], self.training
-        highest = family.rate * chosen.width / width if rate is None else rate
+        highest = family.rate * (chosen.width / width) ** chosen.fall if rate is None else rate
         repeat = self.repeats[seed] if seed else Repeat(0, 0)
         model = {
             "architecture": family.architecture,
