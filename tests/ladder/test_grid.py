@@ -283,7 +283,7 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, mad
             counts, by_rank, by_document = (table[table["dataset"] == name] for table in tables.values())
             for table in (counts, by_rank, by_document):
                 assert table["tokens"].sum() == store.manifest["tokens"]
-            assert by_rank["nll"].sum() == pytest.approx(by_document["nll"].sum(), rel=1e-12)
+            assert by_rank["nll"].sum() == pytest.approx(by_document["nll"].sum(), rel=1e-6)
             each = counts.groupby(["greater", "equal"], as_index=False)["tokens"].sum()
             np.testing.assert_array_equal(each, by_rank[["greater", "equal", "tokens"]])
     for name, store in own.items():

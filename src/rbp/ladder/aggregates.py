@@ -3,8 +3,8 @@
 aggregates/NAME/ holds, of one model on all documents that are ranked,
 
     counts.parquet       dataset, document, greater, equal: how many tokens have this rank
-    by_rank.parquet      dataset, greater, equal: tokens, nll (their sum, nats)
-    by_document.parquet  dataset, document: tokens, nll, entropy (sums, nats; of the model's prediction at each token)
+    by_rank.parquet      dataset, greater, equal: tokens, nll (their sum, nats, in single precision)
+    by_document.parquet  dataset, document: tokens, nll, entropy (likewise; of the model's prediction at each token)
     about.json           the weights, and what was ranked
 
 Of the models of seed 0 at the largest budget `rbp.extraction` writes each token's rank as well, into ranks/.
@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.errors import DataError
 from rbp.extraction.protocols import Row, plan
 from rbp.files import folder_beside, swap_in, write_file, write_json
 from rbp.ladder.grid import Grid, Line
@@ -29,6 +30,7 @@ from rbp.ladder.ranks import read_corpus, store_of, windows
 
 BATCH = 16  # rows of one width that a model reads at once
 TABLES = ("counts", "by_rank", "by_document")
+_SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": ["dataset", "equal"]}
 
 
 class Measured(NamedTuple):
@@ -42,16 +44,14 @@ class Measured(NamedTuple):
 
 
 def measure(model: Any, rows: Sequence[Row]) -> Measured:
-    """Ranks by the model's own logits, and the entropy of its prediction, of all scored tokens in order.
+    """Ranks by the model's logits, and the entropy of its prediction, of all scored tokens in order.
 
-    Rows of one width are read together, padded at the end, which a causal model does not see. Raises RankError where
-    a logit is NaN or +inf.
+    model: one of `architectures`, whose output layer is a matrix. Rows of one width are read together, padded at the
+    end, which a causal model does not see. Raises DataError where a logit is NaN or infinite.
     """
     import torch
 
-    from rbp.extraction.head import rank_logits
-
-    found: dict[int, tuple[npt.NDArray[Any], ...]] = {}
+    head, found = model.get_output_embeddings(), dict[int, tuple[npt.NDArray[Any], ...]]()
     order = sorted(range(len(rows)), key=lambda i: rows[i].width)
     while order:
         width = rows[order[0]].width
@@ -61,14 +61,21 @@ def measure(model: Any, rows: Sequence[Row]) -> Measured:
         for line, i in zip(ids, some, strict=True):
             line[: len(rows[i].ids)] = rows[i].ids
         with torch.inference_mode():
-            logits = model(input_ids=torch.from_numpy(ids), use_cache=False).logits
-            for own, i in zip(logits, some, strict=True):
+            hidden = model.base_model(input_ids=torch.from_numpy(ids), use_cache=False)[0]
+            for states, i in zip(hidden, some, strict=True):  # the logits of a row stay in the cache
                 scored = torch.from_numpy(rows[i].scored)
-                mine = own[scored - 1].float()
-                ranks = rank_logits(mine, torch.from_numpy(rows[i].ids)[scored])
-                chances = mine.log_softmax(1)
-                entropy = -(chances.exp() * chances).sum(1, dtype=torch.float64)
-                found[i] = (ranks.greater.numpy(), ranks.equal.numpy(), ranks.nll.double().numpy(), entropy.numpy())
+                logits = head(states[scored - 1])
+                target = logits.gather(1, torch.from_numpy(rows[i].ids)[scored, None])
+                greater, equal = (logits > target).sum(1), (logits == target).sum(1)
+                highest = logits.amax(1, keepdim=True)
+                weights = logits.sub_(highest).exp()
+                total = weights.sum(1, dtype=torch.float64)
+                nll = total.log() - (target - highest)[:, 0]
+                entropy = total.log() - weights.mul_(logits).sum(1, dtype=torch.float64) / total
+                if not entropy.isfinite().all():
+                    what = "a logit is NaN or infinite"
+                    raise DataError(what, f"document {rows[i].document}", "Check the weights.")
+                found[i] = tuple(each.numpy() for each in (greater, equal, nll, entropy))
     document = np.concatenate([np.full(len(row.scored), row.document) for row in rows])
     return Measured(document, *(np.concatenate([found[i][n] for i in range(len(rows))]) for n in range(4)))
 
@@ -125,8 +132,13 @@ def keeps_ranks(grid: Grid, line: Line, tokens: int) -> bool:
 
 
 def read(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables of a model."""
-    return {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
+    """The tables of a model; numbers as int64 and float64."""
+    tables = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
+    wide = {np.dtype(np.int32): np.int64, np.dtype(np.float32): np.float64}
+    return {
+        name: table.astype({column: wide.get(kind, kind) for column, kind in table.dtypes.items()})
+        for name, table in tables.items()
+    }
 
 
 def _key(grid: Grid, line: Line, tokens: int) -> dict[str, Any]:
@@ -147,8 +159,11 @@ def _done(grid: Grid, line: Line, tokens: int) -> bool:
 def _write(folder: Path, tables: dict[str, pd.DataFrame], key: dict[str, Any]) -> None:
     with folder_beside(folder) as new:
         for name, table in tables.items():
+            # sums to seven digits; split into bytes, most of which are alike, a table is a third smaller
+            numbers = {c: np.int32 if table[c].dtype == np.int64 else np.float32 for c in table if c != "dataset"}
+            encoding = {c: "BYTE_STREAM_SPLIT" for c in numbers if c != "equal"}
             data = io.BytesIO()
-            table.to_parquet(data, index=False, compression="zstd", compression_level=15)
+            table.astype(numbers).to_parquet(data, index=False, column_encoding=encoding, **_SMALL)
             write_file(new / f"{name}.parquet", data.getvalue())
         write_json(new / "about.json", key)
         swap_in(new, folder)
