@@ -109,12 +109,14 @@ def rank(told: Told, grid: Grid, line: Line, tokens: int) -> None:
     from rbp.extraction.about import quiet
     from rbp.extraction.models import find_model, load_model, load_tokenizer
     from rbp.extraction.run import Settings
+    from rbp.ladder.architectures import by_matrices
 
     torch.set_num_threads(1)
     files = replace(find_model(str(grid.model(line, tokens))), name=line.at(tokens))
     settings = Settings(device="cpu", family=line.family.name)
     with quiet():
-        model, tokenizer = load_model(files, "float32", torch.device("cpu")).model, load_tokenizer(files)
+        model = by_matrices(load_model(files, "float32", torch.device("cpu")).model)
+        tokenizer = load_tokenizer(files)
     found = {}
     for domain in grid.base.domains:
         told(domain.name)

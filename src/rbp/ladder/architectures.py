@@ -165,10 +165,14 @@ AutoConfig.register(LSTMConfig.model_type, LSTMConfig, exist_ok=True)
 AutoModelForCausalLM.register(LSTMConfig, LSTMForCausalLM, exist_ok=True)
 
 
-def by_matrices(model: Mamba2ForCausalLM) -> Mamba2ForCausalLM:
-    """Let the layers of transformers' model work by `MatrixMixer`; its weights and what it saves stay the same."""
-    for block in model.backbone.layers:
-        block.mixer.__class__ = MatrixMixer
+def by_matrices(model: Any) -> Any:
+    """Let the layers of transformers' Mamba-2 work by `MatrixMixer`; its weights and what it saves stay the same.
+
+    Another model is given back as it is.
+    """
+    if isinstance(model, Mamba2ForCausalLM):
+        for block in model.backbone.layers:
+            block.mixer.__class__ = MatrixMixer
     return model
 
 

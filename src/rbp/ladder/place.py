@@ -14,6 +14,8 @@ and, in the working folder alone, since the texts are others' and the states are
     rows.npy           the training tokens
     evaluation/        the documents that are ranked, <domain>.jsonl.gz
     training/          one folder for each run, 10k-0, …: state.safetensors, run.json, lock
+
+Families are trained in a folder of their own (runs/ladders), see `grid` and `aggregates`.
 """
 
 from collections.abc import Iterator
