@@ -28,7 +28,7 @@ from rbp.ladder.grid import Grid, Line
 from rbp.ladder.jobs import DONE, Job, Told
 from rbp.ladder.ranks import read_corpus, store_of, windows
 
-BATCH = 16  # rows of one width that a model reads at once
+BATCH, STEP = 16, 64  # rows of one width that a model reads at once; widths are multiples of this
 TABLES = ("counts", "by_rank", "by_document")
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": ["dataset", "equal"]}
 
@@ -52,10 +52,11 @@ def measure(model: Any, rows: Sequence[Row]) -> Measured:
     import torch
 
     head, found = model.get_output_embeddings(), dict[int, tuple[npt.NDArray[Any], ...]]()
-    order = sorted(range(len(rows)), key=lambda i: rows[i].width)
+    widths = [-(-len(row.ids) // STEP) * STEP for row in rows]
+    order = sorted(range(len(rows)), key=lambda i: widths[i])
     while order:
-        width = rows[order[0]].width
-        some = [i for i in order[:BATCH] if rows[i].width == width]
+        width = widths[order[0]]
+        some = [i for i in order[:BATCH] if widths[i] == width]
         order = order[len(some) :]
         ids = np.zeros((len(some), width), dtype=np.int64)
         for line, i in zip(ids, some, strict=True):
