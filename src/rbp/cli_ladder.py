@@ -12,6 +12,7 @@ from rbp.paths import Project
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rbp.ladder.grid import Grid
     from rbp.ladder.jobs import Job
     from rbp.ladder.place import Place
     from rbp.ladder.recipe import Recipe
@@ -23,6 +24,12 @@ ladder = typer.Typer(
 Texts = Annotated[Path | None, typer.Option(help="Folder of the corpora; default: from their public homes.")]
 Config = Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/ladder.toml")]
 Out = Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/ladder")]
+Families = Annotated[
+    str | None,
+    typer.Option(
+        "--family", help="Families of data/ladder/ladders.toml (neox, lstm, mamba2), with commas; in runs/ladders."
+    ),
+]
 Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
 Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
@@ -57,25 +64,35 @@ def train(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")] = "auto",
     steps: Annotated[int | None, typer.Option(min=1, help="So many steps instead of the recipe's: a trial.")] = None,
     every: Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")] = 20.0,
+    family: Families = None,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
     """Train what is not trained yet. A run that was stopped goes on where it was, to the same weights."""
+    if family is not None:
+        if steps is not None:
+            raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
+        grid = _open_grid(context, config, out)
+        ablation = family == "ablation"
+        lines = [] if ablation else grid.choose(_names(family), _names(rungs), _numbers(seeds))
+        device = _device(device)
+        grid.prepare(texts)
+        todo = grid.ablations(device, every) if ablation else grid.jobs(lines, device, every)
+        _end(_work(todo, 1 if device == "cuda" else jobs))
+        for line in lines:
+            for tokens in grid.ladders.budgets(line.seed):
+                typer.echo(str(grid.model(line, tokens)))
+        return
     place, recipe = _open(context, config, out)
     from rbp.ladder import runs
     from rbp.ladder.data import prepare
     from rbp.ladder.ship import assemble
 
     chosen = runs.choose(recipe, _names(rungs), _numbers(seeds))
-    if device not in ("auto", "cpu", "cuda"):
-        raise ParameterError(f"there is no device {device!r}", "--device", "Give auto, cpu or cuda.")
     if steps is not None and steps > recipe.steps:
         raise ParameterError(f"{steps} steps are more than the text has: {recipe.steps}", "--steps", "Give fewer.")
-    if device != "cpu":
-        from rbp.extraction.run import find_device
-
-        device = find_device(device).type
+    device = _device(device)
     prepare(place, recipe, texts)
     left = runs.jobs(chosen, place, recipe, device, steps, every)
     failed = _work(left, 1 if device == "cuda" else jobs)
@@ -87,17 +104,49 @@ def train(
 
 
 @ladder.command()
+def sweep(
+    context: typer.Context,
+    family: Annotated[str, typer.Option(help="Families of data/ladder/ladders.toml, with commas.")],
+    jobs: Jobs = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
+    grid = _open_grid(context, config, out)
+    device = _device(device)
+    todo = grid.sweeps(_names(family), device)
+    grid.prepare(texts)
+    _end(_work(todo, 1 if device == "cuda" else jobs))
+    for job in todo:
+        typer.echo(str(grid.place / "training" / job.name / "rates.json"))
+
+
+@ladder.command()
 def rank(
     context: typer.Context,
     rungs: Rungs = None,
     seeds: Seeds = None,
     domains: Annotated[str | None, typer.Option(help="Some domains, with commas; default: all.")] = None,
     jobs: Jobs = None,
+    family: Families = None,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
     """Rank every token of the evaluation text by every model that is trained: a rank store each."""
+    if family is not None:
+        if domains is not None:
+            raise ParameterError("a family is ranked on all domains", "--domains", "Leave it out.")
+        from rbp.ladder import aggregates
+
+        grid = _open_grid(context, config, out)
+        lines = grid.choose(_names(family), _names(rungs), _numbers(seeds))
+        grid.prepare(texts)
+        _end(_work(aggregates.jobs(grid, lines), jobs))
+        typer.echo(str(grid.place / "aggregates"))
+        return
     place, recipe = _open(context, config, out)
     from rbp.ladder import ranks, runs
     from rbp.ladder.data import prepare
@@ -142,6 +191,26 @@ def _open(context: typer.Context, config: Path | None, out: Path | None) -> "tup
 
     project: Project = context.find_root().obj
     return Place(out or project.runs / "ladder"), read(config or CONFIGURATION)
+
+
+def _open_grid(context: typer.Context, config: Path | None, out: Path | None) -> "Grid":
+    from rbp.ladder.grid import Grid
+    from rbp.ladder.place import Place
+    from rbp.ladder.recipe import LADDERS
+
+    project: Project = context.find_root().obj
+    return Grid.open(config or LADDERS, place=Place(out or project.runs / "ladders"))
+
+
+def _device(name: str) -> str:
+    """The kind of device. Raises ParameterError for another name, and where there is none."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu or cuda.")
+    if name == "cpu":
+        return name
+    from rbp.extraction.run import find_device
+
+    return find_device(name).type
 
 
 def _work(todo: "Sequence[Job]", at_once: int | None) -> dict[str, RbpError | str]:

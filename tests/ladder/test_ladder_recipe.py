@@ -1,4 +1,6 @@
+import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,8 @@ from made_ladder import RECIPE
 
 from rbp.errors import DataError, ParameterError
 from rbp.extraction.sizes import non_embedding_params
-from rbp.ladder.recipe import read
-from rbp.ladder.train import make_model
+from rbp.ladder.architectures import make_model
+from rbp.ladder.recipe import FOLDER, LADDERS, read, read_ladders
 
 
 def _read(tmp_path: Path, text: str):
@@ -80,7 +82,7 @@ def test_the_learning_rate_warms_up_falls_as_a_cosine_and_with_the_root_of_the_w
 def test_the_rungs_are_evenly_spaced_in_ln_s_over_two_decades_and_more() -> None:
     recipe = read()
     with torch.device("meta"):
-        sizes = np.array([non_embedding_params(make_model(rung, recipe, 0)) for rung in recipe.rungs])
+        sizes = np.array([non_embedding_params(make_model(**recipe.course(rung, 0).model)) for rung in recipe.rungs])
     steps = np.diff(np.log(sizes))
     assert len(sizes) >= 7
     assert sizes[0] <= 10_000
@@ -90,3 +92,64 @@ def test_the_rungs_are_evenly_spaced_in_ln_s_over_two_decades_and_more() -> None
     assert recipe.text.tokens >= 16_000_000
     assert (recipe.text.vocabulary, recipe.text.context) == (4096, 256)
     assert sum(len(rung.seeds) >= 2 for rung in recipe.rungs) >= 3
+
+
+def test_a_run_of_the_shipped_recipe_is_told_by_the_digest_that_it_always_had() -> None:
+    recipe = read()
+    rows = bytes.fromhex(json.loads((FOLDER / "text.json").read_text())["rows"]["sha256"])
+    entries = json.loads((FOLDER / "runs.json").read_text())
+    assert len(entries) == 11
+    for entry in entries:
+        course = recipe.course(recipe.rung(entry["rung"]), entry["seed"])
+        assert course.digest(entry["device"], rows) == entry["digest"], entry["name"]
+
+
+def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget() -> None:
+    ladders, base = read_ladders()
+    tokens = 8 * 256
+    for budget in ladders.training.budgets:
+        course = ladders.course(base, ladders.family("neox"), "10k", 0, budget)
+        steps = np.arange(course.steps)
+        highest = ladders.family("neox").rate * (64 / 16) ** 0.75
+        risen = np.minimum(1, (steps + 1) / (65_536 / tokens))
+        left = (course.steps - steps) / round(0.2 * course.steps)
+        np.testing.assert_allclose([course.rate(int(s)) for s in steps], highest * np.minimum(risen, left), rtol=1e-12)
+        assert 0 <= budget - course.steps * tokens < tokens
+        first = ladders.branch(base, budget)
+        assert first / course.steps == pytest.approx(0.8, abs=2e-3)
+        trunk = ladders.course(base, ladders.family("neox"), "10k", 0, None)
+        assert [trunk.rate(s) for s in range(first)] == [course.rate(s) for s in range(first)]
+        assert trunk.rate(first) == course.rate(first) > course.rate(first + 1)
+    assert trunk.steps == first
+
+
+def test_families_share_rungs_and_seeds_of_the_smallest() -> None:
+    ladders, _ = read_ladders()
+    assert [len(family.rungs) for family in ladders.families] == [7, 5, 5]
+    assert [ladders.seeds(ladders.family("neox"), rung) for rung in ("10k", "59k", "150k")] == [
+        [0, 1, 2],
+        [0, 1, 2],
+        [0],
+    ]
+    assert ladders.seeds(ladders.family("lstm"), "150k") == [0, 1, 2]
+    assert ladders.budgets(0) == tuple(500_000 * 2**i for i in range(5))
+    assert ladders.budgets(1) == (8_000_000,)
+    with pytest.raises(ParameterError, match="There is: neox, lstm, mamba2"):
+        ladders.family("gru")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("8_000_000]", "80_000_000]"), "the largest budget is more than the 16,007,168 tokens"),
+        (("1_000_000, 2", "9_000_000, 2"), "the budgets must grow"),
+        (('rungs = ["10k", "59k", "150k", "390k", "1m"]', 'rungs = ["11k"]'), "rung 11k of family lstm has no width"),
+        (("10k = 16", "10k = 20"), "width 20 gives no whole number of heads of 8 in family neox"),
+        (("batch = 8", "batch = 0"), "training.batch"),
+    ],
+)
+def test_a_malformed_recipe_of_families_is_refused(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "ladder.toml").write_text((FOLDER / "ladder.toml").read_text())
+    (tmp_path / "ladders.toml").write_text(LADDERS.read_text().replace(*change, 1))
+    with pytest.raises(DataError, match=re.escape(said)):
+        read_ladders(tmp_path / "ladders.toml")

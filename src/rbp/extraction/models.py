@@ -9,6 +9,7 @@ import logging
 import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -27,6 +28,7 @@ _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _ADAPTER, _ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
+_REGISTERED_BY = {"rbp_lstm": "rbp.ladder.architectures"}  # architectures that are this project's own
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 _SMALL = ("*.json", "*.txt", "*.model", "*.jinja")  # what is downloaded first: no weights among it
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
@@ -153,6 +155,8 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
         raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
     if files.base is not None:
         return _adapted(files, files.base, dtype, device)
+    if module := _REGISTERED_BY.get(str(files.config.get("model_type"))):
+        import_module(module)
     quantized = _quantization(files)
     shapes = _shapes(files)
     try:

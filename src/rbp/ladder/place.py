@@ -14,19 +14,20 @@ and, in the working folder alone, since the texts are others' and the states are
     rows.npy           the training tokens
     evaluation/        the documents that are ranked, <domain>.jsonl.gz
     training/          one folder for each run, 10k-0, …: state.safetensors, run.json, lock
+
+Families are trained in a folder of their own (runs/ladders), see `grid` and `aggregates`.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError
-from rbp.files import canonical_json, lock
+from rbp.files import lock
 from rbp.ladder.recipe import Recipe, Rung
 
 
@@ -68,12 +69,6 @@ class Place:
 def model_name(rung: Rung, seed: int) -> str:
     """ladder-<rung> for the first seed of a rung, ladder-<rung>-seed<i> for the others."""
     return f"ladder-{rung.name}" + ("" if seed == rung.seeds[0] else f"-seed{seed}")
-
-
-def digest(recipe: Recipe, rung: Rung, seed: int, steps: int, device: str, rows: bytes) -> str:
-    """All that determines the weights of a run; rows: the SHA-256 of the training tokens."""
-    about = {**recipe.as_dict(rung), "seed": seed, "steps": steps, "device": device}
-    return sha256(canonical_json(about).encode() + rows).hexdigest()
 
 
 @contextmanager

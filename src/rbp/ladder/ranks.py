@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import replace
 from io import StringIO
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,10 @@ from rbp.ladder.place import Place
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.runs import Which
 from rbp.ladder.texts import Document
+
+if TYPE_CHECKING:
+    from rbp.extraction.models import ModelFiles
+    from rbp.extraction.run import Settings
 
 PACK = 8192  # rows in a part of a store: few files, as a model is quick
 PRECISION = "precision.json"
@@ -58,25 +63,31 @@ def rank(told: Told, place: Place, recipe: Recipe, which: Which, domains: Sequen
     import torch
 
     from rbp.extraction.models import find_model
-    from rbp.extraction.run import Settings, extract
+    from rbp.extraction.run import Settings
 
     torch.set_num_threads(1)
     first = which.seed == which.rung.seeds[0]
     out = place / ("ranks" if first else "seeds")
     files = replace(find_model(str(place.model(*which))), name=which.name)
+    settings = Settings(device="cpu", family="Ladder")
     for domain in domains:
         told(domain)
-        with redirect_stderr(StringIO()):  # whose progress is about one model
-            (store,) = extract(
-                [files], [read_corpus(place, domain)], windows(recipe), out, Settings(device="cpu", family="Ladder")
-            )
-        for other in out.glob(f"{which.name}-{domain}-*"):  # of weights or texts before
-            if other != store:
-                shutil.rmtree(other)
+        store_of(files, read_corpus(place, domain), windows(recipe), out, settings)
     path = place.run(*which) / PRECISION
     if first and not (path.is_file() and json.loads(path.read_bytes()).get("weights") == files.fingerprint()):
         write_json(path, precision(place, recipe, which, domains[0]))
     told(DONE)
+
+
+def store_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, out: Path, settings: "Settings") -> None:
+    """Rank a corpus by one model into a store in `out`; its stores of other weights or texts are removed."""
+    from rbp.extraction.run import extract
+
+    with redirect_stderr(StringIO()):  # whose progress is about one model
+        (store,) = extract([files], [corpus], protocol, out, settings)
+    for other in out.glob(f"{files.name}-{corpus.name}-*"):
+        if other != store:
+            shutil.rmtree(other)
 
 
 def precision(place: Place, recipe: Recipe, which: Which, domain: str) -> dict[str, Any]:

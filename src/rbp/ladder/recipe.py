@@ -1,11 +1,15 @@
-"""The ladder's configuration, data/ladder/ladder.toml: its text, its training, its rungs, and what is ranked."""
+"""What determines a ladder: ladder.toml (text, training, rungs, what is ranked), and ladders.toml (three families).
+
+Both give a `Course` for each run, which is all that training needs to know.
+"""
 
 import math
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -16,6 +20,7 @@ from rbp.paths import DATA
 
 FOLDER = DATA / "ladder"
 CONFIGURATION = FOLDER / "ladder.toml"
+LADDERS = FOLDER / "ladders.toml"
 
 STRICT = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -114,6 +119,27 @@ class Rung:
         return self
 
 
+class Course(NamedTuple):
+    """All that determines the weights of a run, but the rows and the device.
+
+    model: arguments of `architectures.make_model`; steps: of AdamW, each reads `batch` rows; rate: the learning rate
+    of a step, from 0 on; betas, decay, clip: see `Training`; about: what tells it from other courses.
+    """
+
+    model: dict[str, Any]
+    steps: int
+    batch: int
+    rate: Callable[[int], float]
+    betas: tuple[float, float]
+    decay: float
+    clip: float
+    about: dict[str, Any]
+
+    def digest(self, device: str, rows: bytes) -> str:
+        """All that determines the weights; rows: the SHA-256 of the training tokens."""
+        return sha256(canonical_json({**self.about, "device": device}).encode() + rows).hexdigest()
+
+
 @dataclass(frozen=True, config=STRICT)
 class Recipe:
     """All that determines the ladder."""
@@ -152,6 +178,21 @@ class Recipe:
         turn = 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
         return highest * (chosen.final + (1 - chosen.final) * turn)
 
+    def course(self, rung: Rung, seed: int, steps: int | None = None) -> Course:
+        """The course of a run; steps: instead of as many as the rows give."""
+        count, chosen = self.steps if steps is None else steps, self.training
+        model = {"architecture": "neox", "layers": rung.layers, "width": rung.width, "heads": rung.heads, "seed": seed}
+        return Course(
+            model | {"vocabulary": self.text.vocabulary, "context": self.text.context},
+            count,
+            chosen.batch,
+            lambda step: self.rate(rung, step, count),
+            chosen.betas,
+            chosen.decay,
+            chosen.clip,
+            {**self.as_dict(rung), "seed": seed, "steps": count},
+        )
+
     def rung(self, name: str) -> Rung:
         """The rung `name`. Raises ParameterError if there is none."""
         return _named(self.rungs, name, "rung")
@@ -171,6 +212,163 @@ class Recipe:
         return sha256(canonical_json(about).encode()).hexdigest()
 
 
+@dataclass(frozen=True, config=STRICT)
+class Schedule:
+    """AdamW with a linear warm-up, a constant rate, and a linear cool-down to 0 at each budget.
+
+    budgets: tokens that the finished models have read; warmup: tokens; cooldown: share of a budget; a family's rate
+    holds at `width`, and goes as width^−fall; betas, decay, clip: as in `Training`.
+    """
+
+    budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
+    batch: Count
+    warmup: Count
+    cooldown: Annotated[float, Field(gt=0, lt=1)]
+    width: Count
+    fall: Share
+    betas: tuple[Momentum, Momentum]
+    decay: Share
+    clip: Positive
+
+
+@dataclass(frozen=True, config=STRICT)
+class Family:
+    """A ladder of one architecture: one number of layers, one size of heads; only width grows.
+
+    head: dimensions of a head of attention or of Mamba-2's state, 0 for none; rotary: the share of them that is turned
+    by position; rate: the highest learning rate, at the schedule's width; rungs: names of widths.
+    """
+
+    name: Name
+    architecture: Literal["neox", "lstm", "mamba2"]
+    layers: Count
+    rate: Positive
+    rungs: Annotated[tuple[Name, ...], Field(min_length=1)]
+    head: Annotated[int, Field(ge=0, strict=True)] = 0
+    rotary: Share = 1.0
+
+    def heads(self, width: int) -> int:
+        """How many heads a layer has: Mamba-2's state is twice as wide as the model. Raises ValueError for a part."""
+        inner = 2 * width if self.architecture == "mamba2" else width
+        if self.head and inner % self.head:
+            raise ValueError(f"width {width} gives no whole number of heads of {self.head} in family {self.name}")
+        return inner // self.head if self.head else 0
+
+
+@dataclass(frozen=True, config=STRICT)
+class Repeat:
+    """Another run: of which weights to begin with, and of which order of the text."""
+
+    weights: Seed
+    order: Seed
+
+
+@dataclass(frozen=True, config=STRICT)
+class Sweep:
+    """Highest learning rates that are tried on some rungs at one budget, judged on the last rows of the text."""
+
+    tokens: Count
+    rows: Count
+    rates: dict[Name, Annotated[tuple[Positive, ...], Field(min_length=1)]]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Ladders:
+    """Several families, trained alike on the text of another recipe.
+
+    widths: of the rungs; repeats: seed → what differs from seed 0, for the `repeated` smallest rungs of a family at
+    the largest budget; ablations: rungs of the other recipe with one thing changed.
+    """
+
+    text: str
+    training: Schedule
+    widths: dict[Name, Count]
+    families: Annotated[tuple[Family, ...], Field(min_length=1)]
+    repeats: dict[Annotated[int, Field(ge=1)], Repeat]
+    repeated: Annotated[int, Field(ge=0, strict=True)]
+    sweep: Sweep
+    ablations: tuple[Rung, ...] = ()
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        budgets = self.training.budgets
+        if list(budgets) != sorted(set(budgets)):
+            raise ValueError("the budgets must grow")
+        for family in self.families:
+            if unknown := [name for name in family.rungs if name not in self.widths]:
+                raise ValueError(f"rung {unknown[0]} of family {family.name} has no width")
+            for name in family.rungs:
+                family.heads(self.widths[name])
+        return self
+
+    def family(self, name: str) -> Family:
+        """The family `name`. Raises ParameterError if there is none."""
+        for family in self.families:
+            if family.name == name:
+                return family
+        there = ", ".join(family.name for family in self.families)
+        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.")
+
+    def seeds(self, family: Family, rung: str) -> list[int]:
+        """The seeds of a rung: 0, and those of the repeats for the smallest rungs."""
+        smallest = sorted(family.rungs, key=lambda name: self.widths[name])[: self.repeated]
+        return [0, *(sorted(self.repeats) if rung in smallest else [])]
+
+    def budgets(self, seed: int) -> tuple[int, ...]:
+        """The budgets of a seed: all of them for seed 0, else the largest."""
+        return self.training.budgets if seed == 0 else self.training.budgets[-1:]
+
+    def steps(self, base: Recipe, tokens: int) -> int:
+        """Steps that read so many tokens, or just fewer."""
+        return tokens // (self.training.batch * base.text.context)
+
+    def branch(self, base: Recipe, tokens: int) -> int:
+        """The step at which the cool-down to a budget leaves the trunk: all before is the same for every budget."""
+        steps = self.steps(base, tokens)
+        return steps - max(1, round(self.training.cooldown * steps))
+
+    def rate(self, base: Recipe, highest: float, step: int, tokens: int | None) -> float:
+        """The learning rate of a step on the way to a budget; on the trunk (None) it does not fall."""
+        risen = min(1.0, (step + 1) / max(1, self.steps(base, self.training.warmup)))
+        if tokens is None or step < (first := self.branch(base, tokens)):
+            return highest * risen
+        end = self.steps(base, tokens)
+        return highest * risen * (end - step) / (end - first)
+
+    def course(
+        self, base: Recipe, family: Family, rung: str, seed: int, tokens: int | None, rate: float | None = None
+    ) -> Course:
+        """The course of a finished model of a budget, or of the trunk (None) that all budgets branch off.
+
+        rate: the highest, instead of the family's.
+        """
+        width, chosen = self.widths[rung], self.training
+        highest = family.rate * (chosen.width / width) ** chosen.fall if rate is None else rate
+        repeat = self.repeats[seed] if seed else Repeat(0, 0)
+        model = {
+            "architecture": family.architecture,
+            "layers": family.layers,
+            "width": width,
+            "heads": family.heads(width),
+            "rotary": family.rotary,
+            "vocabulary": base.text.vocabulary,
+            "context": base.text.context,
+            "seed": repeat.weights,
+        }
+        training = {name: getattr(chosen, name) for name in ("batch", "warmup", "betas", "decay", "clip")}
+        ending = {} if tokens is None else {"tokens": tokens, "cooldown": chosen.cooldown}
+        return Course(
+            model,
+            self.branch(base, chosen.budgets[-1]) if tokens is None else self.steps(base, tokens),
+            chosen.batch,
+            lambda step: self.rate(base, highest, step, tokens),
+            chosen.betas,
+            chosen.decay,
+            chosen.clip,
+            {"model": model, "training": training, "rate": highest, **ending},
+        )
+
+
 Row = TypeVar("Row", Rung, Domain)
 
 
@@ -184,8 +382,25 @@ def _named(rows: tuple[Row, ...], name: str, kind: str) -> Row:
 
 def read(path: Path = CONFIGURATION) -> Recipe:
     """The recipe in a TOML file. Raises DataError if it is malformed, lacks an entry or has one too many."""
+    return _read(path, Recipe)
+
+
+def read_ladders(path: Path = LADDERS) -> tuple[Ladders, Recipe]:
+    """The families in a TOML file, and the recipe beside it that has their text. Raises what `read` does."""
+    ladders = _read(path, Ladders)
+    base = read(path.parent / ladders.text)
+    if ladders.training.budgets[-1] > base.text.tokens:
+        what = f"the largest budget is more than the {base.text.tokens:,} tokens of {ladders.text}"
+        raise DataError(what, str(path), "Correct it.")
+    return ladders, base
+
+
+Kind = TypeVar("Kind", Recipe, Ladders)
+
+
+def _read(path: Path, kind: type[Kind]) -> Kind:
     try:
-        return TypeAdapter(Recipe).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+        return TypeAdapter(kind).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise DataError("there is no such file", str(path), "Give the path of a ladder's configuration.") from None
     except ValidationError as error:

@@ -1,10 +1,10 @@
 """The runs of a ladder: which there are, train them side by side, and write a model for each that is finished."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from rbp.extraction.store import full_disk
 from rbp.files import folder_beside, swap_in, write_json
 from rbp.files import sha256 as checksum
 from rbp.ladder.jobs import DONE, Job, Told
-from rbp.ladder.place import Place, digest, locked, model_name
-from rbp.ladder.recipe import Recipe, Rung
+from rbp.ladder.place import Place, locked, model_name
+from rbp.ladder.recipe import Course, Recipe, Rung
+
+if TYPE_CHECKING:
+    from rbp.ladder.train import Run
 
 ABOUT = "run.json"
 LAST = 64  # steps whose mean loss is given as the final one
@@ -69,8 +72,13 @@ def is_done(which: Which, place: Place, recipe: Recipe, steps: int, rows: bytes)
         weights = checksum(place.model(*which) / "model.safetensors")
     except (OSError, ValueError):
         return False
-    there = {digest(recipe, which.rung, which.seed, steps, device, rows) for device in ("cpu", "cuda")}
-    return about.get("digest") in there and about.get("checksum") == weights
+    course = recipe.course(which.rung, which.seed, steps)
+    return about.get("digest") in digests(course, rows) and about.get("checksum") == weights
+
+
+def digests(course: Course, rows: bytes) -> set[str]:
+    """Those of a course on each kind of device; rows: the SHA-256 of the training tokens."""
+    return {course.digest(device, rows) for device in ("cpu", "cuda")}
 
 
 def train(
@@ -79,35 +87,53 @@ def train(
     """Train one run to its end, from where it stands, and write its model. A job."""
     import torch
 
-    from rbp.ladder.train import STATE, Run
+    from rbp.ladder.train import Run
 
     torch.set_num_threads(1)
     folder = place.run(*which)
     with full_disk(folder), locked(folder):
         for path in folder.glob(".*.tmp"):  # left by a kill
             path.unlink()
-        run = Run(which.rung, recipe, place.rows(recipe), which.seed, folder, device, steps)
-        if not run.resume() and (folder / STATE).exists():
-            what = "the folder holds the state of a run of another recipe, text, device or number of steps"
-            raise DataError(what, str(folder / STATE), "Give another folder (--out), or remove it.")
-        before, began = run.done, run.seconds
-
-        def tell(run: Run) -> None:
-            speed = (run.done - before) / max(run.seconds - began, 1e-9)
-            left = (run.steps - run.done) / speed
-            told(
-                f"{run.done:,} of {run.steps:,} steps  loss {np.mean(run.losses[-LAST:]):.3f}  "
-                f"{speed * recipe.training.batch * recipe.text.context:,.0f} tokens/s  "
-                f"{left // 60:.0f} min {left % 60:.0f} s left"
-            )
-
-        run.train(every, tell)
-        _finish(run, place, which)
+        run = Run(recipe.course(which.rung, which.seed, steps), place.rows(recipe), folder, device)
+        take_up(run)
+        run.train(every, progress(run, told))
+        about = {"name": which.name, "rung": which.rung.name, "seed": which.seed}
+        about |= {name: getattr(which.rung, name) for name in ("layers", "width", "heads")}
+        finish(run, about, place.model(*which), place)
     told(DONE)
 
 
-def _finish(run: Any, place: Place, which: Which) -> None:
-    """Write the model in half precision, with configuration and tokenizer, and say what the run came to."""
+def take_up(run: "Run") -> None:
+    """Go on where the run's folder stands. Raises DataError if what it holds is another run's."""
+    from rbp.ladder.train import STATE
+
+    if not run.resume() and (run.folder / STATE).exists():
+        what = "the folder holds the state of a run of another recipe, text, device or number of steps"
+        raise DataError(what, str(run.folder / STATE), "Give another folder (--out), or remove it.")
+
+
+def progress(run: "Run", told: Told) -> "Callable[[Run], None]":
+    """Tells after each step how far the run is, how fast, and what is left."""
+    before, began = run.done, run.seconds
+    tokens = run.course.batch * (run.rows.shape[1] - 1)
+
+    def tell(run: "Run") -> None:
+        speed = (run.done - before) / max(run.seconds - began, 1e-9)
+        left = (run.steps - run.done) / speed
+        told(
+            f"{run.done:,} of {run.steps:,} steps  loss {np.mean(run.losses[-LAST:]):.3f}  "
+            f"{speed * tokens:,.0f} tokens/s  {left // 60:.0f} min {left % 60:.0f} s left"
+        )
+
+    return tell
+
+
+def finish(run: "Run", about: dict[str, Any], folder: Path, place: Place) -> None:
+    """Write the model in half precision, with configuration and tokenizer, and say what the run came to.
+
+    about: what names the run, to which size, tokens, loss (nats, mean of the last steps), cost, processors, versions
+    and checksums are added.
+    """
     import torch
     from safetensors.torch import save
 
@@ -117,23 +143,23 @@ def _finish(run: Any, place: Place, which: Which) -> None:
 
     model = run.model.cpu()
     exact = save({name: value.contiguous() for name, value in model.state_dict().items()})
+    tokens = run.steps * run.course.batch * (run.rows.shape[1] - 1)
     about = {
-        "name": which.name,
-        "rung": which.rung.name,
-        "seed": which.seed,
-        **{name: getattr(which.rung, name) for name in ("layers", "width", "heads")},
+        **about,
         "size": non_embedding_params(model),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": run.steps,
-        "tokens": run.steps * run.recipe.training.batch * run.recipe.text.context,
+        "tokens": tokens,
         "loss": round(float(np.mean(run.losses[-LAST:])), 4),
         "seconds": round(run.seconds, 1),
+        "cpu_seconds": round(run.cpu_seconds, 1),
+        "tokens_per_second": round(tokens / run.seconds),
         "device": run.device.type,
+        "processors": run.processors,
         "torch": torch.__version__,
         "digest": run.digest(),
         "checksum_float32": sha256(exact).hexdigest(),
     }
-    folder = place.model(*which)
     with folder_beside(folder) as new, quiet():
         model.half().save_pretrained(new)
         read_tokenizer(place).save_pretrained(new)

@@ -1,8 +1,9 @@
-"""Train one rung: AdamW over the rows in their order, saving as it goes; a kill costs no more than some steps.
+"""Train one model: AdamW over the rows in their order, saving as it goes; a kill costs no more than some steps.
 
-A rung trains on one thread, so that the number of cores changes no weight; rungs train side by side.
+A model trains on one thread, so that the number of cores changes no weight; models train side by side.
 """
 
+import platform
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -15,32 +16,11 @@ import torch
 
 from rbp.errors import DataError
 from rbp.files import write_file
-from rbp.ladder.place import digest
-from rbp.ladder.recipe import Recipe, Rung
+from rbp.ladder.architectures import make_model
+from rbp.ladder.recipe import Course
 
 CHUNK = 64  # tokens whose logits are in memory at once: 1 MB at a vocabulary of 4096, which stays in the cache
 STATE = "state.safetensors"
-
-
-def make_model(rung: Rung, recipe: Recipe, seed: int) -> Any:
-    """A GPT-NeoX model, as Pythia's are, with random weights."""
-    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
-
-    torch.manual_seed(seed)
-    return GPTNeoXForCausalLM(
-        GPTNeoXConfig(
-            vocab_size=recipe.text.vocabulary,
-            hidden_size=rung.width,
-            num_hidden_layers=rung.layers,
-            num_attention_heads=rung.heads,
-            intermediate_size=4 * rung.width,
-            max_position_embeddings=recipe.text.context,
-            bos_token_id=0,
-            eos_token_id=0,
-            tie_word_embeddings=False,
-            use_cache=False,
-        )
-    )
 
 
 class HeadLoss(torch.autograd.Function):
@@ -85,37 +65,56 @@ def loss_of(model: Any, rows: torch.Tensor) -> torch.Tensor:
     return loss
 
 
-class Run:
-    """The training of one rung with one seed, its state in `folder`.
+def processor(device: torch.device) -> str:
+    """What computes, by its name and the instructions that PyTorch takes: another one may change last bits."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{_cpu_name()}, {torch.backends.cpu.get_cpu_capability()}"
 
-    steps: how many there are in all (default: as many as the rows give).
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = dict(line.split(":", 1) for line in lines if ":" in line)
+    fields = {name.strip(): value.strip() for name, value in named.items()}
+    numbers = [f"{name} {fields[name]}" for name in ("cpu family", "model", "stepping") if name in fields]
+    return " ".join([fields.get("model name", platform.machine()), f"({', '.join(numbers)})"])
+
+
+class Run:
+    """The training of one model along a course, its state in `folder`.
+
+    rows: the training tokens in the order in which they are read. trunk: a state file and the digest of the course
+    that it is of, where the run begins if it has no state of its own: a course that has gone the same way until then.
     """
 
     def __init__(
         self,
-        rung: Rung,
-        recipe: Recipe,
+        course: Course,
         rows: npt.NDArray[np.uint16],
-        seed: int,
         folder: Path,
         device: str = "cpu",
-        steps: int | None = None,
+        trunk: tuple[Path, str] | None = None,
     ) -> None:
-        self.rung, self.recipe, self.rows, self.seed, self.folder = rung, recipe, rows, seed, folder
+        self.course, self.rows, self.folder, self.trunk = course, rows, folder, trunk
         self.device = torch.device(device)
-        self.steps = recipe.steps if steps is None else steps
-        if self.steps * recipe.training.batch > len(rows):
-            raise DataError(f"{len(rows)} rows are too few for {self.steps} steps", rung.name, "Make the rows again.")
-        self.model = make_model(rung, recipe, seed).to(self.device).train()
+        self.steps = course.steps
+        if self.steps * course.batch > len(rows):
+            what = f"{len(rows)} rows are too few for {self.steps} steps"
+            raise DataError(what, folder.name, "Make the rows again.")
+        self.model = make_model(**course.model).to(self.device).train()
         matrices = [p for p in self.model.parameters() if p.ndim > 1]
         others = [p for p in self.model.parameters() if p.ndim < 2]
         groups = [
-            {"params": matrices, "weight_decay": recipe.training.decay},
+            {"params": matrices, "weight_decay": course.decay},
             {"params": others, "weight_decay": 0.0},
         ]
-        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=recipe.training.betas, fused=True)
+        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=course.betas, fused=True)
         self.losses: list[float] = []
-        self.seconds = 0.0
+        self.seconds = self.cpu_seconds = 0.0
+        self.processors: list[str] = []
 
     @property
     def done(self) -> int:
@@ -124,40 +123,45 @@ class Run:
 
     def digest(self) -> str:
         """All that determines the weights: a state of another run is not gone on with."""
-        rows = sha256(self.rows.tobytes()).digest()
-        return digest(self.recipe, self.rung, self.seed, self.steps, self.device.type, rows)
+        return self.course.digest(self.device.type, sha256(self.rows.tobytes()).digest())
 
     def step(self) -> float:
         """One step of AdamW on the next batch; gives its loss, in nats, before the step."""
-        size = self.recipe.training.batch
+        size = self.course.batch
         rows = torch.from_numpy(self.rows[self.done * size : (self.done + 1) * size].astype(np.int64)).to(self.device)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate(self.rung, self.done, self.steps)
+            group["lr"] = self.course.rate(self.done)
         loss = loss_of(self.model, rows)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.training.clip)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.course.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.losses.append(loss.item())
         return self.losses[-1]
 
-    def train(self, every: float = 20.0, told: Callable[["Run"], None] = lambda run: None) -> None:
-        """Take all steps that are left, saving every so many seconds and at the end; `told` is called at each step.
+    def train(
+        self, every: float = 20.0, told: Callable[["Run"], None] = lambda run: None, until: int | None = None
+    ) -> None:
+        """Take all steps that are left (or those until a step), saving every so many seconds and at the end.
 
-        When it saves changes no weight: it is what is lost by a kill.
+        When it saves changes no weight: it is what is lost by a kill. `told` is called at each step.
         """
+        last = self.steps if until is None else until
+        if (here := processor(self.device)) not in self.processors:
+            self.processors.append(here)
         saved = time.perf_counter()
-        while self.done < self.steps:
-            began = time.perf_counter()
+        while self.done < last:
+            began, used = time.perf_counter(), time.process_time()
             self.step()
             now = time.perf_counter()
             self.seconds += now - began
+            self.cpu_seconds += time.process_time() - used
             told(self)
-            if now - saved >= every or self.done == self.steps:
+            if now - saved >= every or self.done == last:
                 self.save()
                 saved = time.perf_counter()
 
-    def save(self) -> None:
+    def save(self, name: str = STATE) -> None:
         """Write weights, moments and losses to one file, whole or not at all."""
         from safetensors.torch import save
 
@@ -165,23 +169,33 @@ class Run:
         for number, moments in self.optimizer.state_dict()["state"].items():
             state |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
         state["losses"] = torch.tensor(self.losses, dtype=torch.float64)
-        about = {"digest": self.digest(), "seconds": str(self.seconds)}
-        write_file(self.folder / STATE, save({name: value.cpu() for name, value in state.items()}, about))
+        about = {
+            "digest": self.digest(),
+            "seconds": str(self.seconds),
+            "cpu_seconds": str(self.cpu_seconds),
+            "processors": "\n".join(self.processors),
+        }
+        write_file(self.folder / name, save({name: value.cpu() for name, value in state.items()}, about))
 
     def resume(self) -> bool:
-        """Take up the state in the folder; False if there is none, or one of another recipe."""
+        """Take up the state in the folder, or the trunk's; False if there is none, or one of another course."""
+        own = self._take_up(self.folder / STATE, self.digest())
+        return own or (self.trunk is not None and self._take_up(*self.trunk))
+
+    def _take_up(self, path: Path, digest: str) -> bool:
         from safetensors import SafetensorError, safe_open
 
         try:
-            with safe_open(self.folder / STATE, "pt") as file:
+            with safe_open(path, "pt") as file:
                 about = file.metadata() or {}
-                if about.get("digest") != self.digest():
+                if about.get("digest") != digest:
                     return False
                 state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
         except (FileNotFoundError, SafetensorError):
             return False
         self.losses = state.pop("losses").tolist()
-        self.seconds = float(about["seconds"])
+        self.seconds, self.cpu_seconds = float(about["seconds"]), float(about.get("cpu_seconds", 0))
+        self.processors = about.get("processors", "").splitlines()
         self.model.load_state_dict({n.removeprefix("model."): v for n, v in state.items() if n.startswith("model.")})
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for name, value in state.items():

@@ -1,0 +1,238 @@
+"""The grid of ladders.toml: every family's rungs at every budget of training tokens, trained and resumed.
+
+A line is a family's rung with one seed. Its trunk runs at a constant rate, and leaves its state where each budget
+branches off (training/LINE/at-STEP.safetensors); from there the rate falls to 0 within the rest of the budget, which
+gives a finished model: training/NAME/ holds its state and run.json, models/NAME/ the model. What a line has read until
+a branch is the same for all budgets, so a finished model is that of a whole run of its own.
+"""
+
+import json
+import math
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rbp.errors import ParameterError
+from rbp.extraction.store import full_disk
+from rbp.files import folder_beside, swap_in, write_json
+from rbp.files import sha256 as checksum
+from rbp.ladder import data, runs
+from rbp.ladder.jobs import DONE, Job, Told
+from rbp.ladder.place import Place, locked
+from rbp.ladder.recipe import FOLDER, LADDERS, Course, Family, Ladders, Recipe, read_ladders
+from rbp.paths import DATA
+
+PREDICTIONS = DATA / "predictions" / "ladders.toml"
+Rows = npt.NDArray[np.uint16]
+
+
+class Line(NamedTuple):
+    """A family's rung with one seed."""
+
+    family: Family
+    rung: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As its folder is called: neox-10k, neox-10k-seed1."""
+        return f"{self.family.name}-{self.rung}" + (f"-seed{self.seed}" if self.seed else "")
+
+    def at(self, tokens: int) -> str:
+        """As its model at a budget is called: neox-10k-at-0.5m, neox-10k-at-8m-seed1."""
+        return f"{self.family.name}-{self.rung}-at-{tokens / 1e6:g}m" + (f"-seed{self.seed}" if self.seed else "")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Families, the recipe that has their text, and the folder that they are trained in (see `place`)."""
+
+    ladders: Ladders
+    base: Recipe
+    place: Place
+
+    @classmethod
+    def open(cls, path: Path = LADDERS, *, place: Place) -> Self:
+        """The grid of a recipe file. Raises DataError if it is malformed."""
+        return cls(*read_ladders(path), place)
+
+    def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Line]:
+        """The lines of some families, or those of some rungs and seeds of them, in the order of the recipe.
+
+        Seed 0 comes first. Raises ParameterError for a family, a rung or a seed that is not there.
+        """
+        chosen = [self.ladders.family(name) for name in dict.fromkeys(families)]
+        for name in rungs:
+            if not any(name in family.rungs for family in chosen):
+                there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
+                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.")
+        lines = [
+            Line(family, rung, seed)
+            for family in chosen
+            for rung in family.rungs
+            if not rungs or rung in rungs
+            for seed in self.ladders.seeds(family, rung)
+        ]
+        for seed in seeds:
+            if not any(line.seed == seed for line in lines):
+                there = ", ".join(map(str, sorted({line.seed for line in lines})))
+                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {there}.")
+        return sorted((line for line in lines if not seeds or line.seed in seeds), key=lambda line: line.seed > 0)
+
+    def prepare(self, texts: Path | None) -> None:
+        """Make what is missing of all that training and ranking read; the tokenizer is the shipped one, if it fits.
+
+        texts: the folder of the corpora, or None for their public homes.
+        """
+        shipped, own = FOLDER / "tokenizer", self.place / "tokenizer"
+        if not own.is_dir() and shipped.is_dir() and _digest_of_text(FOLDER) == self.base.text_digest():
+            with folder_beside(own) as new:
+                shutil.copytree(shipped, new, dirs_exist_ok=True)
+                swap_in(new, own)
+        data.prepare(self.place, self.base, texts)
+
+    def rows(self, line: Line) -> Rows:
+        """The training tokens in the order in which a line reads them: another order is one of what all read."""
+        rows = self.place.rows(self.base)
+        order = self.ladders.repeats[line.seed].order if line.seed else 0
+        if order == 0:
+            return rows
+        read = self.ladders.training.budgets[-1] // (rows.shape[1] - 1)
+        drawn = np.random.default_rng(order).permutation(read)
+        return np.concatenate([rows[:read][drawn], rows[read:]])
+
+    def course(self, line: Line, tokens: int | None, rate: float | None = None) -> Course:
+        """See `Ladders.course`."""
+        return self.ladders.course(self.base, line.family, line.rung, line.seed, tokens, rate)
+
+    def about(self, line: Line, tokens: int) -> dict[str, Any]:
+        """What the run.json of a finished model says; {} if there is none."""
+        try:
+            about = json.loads((self.place / "training" / line.at(tokens) / runs.ABOUT).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return about if isinstance(about, dict) else {}
+
+    def model(self, line: Line, tokens: int) -> Path:
+        """The folder of a finished model."""
+        return self.place / "models" / line.at(tokens)
+
+    def is_done(self, line: Line, tokens: int, rows: Rows) -> bool:
+        """Whether the model of a budget is finished, on whatever device, and is there and whole; rows: the line's."""
+        about = self.about(line, tokens)
+        try:
+            weights = checksum(self.model(line, tokens) / "model.safetensors")
+        except OSError:
+            return False
+        there = runs.digests(self.course(line, tokens), sha256(rows.tobytes()).digest())
+        return about.get("digest") in there and about.get("checksum") == weights
+
+    def finished(self) -> Iterator[tuple[Line, int, dict[str, Any]]]:
+        """The models that are there, in the order of the recipe: their lines, budgets, and what run.json says."""
+        for line in self.choose([family.name for family in self.ladders.families]):
+            for tokens in self.ladders.budgets(line.seed):
+                about = self.about(line, tokens)
+                if about and self.model(line, tokens).is_dir():
+                    yield line, tokens, about
+
+    def jobs(self, lines: Sequence[Line], device: str, every: float) -> list[Job]:
+        """What is left to be trained of the lines. Raises DataError if the training tokens are not there."""
+        left = []
+        for line in lines:
+            rows = self.rows(line)
+            if not all(self.is_done(line, tokens, rows) for tokens in self.ladders.budgets(line.seed)):
+                left.append(Job(line.name, train, (self, line, device, every)))
+        return left
+
+    def sweeps(self, families: Sequence[str], device: str) -> list[Job]:
+        """The sweep of learning rates: a job for each family and rung."""
+        lines = self.choose(families, list(self.ladders.sweep.rates), [0])
+        return [Job(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
+
+    def ablations(self, device: str, every: float) -> list[Job]:
+        """What is left to be trained of the recipe that has the text, with other rungs."""
+        recipe = replace(self.base, rungs=self.ladders.ablations)
+        return runs.jobs(runs.choose(recipe), self.place, recipe, device, None, every)
+
+
+def train(told: Told, grid: Grid, line: Line, device: str = "cpu", every: float = 20.0) -> None:
+    """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
+    import torch
+
+    from rbp.ladder.train import Run
+
+    torch.set_num_threads(1)
+    folder, rows = grid.place / "training" / line.name, grid.rows(line)
+    with full_disk(folder), locked(folder):
+        begun = _begin(folder)
+        trunk = Run(grid.course(line, None), rows, folder, device)
+        runs.take_up(trunk)
+        for tokens in grid.ladders.budgets(line.seed):
+            if grid.is_done(line, tokens, rows):
+                continue
+            branch = grid.ladders.branch(grid.base, tokens)
+            left = f"at-{branch}.safetensors"
+            if trunk.done <= branch:
+                trunk.train(every, runs.progress(trunk, told), branch)
+                trunk.save(left)
+            course = grid.course(line, tokens)
+            own = grid.place / "training" / line.at(tokens)
+            run = Run(course, rows, own, device, (folder / left, trunk.digest()))
+            runs.take_up(run)
+            run.train(every, runs.progress(run, told))
+            about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
+            about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
+            about |= {"name": line.at(tokens), "rate": course.about["rate"], **begun}
+            runs.finish(run, about, grid.model(line, tokens), grid.place)
+    told(DONE)
+
+
+def sweep(told: Told, grid: Grid, line: Line, device: str = "cpu") -> None:
+    """Train a line at each rate of the sweep, and write its mean loss on rows that no family reads (nats). A job.
+
+    training/sweep-LINE/rates.json: each rate with its loss. What was stopped begins anew.
+    """
+    import torch
+
+    from rbp.ladder.train import Run, loss_of
+
+    torch.set_num_threads(1)
+    chosen = grid.ladders.sweep
+    folder, rows = grid.place / "training" / f"sweep-{line.name}", grid.rows(line)
+    unseen = torch.from_numpy(rows[-chosen.rows :].astype(np.int64)).to(device)
+    found = []
+    with full_disk(folder), locked(folder):
+        for rate in chosen.rates[line.rung]:
+            run = Run(grid.course(line, chosen.tokens, rate), rows, folder, device)
+            run.train(math.inf, runs.progress(run, told))
+            with torch.inference_mode():
+                losses = [loss_of(run.model, part).item() for part in torch.split(unseen, run.course.batch)]
+            found.append({"rate": rate, "loss": round(float(np.mean(losses)), 4)})
+        write_json(folder / "rates.json", found)
+    told(DONE)
+
+
+def _begin(folder: Path) -> dict[str, str]:
+    """When the line began, and the SHA-256 that the predictions had then; written before the first step."""
+    path = folder / "begun.json"
+    if not path.exists():
+        predictions = checksum(PREDICTIONS) if PREDICTIONS.is_file() else ""
+        write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": predictions})
+    begun: dict[str, str] = json.loads(path.read_bytes())
+    return begun
+
+
+def _digest_of_text(folder: Path) -> str | None:
+    """The digest of the recipe that the text in a ladder's folder was made by; None if it does not say."""
+    try:
+        found: str = json.loads((folder / "text.json").read_bytes())["recipe"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found

@@ -1,0 +1,153 @@
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+from transformers import AutoModelForCausalLM, Mamba2ForCausalLM
+from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
+
+from rbp.extraction.sizes import non_embedding_params
+from rbp.ladder.architectures import LSTMForCausalLM, make_model, state_space
+from rbp.ladder.recipe import read, read_ladders
+
+SHAPES = {"neox": (2, 16, 2), "lstm": (2, 16, 0), "mamba2": (2, 16, 2)}
+KINDS = pytest.mark.parametrize("kind", list(SHAPES))
+
+
+def small(kind: str, seed: int = 0, context: int = 64, scale: float = 4.0) -> torch.nn.Module:
+    """A small model whose weights are large enough that every part of it shows."""
+    layers, width, heads = SHAPES[kind]
+    model = make_model(kind, layers, width, heads, vocabulary=50, context=context, seed=seed, rotary=1.0).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim > 1 and "lstm.weight" not in name:
+                parameter.mul_(scale)
+    return model
+
+
+def tokens(count: int, batch: int = 3, seed: int = 1) -> torch.Tensor:
+    return torch.randint(50, (batch, count), generator=torch.Generator().manual_seed(seed))
+
+
+@KINDS
+def test_the_first_weights_follow_from_the_seed(kind: str) -> None:
+    first, again, other = (small(kind, seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+@KINDS
+def test_a_model_does_not_see_what_comes_after(kind: str) -> None:
+    model, ids = small(kind), tokens(64)
+    changed = ids.clone()
+    changed[:, 40:] = (changed[:, 40:] + 1) % 50
+    with torch.inference_mode():
+        before, after = (model(input_ids=each).logits for each in (ids, changed))
+    assert torch.equal(before[:, :40], after[:, :40])
+    assert not torch.allclose(before[:, 40:], after[:, 40:], atol=1e-3)
+    with torch.inference_mode():  # and it does see what comes long before
+        changed = ids.clone()
+        changed[:, 0] = (changed[:, 0] + 1) % 50
+        assert not torch.equal(before[:, 33:], model(input_ids=changed).logits[:, 33:])
+
+
+@KINDS
+def test_a_saved_model_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
+    model = small(kind)
+    model.save_pretrained(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".py") == []
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32, trust_remote_code=False).eval()
+    ids = tokens(50)
+    with torch.inference_mode():
+        torch.testing.assert_close(loaded(input_ids=ids).logits, model(input_ids=ids).logits, rtol=2e-5, atol=2e-5)
+    assert non_embedding_params(loaded) == non_embedding_params(model)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 70), st.integers(1, 3), st.integers(1, 4), st.sampled_from([1, 4, 16, 64]), st.integers(0, 99))
+def test_the_state_space_layer_is_its_recurrence(count: int, heads: int, size: int, chunk: int, seed: int) -> None:
+    random = torch.Generator().manual_seed(seed)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=random, dtype=torch.float64)
+
+    inputs, steps, rates = draw(2, count, heads, size), draw(2, count, heads).exp(), -draw(heads).exp()
+    keys, queries = draw(2, count, 5), draw(2, count, 5)
+    state, wanted = torch.zeros(2, heads, size, 5, dtype=torch.float64), []
+    for t in range(count):
+        kept = torch.exp(steps[:, t] * rates)[..., None, None] * state
+        state = kept + (steps[:, t, :, None] * inputs[:, t])[..., None] * keys[:, t, None, None]
+        wanted.append((state * queries[:, t, None, None]).sum(-1))
+    found = state_space(inputs, steps, rates, keys, queries, chunk)
+    torch.testing.assert_close(found, torch.stack(wanted, 1), rtol=1e-10, atol=1e-10)
+
+
+def test_mamba2_by_matrices_is_transformers_mamba2() -> None:
+    ours = small("mamba2")
+    with torch.no_grad():
+        for name, parameter in ours.named_parameters():
+            if parameter.ndim == 1:  # none stays at its first value, where it might not show
+                parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(len(name))))
+    theirs = Mamba2ForCausalLM(ours.config)
+    theirs.load_state_dict(ours.state_dict())
+    assert all(type(block.mixer) is Mamba2Mixer for block in theirs.backbone.layers)
+    assert all(type(block.mixer) is not Mamba2Mixer for block in ours.backbone.layers)
+    for count in (1, 31, 64, 100):
+        ids, gradients = tokens(count), []
+        for model in (ours, theirs):
+            model.zero_grad()
+            logits = model.train()(input_ids=ids, use_cache=False).logits
+            functional.cross_entropy(logits.flatten(0, 1), ids.flatten()).backward()
+            gradients.append([logits.detach(), *(p.grad.clone() for p in model.parameters())])
+        for mine, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(mine, other, rtol=1e-4, atol=2e-5)
+
+
+def test_the_lstm_is_a_loop_over_tokens() -> None:
+    model, ids = small("lstm"), tokens(30)
+    assert isinstance(model, LSTMForCausalLM)
+
+    def norm(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        return centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() * layer.weight + layer.bias
+
+    states = model.model.embeddings.weight[ids]
+    for block in model.model.layers:
+        cell, x = block.lstm, norm(block.lstm_norm, states)
+        hidden = memory = torch.zeros(len(ids), 16)
+        out = []
+        for t in range(ids.shape[1]):
+            gates = x[:, t] @ cell.weight_ih_l0.T + cell.bias_ih_l0 + hidden @ cell.weight_hh_l0.T + cell.bias_hh_l0
+            let_in, keep, new, show = gates.chunk(4, -1)
+            memory = keep.sigmoid() * memory + let_in.sigmoid() * new.tanh()
+            hidden = show.sigmoid() * memory.tanh()
+            out.append(hidden)
+        states = states + torch.stack(out, 1)
+        first, _, second = block.mlp
+        states = states + functional.gelu(norm(block.mlp_norm, states) @ first.weight.T + first.bias) @ second.weight.T
+        states = states + second.bias
+    wanted = norm(model.model.final_norm, states) @ model.lm_head.weight.T
+    torch.testing.assert_close(model(input_ids=ids).logits, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_at_a_rung_all_families_have_one_width_and_nearly_one_size() -> None:
+    ladders, base = read_ladders()
+    sizes: dict[str, list[int]] = {}
+    for family in ladders.families:
+        for rung in family.rungs:
+            model = make_model(**ladders.course(base, family, rung, 0, None).model)
+            sizes.setdefault(rung, []).append(non_embedding_params(model))
+            assert model.get_output_embeddings().weight.shape == (base.text.vocabulary, ladders.widths[rung])
+    for rung, found in sizes.items():
+        assert max(found) < 1.08 * min(found), rung
+        stated = float(rung.removesuffix("k").removesuffix("m")) * (1e3 if rung.endswith("k") else 1e6)
+        assert abs(found[0] / stated - 1) < 0.03, rung
+
+
+def test_the_first_ladder_is_made_as_before() -> None:
+    recipe = read()
+    model = make_model(**recipe.course(recipe.rung("150k"), 0).model)
+    assert model.config.rope_parameters["partial_rotary_factor"] == 0.25
+    assert non_embedding_params(model) == 150_080

@@ -1,0 +1,362 @@
+import hashlib
+import itertools
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made_ladder import write_ladder
+from safetensors import safe_open
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from rbp.errors import ParameterError
+from rbp.extraction.protocols import plan
+from rbp.extraction.reader import open_store, store_folders
+from rbp.ladder import aggregates
+from rbp.ladder import grid as grids
+from rbp.ladder.grid import Grid
+from rbp.ladder.place import Place
+from rbp.ladder.ranks import read_corpus, windows
+from rbp.ladder.train import Run
+
+LADDERS = """
+text = "small.toml"
+repeated = 1
+
+[training]
+budgets = [640, 1_280, 2_560]
+batch = 2
+warmup = 256
+cooldown = 0.25
+width = 16
+fall = 1.0
+betas = [0.9, 0.95]
+decay = 0.1
+clip = 1.0
+
+[widths]
+narrow = 8
+wide = 16
+
+[[families]]
+name = "neox"
+architecture = "neox"
+layers = 1
+head = 8
+rate = 0.01
+rungs = ["narrow", "wide"]
+
+[[families]]
+name = "lstm"
+architecture = "lstm"
+layers = 1
+rate = 0.01
+rungs = ["narrow"]
+
+[[families]]
+name = "mamba2"
+architecture = "mamba2"
+layers = 1
+head = 8
+rate = 0.01
+rungs = ["narrow"]
+
+[repeats]
+1 = { weights = 1, order = 0 }
+2 = { weights = 0, order = 1 }
+
+[sweep]
+tokens = 640
+rows = 8
+rates.narrow = [0.001, 0.01]
+
+[[ablations]]
+name = "small-1"
+layers = 2
+width = 8
+heads = 1
+seeds = [0]
+"""
+FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm", "mamba2"])
+
+
+def quiet(line: str) -> None:
+    """Where a job tells how it goes."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Grid:
+    """A grid whose text is made, and nothing is trained."""
+    folder = tmp_path_factory.mktemp("grid")
+    _, texts = write_ladder(folder, 100)
+    (folder / "ladders.toml").write_text(LADDERS)
+    grid = Grid.open(folder / "ladders.toml", place=Place(folder / "out"))
+    grid.prepare(texts)
+    return grid
+
+
+def beside(grid: Grid, folder: Path) -> Grid:
+    """The same in another working folder, untrained."""
+    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
+        (folder / name).symlink_to(grid.place / name)
+    return Grid(grid.ladders, grid.base, Place(folder))
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    with safe_open(path, "pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+
+
+def same(one: Path, other: Path) -> bool:
+    ours, theirs = weights(one), weights(other)
+    return set(ours) == set(theirs) and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+@FAMILIES
+def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
+    family: str, made: Grid, tmp_path: Path
+) -> None:
+    line = made.choose([family], ["narrow"], [0])[0]
+    grids.train(quiet, made, line)
+    (tmp_path / "again").mkdir()
+    again = beside(made, tmp_path / "again")
+    grids.train(quiet, again, line)
+    for tokens in made.ladders.training.budgets:
+        assert made.is_done(line, tokens, made.rows(line))
+        model, other = made.model(line, tokens), again.model(line, tokens)
+        for name in ("model.safetensors", "config.json", "tokenizer.json"):
+            assert (model / name).read_bytes() == (other / name).read_bytes()
+        alone = Run(made.course(line, tokens), made.rows(line), tmp_path / str(tokens))
+        alone.train()
+        assert same(alone.folder / "state.safetensors", made.place / "training" / line.at(tokens) / "state.safetensors")
+        assert alone.steps == tokens // 64
+        about = made.about(line, tokens)
+        assert about["tokens"] == tokens
+        assert about["digest"] == alone.digest()
+        assert about["processors"]
+        assert about["tokens_per_second"] > 0
+    assert made.jobs([line], "cpu", 20.0) == []
+
+
+def test_the_cooldown_is_the_schedule_s(made: Grid) -> None:
+    line = made.choose(["neox"], ["narrow"], [0])[0]
+    rates = [made.course(line, 2_560).rate(step) for step in range(40)]
+    highest = 0.01 * 2
+    np.testing.assert_allclose(rates[:4], highest * np.arange(1, 5) / 4)
+    np.testing.assert_allclose(rates[4:30], highest)
+    np.testing.assert_allclose(rates[30:], highest * np.arange(10, 0, -1) / 10)
+
+
+def test_a_kill_and_a_rerun_give_the_same_weights(made: Grid, tmp_path: Path) -> None:
+    line = made.choose(["neox"], ["narrow"], [0])[0]
+    grids.train(quiet, made, line)
+    other = beside(made, tmp_path)
+    config = made.place.folder.parent / "ladders.toml"
+    given = ["--config", str(config), "--texts", str(config.parent / "texts"), "--out", str(tmp_path), "--every", "0"]
+    names = ["--family", "neox", "--rungs", "narrow", "--seeds", "0", "--jobs", "1", "--device", "cpu"]
+    command = [sys.executable, "-m", "rbp.cli", "ladder", "train", *names, *given]
+    for _ in range(2):
+        running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        begun = time.monotonic()
+        while not list((tmp_path / "training" / "neox-narrow").glob("*.safetensors")):
+            assert time.monotonic() < begun + 100
+            time.sleep(0.005)
+        time.sleep(random.uniform(0, 0.3))  # noqa: S311
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        time.sleep(0.5)  # its worker ends with it
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    models = [made.model(line, tokens).name for tokens in made.ladders.training.budgets]
+    assert ended.stdout.split() == [str(tmp_path / "models" / name) for name in models]
+    for name in models:
+        state = Path("training") / name / "state.safetensors"
+        assert same(tmp_path / state, made.place / state)
+        model = Path("models") / name / "model.safetensors"
+        assert (tmp_path / model).read_bytes() == (made.place / model).read_bytes()
+    assert other.jobs([line], "cpu", 20.0) == []
+
+
+def test_a_line_goes_on_whatever_is_there(made: Grid, tmp_path: Path) -> None:
+    line = made.choose(["lstm"], ["narrow"], [0])[0]
+    grids.train(quiet, made, line)
+    grid = beside(made, tmp_path)
+    trunk = Run(grid.course(line, None), grid.rows(line), tmp_path / "training" / line.name)
+    trunk.train(until=13)  # past the first branch, whose state is not there
+    grids.train(quiet, grid, line)
+    for tokens in made.ladders.training.budgets:
+        name = Path("models") / line.at(tokens) / "model.safetensors"
+        assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
+    (tmp_path / name).unlink()
+    assert [job.name for job in grid.jobs([line], "cpu", 20.0)] == ["lstm-narrow"]
+    grids.train(quiet, grid, line)
+    assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
+
+
+def test_seeds_are_other_weights_or_another_order_of_the_same_text(made: Grid) -> None:
+    lines = made.choose(["neox"], ["narrow"])
+    assert [(line.seed, made.ladders.budgets(line.seed)) for line in lines] == [
+        (0, (640, 1_280, 2_560)),
+        (1, (2_560,)),
+        (2, (2_560,)),
+    ]
+    first, weights_, order = (made.rows(line) for line in lines)
+    assert first is not order
+    np.testing.assert_array_equal(first, weights_)
+    assert not np.array_equal(first[:80], order[:80])
+    assert sorted(map(bytes, first[:80])) == sorted(map(bytes, order[:80]))
+    np.testing.assert_array_equal(first[80:], order[80:])
+    seeds = [made.course(line, 2_560).model["seed"] for line in lines]
+    assert seeds == [0, 1, 0]
+    assert [line.at(2_560) for line in lines][1:] == ["neox-narrow-at-0.00256m-seed1", "neox-narrow-at-0.00256m-seed2"]
+
+
+def test_lines_are_chosen_seed_0_first(made: Grid) -> None:
+    assert [line.name for line in made.choose(["neox", "lstm"])] == [
+        *("neox-narrow", "neox-wide", "lstm-narrow"),
+        *("neox-narrow-seed1", "neox-narrow-seed2", "lstm-narrow-seed1", "lstm-narrow-seed2"),
+    ]
+    with pytest.raises(ParameterError, match="There is: narrow"):
+        made.choose(["lstm"], ["wide"])
+    with pytest.raises(ParameterError, match="There is: 0"):
+        made.choose(["neox"], ["wide"], [1])
+
+
+def test_a_line_says_which_predictions_there_were_before_its_first_step(
+    made: Grid, tmp_path: Path, monkeypatch
+) -> None:
+    grid = beside(made, tmp_path)
+    line = grid.choose(["neox"], ["narrow"], [1])[0]
+    predictions = tmp_path / "predictions.toml"
+    predictions.write_text("a = 1\n")
+    monkeypatch.setattr(grids, "PREDICTIONS", predictions)
+    began = hashlib.sha256(b"a = 1\n").hexdigest()
+    monkeypatch.setattr(Run, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        grids.train(quiet, grid, line)
+    monkeypatch.undo()
+    predictions.write_text("a = 2\n")
+    monkeypatch.setattr(grids, "PREDICTIONS", predictions)
+    grids.train(quiet, grid, line)
+    assert grid.about(line, 2_560)["predictions"] == began
+    assert [about["name"] for _, _, about in grid.finished()] == ["neox-narrow-at-0.00256m-seed1"]
+
+
+def test_the_sweep_tries_each_rate_on_rows_that_no_family_reads(made: Grid) -> None:
+    line = made.choose(["neox"], ["narrow"], [0])[0]
+    assert made.ladders.sweep.rows + 80 <= len(made.rows(line))
+    (job,) = made.sweeps(["neox"], "cpu")
+    job.work(quiet, *job.arguments)
+    found = json.loads((made.place / "training" / "sweep-neox-narrow" / "rates.json").read_text())
+    assert [row["rate"] for row in found] == [0.001, 0.01]
+    assert found[1]["loss"] < found[0]["loss"] < np.log(280) + 0.2
+    run = Run(made.course(line, 640, 0.01), made.rows(line), made.place / "anew")
+    run.train()
+    ids = torch.from_numpy(made.rows(line)[-8:].astype(np.int64))
+    with torch.inference_mode():
+        logits = run.model(input_ids=ids[:, :-1]).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    assert found[1]["loss"] == pytest.approx(loss.item(), abs=1e-4)
+
+
+@FAMILIES
+def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, made: Grid) -> None:
+    line = made.choose([family], ["narrow"], [0])[0]
+    grids.train(quiet, made, line)
+    budgets = made.ladders.training.budgets
+    for job in aggregates.jobs(made, [line]):
+        job.work(quiet, *job.arguments)
+    assert aggregates.jobs(made, [line]) == []
+    stores = [open_store(path) for path in store_folders([made.place / "ranks"])]
+    own = {store.dataset: store for store in stores if store.model == line.at(budgets[-1])}
+    assert sorted(own) == ["questions", "tales"]
+    assert not any(store.model == line.at(tokens) for store in stores for tokens in budgets[:-1])
+    found = [aggregates.read(made.place / "aggregates" / line.at(tokens)) for tokens in budgets]
+    for tables in found:
+        for name, store in own.items():
+            counts, by_rank, by_document = (table[table["dataset"] == name] for table in tables.values())
+            for table in (counts, by_rank, by_document):
+                assert table["tokens"].sum() == store.manifest["tokens"]
+            assert by_rank["nll"].sum() == pytest.approx(by_document["nll"].sum(), rel=1e-6)
+            each = counts.groupby(["greater", "equal"], as_index=False)["tokens"].sum()
+            np.testing.assert_array_equal(each, by_rank[["greater", "equal", "tokens"]])
+    for name, store in own.items():
+        tables = {each: table[table["dataset"] == name] for each, table in found[-1].items()}
+        ranks = store.ranks()
+        sums = ranks.astype({"nll": float}).groupby("document")["nll"].sum()
+        np.testing.assert_allclose(tables["by_document"]["nll"], sums, rtol=1e-5)
+        counts = ranks.groupby(["document", "greater"]).size()
+        others = tables["counts"].groupby(["document", "greater"])["tokens"].sum()
+        moved = counts.sub(others, fill_value=0).abs().sum() / 2  # logits nearer to one another than rounding
+        assert moved <= 0.002 * len(ranks)
+
+
+@FAMILIES
+def test_what_is_measured_is_what_the_logits_say(family: str, made: Grid) -> None:
+    line = made.choose([family], ["narrow"], [0])[0]
+    grids.train(quiet, made, line)
+    model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(made.place / "tokenizer")
+    corpus = read_corpus(made.place, "questions")
+    found = aggregates.measure(model, plan(corpus, tokenizer, windows(made.base)).rows)
+    token = 0
+    for document, text in enumerate(corpus.documents):
+        ids = tokenizer(text)["input_ids"]
+        for position in range(1, len(ids)):
+            # of the windows of 32 tokens that begin at each 16th, the first that holds the position
+            start = 0 if position < 32 else (position - 16) // 16 * 16
+            if document % 5 == 0:  # one by one is slow
+                with torch.inference_mode():
+                    logits = model(input_ids=torch.tensor([ids[start:position]]), use_cache=False).logits[0, -1]
+                logits = logits.double()
+                chances, own = logits.softmax(0), logits[ids[position]]
+                assert found.document[token] == document
+                assert (logits > own + 1e-5).sum() <= found.greater[token] <= (logits > own - 1e-5).sum()
+                assert found.equal[token] >= 1
+                assert found.nll[token] == pytest.approx(-float(chances[ids[position]].log()), abs=1e-5)
+                assert found.entropy[token] == pytest.approx(-float((chances * chances.log()).sum()), abs=1e-5)
+            token += 1
+    assert token == len(found.nll)
+
+
+def test_the_tables_are_sums_over_tokens() -> None:
+    random_ = np.random.default_rng(0)
+    measured = {
+        name: aggregates.Measured(
+            np.sort(random_.integers(3, size=count)),
+            random_.integers(4, size=count),
+            1 + random_.integers(2, size=count),
+            *random_.random((2, count)),
+        )
+        for name, count in (("b", 40), ("a", 25))
+    }
+    tables = aggregates.aggregate(measured)
+    for (name, one), document, greater, equal in itertools.product(measured.items(), range(3), range(4), (1, 2)):
+        rank = (one.greater == greater) & (one.equal == equal)
+        for table, same, columns in (
+            ("counts", rank & (one.document == document), {"document": document, "greater": greater, "equal": equal}),
+            ("by_rank", rank, {"greater": greater, "equal": equal}),
+            ("by_document", one.document == document, {"document": document}),
+        ):
+            rows = tables[table]
+            for column, value in {"dataset": name, **columns}.items():
+                rows = rows[rows[column] == value]
+            assert rows["tokens"].sum() == same.sum()
+            assert len(rows) == (same.sum() > 0)
+            for column in {"nll", "entropy"} & set(rows):
+                assert rows[column].sum() == pytest.approx(getattr(one, column)[same].sum(), rel=1e-12)
+
+
+def test_the_ablation_is_the_other_recipe_with_other_rungs(made: Grid) -> None:
+    (job,) = made.ablations("cpu", 20.0)
+    assert job.name == "ladder-small-1"
+    job.work(quiet, *job.arguments)
+    model = AutoModelForCausalLM.from_pretrained(made.place / "models" / job.name, dtype=torch.float32)
+    assert (model.config.num_hidden_layers, model.config.num_attention_heads) == (2, 1)
+    assert made.ablations("cpu", 20.0) == []
