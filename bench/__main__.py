@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import linregress
 
-from rbp import published
-from rbp.measurements import load
-from rbp.scaling import fit_offset, fit_power_law
+from rbp.evidence import published
+from rbp.evidence.sources import load
+from rbp.stats.offset_law import fit_offset
+from rbp.stats.power_law import fit_power_law
 
 
 def paired(ours: Callable[[], object], reference: Callable[[], object], rounds: int, calls: int) -> list[float]:

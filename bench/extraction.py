@@ -27,13 +27,12 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from bench.common import circumstances, in_turn, spread, title, write
 from bench.ranking import Way, chunks, tiles
-from rbp.extraction.about import quiet
-from rbp.extraction.corpora import open_corpus
-from rbp.extraction.models import LanguageModel, find_model, load_model, load_tokenizer
-from rbp.extraction.protocols import plan, protocol
-from rbp.extraction.run import Settings, extract
-from rbp.extraction.store import Store
-from rbp.ladder.tokens import byte_level_bpe
+from rbp.ladder.text import byte_level_bpe
+from rbp.ranks.corpora import open_corpus
+from rbp.ranks.extraction import Settings, extract, quiet
+from rbp.ranks.models import LanguageModel, find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import plan_rows, protocol
+from rbp.ranks.store import Store
 
 VOCABULARY = 1000  # of the tokenizer
 LENGTH = 512  # tokens of a document: the authors' protocol
@@ -155,7 +154,7 @@ class Extraction:
         files = find_model(self.model)
         with quiet():
             language = load_model(files, self.settings.dtype, torch.device(self.settings.device))
-        planned = plan(open_corpus(self.corpus), load_tokenizer(files), self.protocol)
+        planned = plan_rows(open_corpus(self.corpus), load_tokenizer(files), self.protocol)
         ids = torch.stack([torch.from_numpy(row.ids) for row in planned.rows])
         return Backbone(language, ids.to(language.device)), planned.tokens
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from torch.nn.functional import cross_entropy
 
 from bench.common import circumstances, in_turn, spread, title, write
-from rbp.ranking import blocked, linear_rank
+from rbp.ranks.kernel import blocked, linear_rank
 
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
 

@@ -20,10 +20,9 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from bench.common import circumstances, title, write
-from rbp.extraction.reader import open_store
-from rbp.extraction.store import SCHEMA, Store
-from rbp.ladder.evaluation import documents
-from rbp.ladder.recipe import FOLDER
+from rbp.core.paths import LADDER
+from rbp.ladder.ranking import evaluation_documents
+from rbp.ranks.store import SCHEMA, Store, open_store
 
 DOMAIN = "wikipedia"
 BYTES = 256 * 2**20
@@ -35,10 +34,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write the results here")
     given = parser.parse_args()
-    texts = [document.text for document in documents(DOMAIN)]
-    tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer" / "tokenizer.json"))
+    texts = [document.text for document in evaluation_documents(DOMAIN)]
+    tokenizer = Tokenizer.from_file(str(LADDER / "tokenizer" / "tokenizer.json"))
     tokens = sum(len(one.ids) for one in tokenizer.encode_batch(texts))
-    store = open_store(next((FOLDER / "ranks").glob(f"*-{DOMAIN}-*")))
+    store = open_store(next((LADDER / "ranks").glob(f"*-{DOMAIN}-*")))
     columns = {name: store.ranks()[name].to_numpy() for name in SCHEMA.names}
     weights = bytes(BYTES)
     with TemporaryDirectory() as folder:
@@ -77,7 +76,7 @@ def _median(work: Callable[[], object], rounds: int) -> float:
 def _start() -> float:
     """The processor's seconds until a job has imported all that it needs."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    imports = "import rbp.cli, rbp.study.tasks, rbp.extraction.run, transformers.models.gpt_neox.modeling_gpt_neox"
+    imports = "import rbp.cli, rbp.study.tasks, rbp.ranks.extraction, transformers.models.gpt_neox.modeling_gpt_neox"
     subprocess.run([sys.executable, "-c", imports], check=True)  # noqa: S603
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -8,7 +8,7 @@ from typing import Any
 
 import nbformat
 
-from rbp.paths import ROOT, Project
+from rbp.core.paths import ROOT, Project
 
 CLOSE = """
 import json, os, pathlib

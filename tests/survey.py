@@ -20,11 +20,11 @@ from tiny import VOCAB, make_tokenizer
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from rbp.errors import RbpError
-from rbp.extraction.about import quiet
-from rbp.extraction.forward import Ranker
-from rbp.extraction.models import find_model, load_model, longest_input, looks_at_length
-from rbp.extraction.protocols import Row
+from rbp.core.errors import RbpError
+from rbp.ranks.extraction import quiet
+from rbp.ranks.forward import Ranker
+from rbp.ranks.models import find_model, load_model, longest_input, looks_at_length
+from rbp.ranks.protocols import Row
 
 FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CPU = torch.device("cpu")

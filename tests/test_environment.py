@@ -8,7 +8,7 @@ from importlib.metadata import version
 import yaml
 
 from rbp import __version__
-from rbp.paths import ROOT
+from rbp.core.paths import ROOT
 
 
 def _lock() -> dict[str, str]:

@@ -6,12 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rbp import rank_study
-from rbp.extraction.protocols import protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
-from rbp.metric import rank
-from rbp.near_ties import near_ties, possible_counts
+from rbp.paper import rank_study
+from rbp.paper.near_ties import near_ties, possible_counts
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.metric import rank
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import open_store
 
 
 @settings(max_examples=60, deadline=None)
@@ -54,7 +54,7 @@ def test_by_hand():
 def test_a_model_that_is_extracted_lies_within_its_bounds(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("The rank of a token counts all logits that are not below its own.\n" * 20)
-    asked = (rank_study.here("data/ladder/models/ladder-10k"), str(text), protocol("windows", length=64))
+    asked = (rank_study.project_path("data/ladder/models/ladder-10k"), str(text), protocol("windows", length=64))
     plain, rounded = near_ties(*asked, Settings(device="cpu"), (None, "bfloat16"))
     assert plain.bound == pytest.approx(np.full(plain.bound.size, 5e-5), rel=1)
     for ties, rounding in ((plain, None), (rounded, "bfloat16")):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rbp.errors import FitError
-from rbp.newton import least_squares, minimum
+from rbp.core.errors import FitError
+from rbp.stats.newton import least_squares, minimum
 
 
 def valley(x):

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from rbp.extraction.reader import open_store
-from rbp.extraction.store import Store
+from rbp.ranks.store import Store, open_store
 
 
 def make_store(folder, greater, lengths, *, model="toy/one", dataset="wikipedia", size=1000, vocabulary=100):

@@ -11,15 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from toy_stores import make_store
 
-from rbp import measurements
-from rbp.errors import DataError
-from rbp.extraction.manifest import read, sealed
-from rbp.extraction.protocols import protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
-from rbp.extraction.store import Store
-from rbp.files import write_json
-from rbp.paths import ROOT
+from rbp.core.errors import DataError
+from rbp.core.files import write_json
+from rbp.core.paths import ROOT
+from rbp.evidence import sources
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import Store, open_store, read_manifest, sealed
 
 
 def damaged(data: bytes, how: str, place: float, length: int) -> bytes:
@@ -56,7 +54,7 @@ def test_a_damaged_file_is_never_served(store, tmp_path, damage, of_manifest):
     if path.read_bytes() == before:
         return
     try:
-        found = measurements.load(folder).table
+        found = sources.load(folder).table
     except DataError as error:
         said = str(error)
     else:
@@ -69,13 +67,13 @@ def test_a_damaged_file_is_never_served(store, tmp_path, damage, of_manifest):
     assert of_manifest
     assert json.loads(before) == json.loads(path.read_bytes())
     assert open_store(folder).ranks().equals(whole)
-    assert found.drop(columns="source").equals(measurements.load(store).table.drop(columns="source"))  # another folder
+    assert found.drop(columns="source").equals(sources.load(store).table.drop(columns="source"))  # another folder
 
 
 @pytest.mark.parametrize("entry", ["size", "family", "dataset", "model", "vocabulary"])
 def test_an_altered_label_is_found_out(store, tmp_path, entry):
     folder = Path(shutil.copytree(store, tmp_path / "copy"))
-    manifest = read(folder)
+    manifest = read_manifest(folder)
     value = manifest["about"][entry]
     manifest["about"][entry] = value + 1 if isinstance(value, int) else value + "x"
     write_json(folder / "manifest.json", manifest)
@@ -91,7 +89,7 @@ def test_a_part_in_the_place_of_another(store, tmp_path):
     with pytest.raises(DataError, match="truncated or altered"):
         open_store(folder).ranks()
     assert Store(folder).parts() == ({}, [mine])
-    manifest = read(folder)
+    manifest = read_manifest(folder)
     del manifest["parts"][mine.name]
     write_json(folder / "manifest.json", sealed(manifest))
     with pytest.raises(DataError, match="altered"):
@@ -103,11 +101,11 @@ def test_a_manifest_from_before_there_were_checksums_is_taken_and_sealed(model, 
     chosen = protocol("windows", length=64, context=32, pack=1)
     given_ = [str(model)], [corpus], chosen, tmp_path / "out", Settings(backend="reference")
     (folder,) = extract(*given_)
-    manifest = read(folder)
+    manifest = read_manifest(folder)
     write_json(folder / "manifest.json", {name: manifest[name] for name in manifest if name != "checksum"})
     open_store(folder)
     extract(*given_)
-    assert "checksum" in read(folder)
+    assert "checksum" in read_manifest(folder)
 
 
 @pytest.mark.parametrize("how", ["truncated", "zeros", "a bit", "longer"])
@@ -131,4 +129,4 @@ def test_whatever_is_damaged_is_done_again(model, tmp_path, how, caplog):
 
 def test_the_ladder_s_own_stores_are_sealed():
     for folder in (path.parent for path in (ROOT / "data" / "ladder").glob("*/*/manifest.json")):
-        assert "checksum" in read(folder), "python -m rbp.cli ladder rank, then ship, writes it"
+        assert "checksum" in read_manifest(folder), "python -m rbp.cli ladder rank, then ship, writes it"

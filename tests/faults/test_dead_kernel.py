@@ -10,8 +10,8 @@ import pytest
 from apart import BOUND
 from mini import outputs, write_chapter
 
-from rbp.chapters import Chapter, ChapterFailed, execute
-from rbp.paths import Project
+from rbp.book.chapters import Chapter, ChapterFailed, execute
+from rbp.core.paths import Project
 
 
 def test_a_kernel_killed_from_outside_is_named_promptly(tmp_path: Path) -> None:

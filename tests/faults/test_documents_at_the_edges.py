@@ -12,9 +12,9 @@ import tiny
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rbp.extraction.protocols import order, protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.protocols import document_order, protocol
+from rbp.ranks.store import open_store
 
 DOCUMENTS = [tiny.texts(1, seed=3, longest=400)[0], "", "the", " ", *tiny.texts(3, seed=4, longest=9), "a", ""]
 TOKENIZERS = {
@@ -135,5 +135,5 @@ def test_any_number_of_shards_and_of_threads_gives_the_same_store(model, tmp_pat
 
 
 def test_the_authors_order_takes_each_document_once():
-    assert sorted(order(50, protocol("authors")).tolist()) == list(range(50))
-    assert json.dumps(order(3, protocol("windows")).tolist()) == "[0, 1, 2]"
+    assert sorted(document_order(50, protocol("authors")).tolist()) == list(range(50))
+    assert json.dumps(document_order(3, protocol("windows")).tolist()) == "[0, 1, 2]"

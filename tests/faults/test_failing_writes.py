@@ -10,7 +10,7 @@ import write_points
 from apart import Apart, apart, ended
 from injected import CLEAN, DONE, KILLED, trial
 
-from rbp.files import folder_beside, swap_in, write_file
+from rbp.core.files import folder_beside, swap_in, write_file
 
 SHARES = {
     "merged results": 1,
@@ -78,7 +78,7 @@ def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_no
 
 
 def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("rbp.files._exchange", lambda one, other: False)
+    monkeypatch.setattr("rbp.core.files._exchange", lambda one, other: False)
     for text in ("old", "new"):
         with folder_beside(tmp_path / "folder") as new:
             (new / "file").write_text(text)

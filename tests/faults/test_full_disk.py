@@ -15,11 +15,11 @@ import pytest
 import tiny
 from apart import BOUND, apart
 
-from rbp.errors import DataError
-from rbp.extraction.protocols import protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
-from rbp.paths import ROOT, Project
+from rbp.core.errors import DataError
+from rbp.core.paths import ROOT, Project
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import open_store
 
 WINDOWS = protocol("windows", length=64, context=32, pack=1)
 QUICK = Settings(backend="reference")

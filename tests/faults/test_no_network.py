@@ -11,7 +11,7 @@ import mini
 import pytest
 from apart import BOUND
 
-from rbp.paths import ROOT, Project
+from rbp.core.paths import ROOT, Project
 
 GUARD = """
 import os, socket
@@ -71,7 +71,7 @@ def guarded(tmp_path: Path):
 def test_the_book_is_built_and_a_chapter_runs_and_nothing_tries_to_leave(guarded, tmp_path):
     project = Project(tmp_path / "book")
     mini.write_book(project)
-    cell = "from rbp.measurements import load\nvalue = len(load('published').table)"
+    cell = "from rbp.evidence.sources import load\nvalue = len(load('published').table)"
     mini.write_chapter(project, "02_b", "%%md Words.", cell)  # one that reads real data
     done, noted = guarded("book", "--cores", "2", project=project.root)
     assert done.returncode == 0, done.stdout + done.stderr

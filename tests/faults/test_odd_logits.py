@@ -8,10 +8,10 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rbp import metric
-from rbp.errors import DataError, RankError
-from rbp.extraction.head import rank_logits
-from rbp.ranking import linear_rank
+from rbp.core.errors import DataError, RankError
+from rbp.ranks import metric
+from rbp.ranks.forward import rank_logits
+from rbp.ranks.kernel import linear_rank
 
 INF, NAN = math.inf, math.nan
 RULES = ("paper", "strict", "expected")

@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import VOCAB, make_tokenizer, save_model, texts, write_texts
 
-from rbp.errors import DataError, ParameterError
-from rbp.extraction.models import find_model, load_model, load_tokenizer
-from rbp.extraction.protocols import protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
+from rbp.core.errors import DataError, ParameterError
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import open_store
 
 CPU = torch.device("cpu")
 PROTOCOL = protocol("windows", length=48, context=16)

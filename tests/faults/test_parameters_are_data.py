@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from mini import outputs, write_chapter
 from papermill.translators import papermill_translators
 
-from rbp import cli
-from rbp.chapters import Chapter, all_chapters, execute
-from rbp.errors import ParameterError
-from rbp.parameters import Parameter, check, parse
-from rbp.paths import Project
+from rbp.book.chapters import Chapter, all_chapters, execute
+from rbp.book.parameters import Parameter, check, parse
+from rbp.cli import main
+from rbp.core.errors import ParameterError
+from rbp.core.paths import Project
 
 CODE = [
     "__import__('os').system('touch canary')",
@@ -110,7 +110,7 @@ def test_a_list_that_is_nested_too_deeply() -> None:
 def test_a_fit_out_of_range_is_a_message(arguments, monkeypatch, capsys) -> None:
     monkeypatch.setattr("sys.argv", ["rbp", "fit", *arguments])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        main.main()
     said = capsys.readouterr()
     assert ended.value.code == 2
     assert said.err.startswith("error: ")

@@ -25,17 +25,18 @@ import torch
 from made_ladder import write_ladder
 from toy_stores import make_store
 
-from rbp import measurements, results, site, steps
-from rbp.errors import DataError, RbpError
-from rbp.extraction.corpora import open_corpus
-from rbp.extraction.models import find_model, load_model, load_tokenizer
-from rbp.extraction.protocols import protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
-from rbp.ladder.place import Place
+from rbp.book import results, site, steps
+from rbp.core.errors import DataError, RbpError
+from rbp.core.paths import ROOT, Project
+from rbp.evidence import sources
 from rbp.ladder.recipe import read
-from rbp.ladder.train import STATE, Run
-from rbp.paths import ROOT, Project
+from rbp.ladder.training import STATE, Run
+from rbp.ladder.workspace import Workspace
+from rbp.ranks.corpora import open_corpus
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import open_store
 
 
 class Bomb:
@@ -151,7 +152,7 @@ def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
         results.read_book(tmp_path / "results.json")
 
     write_ladder(tmp_path / "ladder")
-    recipe, place = read(tmp_path / "ladder" / "small.toml"), Place(tmp_path / "ladder" / "out")
+    recipe, place = read(tmp_path / "ladder" / "small.toml"), Workspace(tmp_path / "ladder" / "out")
     place.folder.mkdir()
     np.save(place / "rows.npy", np.array([Bomb(canary)], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="cannot be read"):
@@ -167,7 +168,7 @@ def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.csv", "mine.jsonl", "mine.jsonl.gz", "mine.txt"])
 def test_a_pickle_as_measurements_or_as_a_corpus(bomb, canary, tmp_path, name):
     (tmp_path / name).write_bytes(bomb)
-    for read_ in (measurements.load, open_corpus):
+    for read_ in (sources.load, open_corpus):
         with pytest.raises(RbpError):
             read_(str(tmp_path / name))
     assert not canary.exists()
@@ -182,7 +183,7 @@ def test_a_pickle_in_the_description_of_a_parquet_file(bomb, canary, tmp_path):
     parquet.write_table(table.replace_schema_metadata({b"pandas": bomb}), tmp_path / "mine.parquet")
     open_corpus(str(tmp_path / "mine.parquet"))
     with pytest.raises(DataError):
-        measurements.load(str(tmp_path / "mine.parquet"))
+        sources.load(str(tmp_path / "mine.parquet"))
     assert not canary.exists()
 
 
@@ -216,7 +217,7 @@ def test_code_that_comes_with_a_model_is_not_run(copy, canary, own_type):
 
 
 def test_a_store_s_labels_are_no_sql(tmp_path):
-    from rbp.extraction.query import query
+    from rbp.ranks.query import query
 
     name = "x' ; COPY (SELECT 1) TO 'canary.csv'; --"
     store = make_store(tmp_path / "a'b-store", [0, 1, 2], [3], model=name)

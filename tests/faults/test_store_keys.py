@@ -11,21 +11,22 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbp.errors import DataError
-from rbp.extraction import run
-from rbp.extraction.corpora import open_corpus
-from rbp.extraction.manifest import digest
-from rbp.extraction.models import find_model
-from rbp.extraction.protocols import Protocol, protocol
-from rbp.extraction.run import Settings, extract
-from rbp.extraction.store import place
+from rbp.core.errors import DataError
+from rbp.ranks import extraction
+from rbp.ranks.corpora import open_corpus
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.models import find_model
+from rbp.ranks.protocols import Protocol, protocol
+from rbp.ranks.store import find_place, measurement_digest
 
 CPU = torch.device("cpu")
 
 
 def key(model: Path, corpus: str, chosen: Protocol, **settings: object) -> dict[str, object]:
     """The key of a measurement."""
-    return run._key(run._Model(find_model(str(model)), Settings(**settings), CPU), open_corpus(corpus), chosen)
+    return extraction._key(
+        extraction._Model(find_model(str(model)), Settings(**settings), CPU), open_corpus(corpus), chosen
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,9 @@ NOT_IN_THE_KEY = {"device", "batch", "revision", "fields", "family"}  # what the
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_another_setting(model, corpus, plain, name):
-    assert digest(key(model, corpus, protocol("windows", length=64), **{name: SETTINGS[name]})) != digest(plain)
+    assert measurement_digest(
+        key(model, corpus, protocol("windows", length=64), **{name: SETTINGS[name]})
+    ) != measurement_digest(plain)
 
 
 def test_every_setting_is_thought_of():
@@ -65,7 +68,7 @@ OTHER = {
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Protocol)])
 def test_another_protocol(model, corpus, plain, name):
     other = dataclasses.replace(protocol("windows", length=64), **{name: OTHER[name]})
-    assert digest(key(model, corpus, other)) != digest(plain)
+    assert measurement_digest(key(model, corpus, other)) != measurement_digest(plain)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_another_configuration(model, corpus, plain, change, tmp_path):
     folder = Path(shutil.copytree(model, tmp_path / "model"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **change}))
-    assert digest(key(folder, corpus, protocol("windows", length=64))) != digest(plain)
+    assert measurement_digest(key(folder, corpus, protocol("windows", length=64))) != measurement_digest(plain)
 
 
 def test_one_bit_of_the_weights_or_of_the_tokenizer(model, corpus, plain, tmp_path):
@@ -100,15 +103,17 @@ def test_another_corpus_by_a_letter_a_field_or_an_order(model, corpus, plain, tm
     texts = tiny.texts(4)
     for number, documents in enumerate(([*texts[:3], texts[3] + "!"], texts[::-1], texts[:3], [*texts, ""])):
         other = tiny.write_texts(tmp_path / f"{number}.jsonl", documents)
-        assert digest(key(model, str(other), protocol("windows", length=64))) != digest(plain)
+        assert measurement_digest(key(model, str(other), protocol("windows", length=64))) != measurement_digest(plain)
     same = tiny.write_texts(tmp_path / "same.jsonl", texts)  # the same text by another name is the same
-    assert digest(key(model, str(same), protocol("windows", length=64))) == digest(plain)
+    assert measurement_digest(key(model, str(same), protocol("windows", length=64))) == measurement_digest(plain)
 
 
 def test_another_revision_is_another_store(model, corpus, plain):
     files = dataclasses.replace(find_model(str(model)), revision="a" * 40)
-    of_hub = run._key(run._Model(files, Settings(), CPU), open_corpus(corpus), protocol("windows", length=64))
-    assert digest(of_hub) != digest(plain)
+    of_hub = extraction._key(
+        extraction._Model(files, Settings(), CPU), open_corpus(corpus), protocol("windows", length=64)
+    )
+    assert measurement_digest(of_hub) != measurement_digest(plain)
 
 
 leaf = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "1", "null"]) | st.floats(-1, 1)
@@ -123,16 +128,16 @@ keys = st.dictionaries(
 def test_digests_agree_only_for_equal_keys(one, other):
     # a float and an int that are equal are one number to JSON's readers, and written differently: no harm
     same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    assert (digest(one) == digest(other)) == same
+    assert (measurement_digest(one) == measurement_digest(other)) == same
 
 
 def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):
     """The folder's name is shortened to what every file system takes; the digest is what is looked for."""
-    stores = [place(tmp_path, "a/b c", {"x": 1}), place(tmp_path, "a-b-c", {"x": 2})]
+    stores = [find_place(tmp_path, "a/b c", {"x": 1}), find_place(tmp_path, "a-b-c", {"x": 2})]
     assert stores[0].folder != stores[1].folder
     for store, x in zip(stores, (1, 2), strict=True):
         store.begin({"x": x}, {}, 1, 1)
-    assert place(tmp_path, "renamed", {"x": 1}) == stores[0]
+    assert find_place(tmp_path, "renamed", {"x": 1}) == stores[0]
 
 
 def test_a_store_in_the_place_of_another_is_not_gone_on_with(model, corpus, tmp_path):

@@ -9,15 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp import scaling
-from rbp.errors import DataError, FitError, ParameterError, RbpError
-from rbp.measurements import load
-from rbp.scaling.compare import common_exponent, compare_offset, paired_exponents
-from rbp.scaling.curvature import curvature
-from rbp.scaling.forecast import forecast
-from rbp.scaling.offset import fit_offset
-from rbp.scaling.powerlaw import fit_power_law
-from rbp.scaling.shapes import SHAPES, fit_shape
+from rbp.core.errors import DataError, FitError, ParameterError, RbpError
+from rbp.evidence.sources import load
+from rbp.stats import cells
+from rbp.stats.compare import common_exponent, compare_offset, paired_exponents
+from rbp.stats.forecast import forecast
+from rbp.stats.offset_law import fit_offset
+from rbp.stats.power_law import curvature, fit_power_law
+from rbp.stats.shapes import SHAPES, fit_shape
 
 SIZES = np.array([1e6, 1e7, 1e8, 1e9, 1e10, 1e11])
 VALUES = np.array([3.1, 2.2, 1.7, 1.1, 0.9, 0.6])
@@ -66,7 +65,7 @@ def test_the_same_model_twice_would_narrow_the_interval():
     twice = pd.concat([one, one[:1], one.assign(family="G")])
     with pytest.raises(FitError, match="m0 is there twice"):
         common_exponent(twice)
-    fits = scaling.fit_table(twice)
+    fits = cells.fit_table(twice)
     assert fits["note"].tolist() == ["m0 is there twice (model)", ""]
     assert fits["alpha"].isna().tolist() == [True, False]
     with pytest.raises(DataError, match="is in two sources"):
@@ -102,7 +101,7 @@ def _table(**changes: Any) -> pd.DataFrame:
     ],
 )
 def test_a_table_of_fits_keeps_the_cell_and_says_why_there_is_none(changes, says):
-    fits = scaling.fit_table(pd.concat([_table(**changes), _table(family="good")]))
+    fits = cells.fit_table(pd.concat([_table(**changes), _table(family="good")]))
     assert len(fits) == 2
     assert math.isnan(fits["alpha"][0])
     assert says in fits["note"][0]

@@ -8,9 +8,9 @@ from torch.nn import functional
 from transformers import AutoModelForCausalLM, Mamba2ForCausalLM
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 
-from rbp.extraction.sizes import non_embedding_params
 from rbp.ladder.architectures import LSTMForCausalLM, make_model, state_space
 from rbp.ladder.recipe import read, read_ladders
+from rbp.ranks.models import non_embedding_params
 
 SHAPES = {"neox": (2, 16, 2), "lstm": (2, 16, 0), "mamba2": (2, 16, 2)}
 KINDS = pytest.mark.parametrize("kind", list(SHAPES))

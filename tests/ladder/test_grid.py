@@ -15,15 +15,15 @@ from made_ladder import write_ladder
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rbp.errors import ParameterError
-from rbp.extraction.protocols import plan
-from rbp.extraction.reader import open_store, store_folders
+from rbp.core.errors import ParameterError
 from rbp.ladder import aggregates
-from rbp.ladder import grid as grids
+from rbp.ladder import grid as grid_module
 from rbp.ladder.grid import Grid
-from rbp.ladder.place import Place
-from rbp.ladder.ranks import read_corpus, windows
-from rbp.ladder.train import Run
+from rbp.ladder.ranking import read_corpus, windows
+from rbp.ladder.training import Run
+from rbp.ladder.workspace import Workspace
+from rbp.ranks.protocols import plan_rows
+from rbp.ranks.store import open_store, store_folders
 
 LADDERS = """
 text = "small.toml"
@@ -96,7 +96,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Grid:
     folder = tmp_path_factory.mktemp("grid")
     _, texts = write_ladder(folder, 100)
     (folder / "ladders.toml").write_text(LADDERS)
-    grid = Grid.open(folder / "ladders.toml", place=Place(folder / "out"))
+    grid = Grid.open(folder / "ladders.toml", place=Workspace(folder / "out"))
     grid.prepare(texts)
     return grid
 
@@ -105,7 +105,7 @@ def beside(grid: Grid, folder: Path) -> Grid:
     """The same in another working folder, untrained."""
     for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
         (folder / name).symlink_to(grid.place / name)
-    return Grid(grid.ladders, grid.base, Place(folder))
+    return Grid(grid.ladders, grid.base, Workspace(folder))
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -123,10 +123,10 @@ def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
     family: str, made: Grid, tmp_path: Path
 ) -> None:
     line = made.choose([family], ["narrow"], [0])[0]
-    grids.train(quiet, made, line)
+    grid_module.train(quiet, made, line)
     (tmp_path / "again").mkdir()
     again = beside(made, tmp_path / "again")
-    grids.train(quiet, again, line)
+    grid_module.train(quiet, again, line)
     for tokens in made.ladders.training.budgets:
         assert made.is_done(line, tokens, made.rows(line))
         model, other = made.model(line, tokens), again.model(line, tokens)
@@ -155,7 +155,7 @@ def test_the_cooldown_is_the_schedule_s(made: Grid) -> None:
 
 def test_a_kill_and_a_rerun_give_the_same_weights(made: Grid, tmp_path: Path) -> None:
     line = made.choose(["neox"], ["narrow"], [0])[0]
-    grids.train(quiet, made, line)
+    grid_module.train(quiet, made, line)
     other = beside(made, tmp_path)
     config = made.place.folder.parent / "ladders.toml"
     given = ["--config", str(config), "--texts", str(config.parent / "texts"), "--out", str(tmp_path), "--every", "0"]
@@ -185,17 +185,17 @@ def test_a_kill_and_a_rerun_give_the_same_weights(made: Grid, tmp_path: Path) ->
 
 def test_a_line_goes_on_whatever_is_there(made: Grid, tmp_path: Path) -> None:
     line = made.choose(["lstm"], ["narrow"], [0])[0]
-    grids.train(quiet, made, line)
+    grid_module.train(quiet, made, line)
     grid = beside(made, tmp_path)
     trunk = Run(grid.course(line, None), grid.rows(line), tmp_path / "training" / line.name)
     trunk.train(until=13)  # past the first branch, whose state is not there
-    grids.train(quiet, grid, line)
+    grid_module.train(quiet, grid, line)
     for tokens in made.ladders.training.budgets:
         name = Path("models") / line.at(tokens) / "model.safetensors"
         assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
     (tmp_path / name).unlink()
     assert [job.name for job in grid.jobs([line], "cpu", 20.0)] == ["lstm-narrow"]
-    grids.train(quiet, grid, line)
+    grid_module.train(quiet, grid, line)
     assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
 
 
@@ -235,15 +235,15 @@ def test_a_line_says_which_predictions_there_were_before_its_first_step(
     line = grid.choose(["neox"], ["narrow"], [1])[0]
     predictions = tmp_path / "predictions.toml"
     predictions.write_text("a = 1\n")
-    monkeypatch.setattr(grids, "PREDICTIONS", predictions)
+    monkeypatch.setattr(grid_module, "PREDICTIONS", predictions)
     began = hashlib.sha256(b"a = 1\n").hexdigest()
     monkeypatch.setattr(Run, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        grids.train(quiet, grid, line)
+        grid_module.train(quiet, grid, line)
     monkeypatch.undo()
     predictions.write_text("a = 2\n")
-    monkeypatch.setattr(grids, "PREDICTIONS", predictions)
-    grids.train(quiet, grid, line)
+    monkeypatch.setattr(grid_module, "PREDICTIONS", predictions)
+    grid_module.train(quiet, grid, line)
     assert grid.about(line, 2_560)["predictions"] == began
     assert [about["name"] for _, _, about in grid.finished()] == ["neox-narrow-at-0.00256m-seed1"]
 
@@ -268,7 +268,7 @@ def test_the_sweep_tries_each_rate_on_rows_that_no_family_reads(made: Grid) -> N
 @FAMILIES
 def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, made: Grid) -> None:
     line = made.choose([family], ["narrow"], [0])[0]
-    grids.train(quiet, made, line)
+    grid_module.train(quiet, made, line)
     budgets = made.ladders.training.budgets
     for job in aggregates.jobs(made, [line]):
         job.work(quiet, *job.arguments)
@@ -300,11 +300,11 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, mad
 @FAMILIES
 def test_what_is_measured_is_what_the_logits_say(family: str, made: Grid) -> None:
     line = made.choose([family], ["narrow"], [0])[0]
-    grids.train(quiet, made, line)
+    grid_module.train(quiet, made, line)
     model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(made.place / "tokenizer")
     corpus = read_corpus(made.place, "questions")
-    found = aggregates.measure(model, plan(corpus, tokenizer, windows(made.base)).rows)
+    found = aggregates.measure(model, plan_rows(corpus, tokenizer, windows(made.base)).rows)
     token = 0
     for document, text in enumerate(corpus.documents):
         ids = tokenizer(text)["input_ids"]

@@ -11,19 +11,20 @@ import pytest
 import torch
 from made_ladder import write_ladder
 
-from rbp.errors import DataError, ParameterError
-from rbp.extraction.corpora import Corpus
-from rbp.extraction.forward import Ranker
-from rbp.extraction.models import find_model, load_model, load_tokenizer
-from rbp.extraction.protocols import plan
-from rbp.extraction.reader import RankStore, open_store, store_folders
-from rbp.files import sha256
-from rbp.ladder import evaluation, ranks, runs, seen, ship
-from rbp.ladder.data import prepare
-from rbp.ladder.place import Place
-from rbp.ladder.recipe import FOLDER, Recipe, read
-from rbp.measurements import load
-from rbp.metric import rank, rbp
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import sha256
+from rbp.core.paths import LADDER
+from rbp.evidence.sources import load
+from rbp.ladder import ranking, shipping, training
+from rbp.ladder.recipe import Recipe, read
+from rbp.ladder.text import prepare
+from rbp.ladder.workspace import Workspace
+from rbp.ranks.corpora import Corpus
+from rbp.ranks.forward import Ranker
+from rbp.ranks.metric import rank, rbp
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import plan_rows
+from rbp.ranks.store import RankStore, open_store, store_folders
 
 
 @dataclass(frozen=True)
@@ -52,53 +53,53 @@ def _quiet(line: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Recipe]:
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Recipe]:
     """A working folder with all runs trained and ranked."""
     folder = tmp_path_factory.mktemp("workshop")
     config, texts = write_ladder(folder)
-    recipe, place = read(config), Place(folder / "out")
+    recipe, place = read(config), Workspace(folder / "out")
     prepare(place, recipe, texts)
     threads = torch.get_num_threads()
-    for which in runs.choose(recipe):
-        runs.train(_quiet, place, recipe, which, "cpu")
-        ranks.rank(_quiet, place, recipe, which, ["questions", "tales"])
+    for which in training.choose_runs(recipe):
+        training.train(_quiet, place, recipe, which, "cpu")
+        ranking.rank(_quiet, place, recipe, which, ["questions", "tales"])
     torch.set_num_threads(threads)
     return place, recipe
 
 
 @pytest.fixture(scope="session")
-def made(workshop: tuple[Place, Recipe], tmp_path_factory: pytest.TempPathFactory) -> Family:
+def made(workshop: tuple[Workspace, Recipe], tmp_path_factory: pytest.TempPathFactory) -> Family:
     place, recipe = workshop
     to = tmp_path_factory.mktemp("shipped")
-    assert ship.ship(place, recipe, to) == []
+    assert shipping.ship(place, recipe, to) == []
     return Family(to, recipe, "tales", 2)
 
 
 @pytest.fixture(params=["made", "shipped"])
 def family(request: pytest.FixtureRequest) -> Family:
-    return request.getfixturevalue("made") if request.param == "made" else Family(FOLDER, read(), "humaneval", 12)
+    return request.getfixturevalue("made") if request.param == "made" else Family(LADDER, read(), "humaneval", 12)
 
 
 def test_the_runs_of_a_recipe_are_those_asked_for_the_longest_first(made: Family) -> None:
-    names = [which.name for which in runs.choose(made.recipe)]
+    names = [which.name for which in training.choose_runs(made.recipe)]
     assert names == ["ladder-large", "ladder-small", "ladder-small-seed1"]
-    assert [which.name for which in runs.choose(made.recipe, ["small"], [1])] == ["ladder-small-seed1"]
+    assert [which.name for which in training.choose_runs(made.recipe, ["small"], [1])] == ["ladder-small-seed1"]
     with pytest.raises(ParameterError, match="There is: 0"):
-        runs.choose(made.recipe, ["large"], [1])
+        training.choose_runs(made.recipe, ["large"], [1])
 
 
 def test_the_ranks_are_those_of_the_shipped_weights_on_the_rebuilt_texts(family: Family) -> None:
-    documents = evaluation.documents(family.domain, family.folder)[: family.sample]
-    corpus = evaluation.corpus(family.domain, documents)
+    documents = ranking.evaluation_documents(family.domain, family.folder)[: family.sample]
+    corpus = ranking.evaluation_corpus(family.domain, documents)
     files = find_model(str(family.folder / "models" / family.model))
-    rows = plan(corpus, load_tokenizer(files), ranks.windows(family.recipe)).rows
+    rows = plan_rows(corpus, load_tokenizer(files), ranking.windows(family.recipe)).rows
     language = load_model(files, "float32", torch.device("cpu"))
     found = Ranker(language, family.store.manifest["key"]["backend"], 8).rank(rows)
     stored = family.store.ranks().query("document < @family.sample")
     np.testing.assert_array_equal(stored["token"], np.concatenate([row.ids[row.scored] for row in rows]))
     np.testing.assert_array_equal(stored["position"], np.concatenate([row.start + row.scored for row in rows]))
     moved = (stored["greater"] != found.greater) | (stored["equal"] != found.equal)
-    assert moved.mean() <= 1e-3  # by last bits alone, if at all: see `rbp.near_ties`
+    assert moved.mean() <= 1e-3  # by last bits alone, if at all: see `rbp.paper.near_ties`
     np.testing.assert_allclose(stored["nll"], found.nll, atol=1e-4)
 
 
@@ -108,7 +109,7 @@ def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family: Family) -
     tokenizer, context = load_tokenizer(files), family.recipe.text.context
     model = load_model(files, "float32", torch.device("cpu")).model
     counted, nll = [], []
-    for document in evaluation.documents(family.domain, family.folder)[: family.sample]:
+    for document in ranking.evaluation_documents(family.domain, family.folder)[: family.sample]:
         ids = torch.tensor(tokenizer(document.text)["input_ids"])[:context]
         with torch.inference_mode():
             logits = model(input_ids=ids[None]).logits[0, :-1].double()
@@ -174,66 +175,68 @@ def test_what_is_shipped_says_what_it_is_and_fits(family: Family) -> None:
 
 
 def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_described() -> None:
-    about = {part["name"]: part for part in json.loads((FOLDER / "text.json").read_text())["evaluation"]}
+    about = {part["name"]: part for part in json.loads((LADDER / "text.json").read_text())["evaluation"]}
     assert set(about) == {"wikipedia", "humaneval", "hotpotqa", "auslegal"}
     for name, part in about.items():
-        documents = evaluation.documents(name)
+        documents = ranking.evaluation_documents(name)
         assert len(documents) == part["documents"]
-        assert evaluation.corpus(name, documents).fingerprint == {"texts": part["fingerprint"]}
-        tokens = {store.tokens for store in map(open_store, (FOLDER / "ranks").glob(f"*-{name}-*"))}
+        assert ranking.evaluation_corpus(name, documents).fingerprint == {"texts": part["fingerprint"]}
+        tokens = {store.tokens for store in map(open_store, (LADDER / "ranks").glob(f"*-{name}-*"))}
         assert tokens == {part["tokens"] - part["documents"]}
         assert tokens.pop() >= 200_000 or name == "humaneval"
 
 
 def test_the_counts_of_tokens_are_shipped_and_are_those_of_the_rows(
-    workshop: tuple[Place, Recipe], made: Family
+    workshop: tuple[Workspace, Recipe], made: Family
 ) -> None:
     place, recipe = workshop
     tokens = Counter(np.load(place / "rows.npy").ravel().tolist())
-    assert seen.read(made.folder).tolist() == [tokens[token] for token in range(recipe.text.vocabulary)]
+    assert shipping.read_token_counts(made.folder).tolist() == [
+        tokens[token] for token in range(recipe.text.vocabulary)
+    ]
 
 
-def test_texts_are_rebuilt_exactly(workshop: tuple[Place, Recipe], made: Family) -> None:
+def test_texts_are_rebuilt_exactly(workshop: tuple[Workspace, Recipe], made: Family) -> None:
     place, _ = workshop
     for domain in ("questions", "tales"):
-        written = ranks.read_corpus(place, domain)
-        rebuilt = evaluation.corpus(domain, evaluation.documents(domain, made.folder))
+        written = ranking.read_corpus(place, domain)
+        rebuilt = ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain, made.folder))
         assert isinstance(written, Corpus)
         assert (rebuilt.documents, rebuilt.fingerprint) == (written.documents, written.fingerprint)
     with pytest.raises(ParameterError, match="There is: questions, tales"):
-        evaluation.documents("code", made.folder)
+        ranking.evaluation_documents("code", made.folder)
 
 
 def test_a_ladder_without_files_says_how_to_make_them(made: Family, tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(DataError, match="rbp ladder train"):
-        evaluation.documents("tales", tmp_path)
-    monkeypatch.setattr("rbp.measurements._LADDER", tmp_path / "ranks")
+        ranking.evaluation_documents("tales", tmp_path)
+    monkeypatch.setattr("rbp.evidence.sources._LADDER", tmp_path / "ranks")
     with pytest.raises(DataError, match=r"(?s)the ladder has no ranks.*rbp ladder rank"):
         load("ladder")
-    monkeypatch.setattr("rbp.measurements._LADDER", made.folder / "ranks")
+    monkeypatch.setattr("rbp.evidence.sources._LADDER", made.folder / "ranks")
     assert load("ladder").name == "ladder"
 
 
-def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Place, Recipe]) -> None:
+def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Workspace, Recipe]) -> None:
     place, recipe = workshop
-    which = runs.choose(recipe, ["small"], [0])[0]
+    which = training.choose_runs(recipe, ["small"], [0])[0]
     threads = torch.get_num_threads()
     (kept,) = (place / "ranks").glob("ladder-small-tales-*")
     before = (kept / "manifest.json").read_bytes()
     stale = kept.with_name("ladder-small-tales-0123456789abcdef")
     stale.mkdir()
-    ranks.rank(_quiet, place, recipe, which, ["tales"])
+    ranking.rank(_quiet, place, recipe, which, ["tales"])
     torch.set_num_threads(threads)
     assert (kept / "manifest.json").read_bytes() == before
     assert not stale.exists()
 
 
 def test_weights_that_do_not_fit_are_left_out_and_said(
-    workshop: tuple[Place, Recipe], tmp_path: Path, monkeypatch
+    workshop: tuple[Workspace, Recipe], tmp_path: Path, monkeypatch
 ) -> None:
     place, recipe = workshop
-    monkeypatch.setattr(ship, "WEIGHTS", (place / "models" / "ladder-small" / "model.safetensors").stat().st_size)
-    assert ship.ship(place, recipe, tmp_path) == ["ladder-large"]
+    monkeypatch.setattr(shipping, "WEIGHTS", (place / "models" / "ladder-small" / "model.safetensors").stat().st_size)
+    assert shipping.ship(place, recipe, tmp_path) == ["ladder-large"]
     assert [path.name for path in (tmp_path / "models" / "ladder-large").iterdir()] == ["config.json"]
     entries = {entry["name"]: entry["shipped"] for entry in json.loads((tmp_path / "runs.json").read_text())}
     assert entries == {"ladder-small": True, "ladder-small-seed1": False, "ladder-large": False}
@@ -241,15 +244,15 @@ def test_weights_that_do_not_fit_are_left_out_and_said(
     data = part.read_bytes()
     part.write_bytes(data[:-1])
     with pytest.raises(DataError, match="truncated or altered"):
-        ship.ship(place, recipe, tmp_path)
+        shipping.ship(place, recipe, tmp_path)
     part.write_bytes(data)
 
 
-def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Place, Recipe]) -> None:
+def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Workspace, Recipe]) -> None:
     from safetensors.torch import load_file
 
     place, recipe = workshop
-    which, about = runs.finished(place, recipe)[0]
+    which, about = training.finished_runs(place, recipe)[0]
     state = load_file(place.run(*which) / "state.safetensors")
     assert about["name"] == which.name == "ladder-small"
     files = find_model(str(place.model(*which)))

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from made_ladder import write_ladder
 
-from rbp.errors import DataError
+from rbp.core.errors import DataError
+from rbp.core.paths import LADDER
 from rbp.ladder import homes
-from rbp.ladder.recipe import FOLDER, read
+from rbp.ladder.recipe import read
 
-JUDGED = (FOLDER / "judgments.txt").read_text().split()[:2]
+JUDGED = (LADDER / "judgments.txt").read_text().split()[:2]
 CASE = """<?xml version="1.0"?>
 <case>
 <name>A v B [2006] FCA 1 (5 January 2006)</name>

@@ -8,10 +8,11 @@ import pytest
 import torch
 from made_ladder import RECIPE
 
-from rbp.errors import DataError, ParameterError
-from rbp.extraction.sizes import non_embedding_params
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import LADDER
 from rbp.ladder.architectures import make_model
-from rbp.ladder.recipe import FOLDER, LADDERS, read, read_ladders
+from rbp.ladder.recipe import LADDERS, read, read_ladders
+from rbp.ranks.models import non_embedding_params
 
 
 def _read(tmp_path: Path, text: str):
@@ -96,8 +97,8 @@ def test_the_rungs_are_evenly_spaced_in_ln_s_over_two_decades_and_more() -> None
 
 def test_a_run_of_the_shipped_recipe_is_told_by_the_digest_that_it_always_had() -> None:
     recipe = read()
-    rows = bytes.fromhex(json.loads((FOLDER / "text.json").read_text())["rows"]["sha256"])
-    entries = json.loads((FOLDER / "runs.json").read_text())
+    rows = bytes.fromhex(json.loads((LADDER / "text.json").read_text())["rows"]["sha256"])
+    entries = json.loads((LADDER / "runs.json").read_text())
     assert len(entries) == 11
     for entry in entries:
         course = recipe.course(recipe.rung(entry["rung"]), entry["seed"])
@@ -149,7 +150,7 @@ def test_families_share_rungs_and_seeds_of_the_smallest() -> None:
     ],
 )
 def test_a_malformed_recipe_of_families_is_refused(change: tuple[str, str], said: str, tmp_path: Path) -> None:
-    (tmp_path / "ladder.toml").write_text((FOLDER / "ladder.toml").read_text())
+    (tmp_path / "ladder.toml").write_text((LADDER / "ladder.toml").read_text())
     (tmp_path / "ladders.toml").write_text(LADDERS.read_text().replace(*change, 1))
     with pytest.raises(DataError, match=re.escape(said)):
         read_ladders(tmp_path / "ladders.toml")

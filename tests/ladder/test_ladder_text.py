@@ -7,12 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_ladder import RECIPE, tale, write_corpus, write_ladder
 
-from rbp.errors import DataError
-from rbp.ladder.data import lines, prepare, write_data, write_tokenizer
-from rbp.ladder.place import Place
+from rbp.core.errors import DataError
 from rbp.ladder.recipe import read
-from rbp.ladder.texts import WORD, Document, Passages, gather, hold_out
-from rbp.ladder.tokens import make_rows, make_tokenizer, streams
+from rbp.ladder.text import (
+    WORD,
+    Document,
+    Passages,
+    gather_texts,
+    hold_out,
+    make_rows,
+    make_tokenizer,
+    prepare,
+    streams,
+    summary_lines,
+    write_data,
+    write_tokenizer,
+)
+from rbp.ladder.workspace import Workspace
 
 
 def _stretches(text: str, length: int) -> set[tuple[str, ...]]:
@@ -43,7 +54,7 @@ def test_held_out_are_as_many_as_asked_and_no_other() -> None:
 def test_no_text_for_evaluation_shares_a_passage_with_training_text(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
     recipe = read(config)
-    texts = gather(recipe, folder)
+    texts = gather_texts(recipe, folder)
     trained = set().union(*(_stretches(d.text, 12) for part in texts.training.values() for d in part))
     kept = set().union(*(_stretches(d.text, 12) for part in texts.evaluation.values() for d in part))
     assert not trained & kept
@@ -56,7 +67,7 @@ def test_no_text_for_evaluation_shares_a_passage_with_training_text(tmp_path: Pa
 def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_equal_shares(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
     recipe = read(config)
-    texts = gather(recipe, folder)
+    texts = gather_texts(recipe, folder)
     tokenizer = make_tokenizer(texts, recipe)
     sources = streams(texts, tokenizer)
     rows = make_rows(sources, recipe)
@@ -85,7 +96,7 @@ def test_too_little_text_is_said(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
     config.write_text(RECIPE.format(tokens=1_000_000))
     recipe = read(config)
-    texts = gather(recipe, folder)
+    texts = gather_texts(recipe, folder)
     with pytest.raises(DataError, match=r"tales has .* tokens, and 500,000 are wanted"):
         make_rows(streams(texts, make_tokenizer(texts, recipe)), recipe)
     config.write_text(RECIPE.format(tokens=5120).replace("vocabulary = 280", "vocabulary = 9000"))
@@ -98,24 +109,24 @@ def test_a_missing_or_broken_corpus_is_said(tmp_path: Path) -> None:
     recipe = read(config)
     (folder / "sums.jsonl.gz").write_bytes(b"no gzip")
     with pytest.raises(DataError, match="cannot be read"):
-        gather(recipe, folder)
+        gather_texts(recipe, folder)
     write_corpus(folder / "sums.jsonl.gz", [{"words": "x"}])
     with pytest.raises(DataError, match=r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"):
-        gather(recipe, folder)
+        gather_texts(recipe, folder)
     (folder / "sums.jsonl.gz").write_bytes(b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50)
     with pytest.raises(DataError, match=r"cannot be read: .*invalid block"):
-        gather(recipe, folder)
+        gather_texts(recipe, folder)
     write_corpus(folder / "sums.jsonl.gz", [])
     with pytest.raises(DataError, match="holds no document"):
-        gather(recipe, folder)
+        gather_texts(recipe, folder)
     (folder / "sums.jsonl.gz").unlink()
     with pytest.raises(DataError, match="--texts FOLDER"):
-        gather(recipe, folder)
+        gather_texts(recipe, folder)
 
 
 def test_a_tokenizer_of_text_that_will_not_do_does_not_stay(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    place = Place(tmp_path / "out")
+    place = Workspace(tmp_path / "out")
     config.write_text(config.read_text().replace("held_out = 3", "held_out = 12"))
     with pytest.raises(DataError, match="tales has 0 tokens"):
         prepare(place, read(config), folder)
@@ -127,7 +138,7 @@ def test_a_tokenizer_of_text_that_will_not_do_does_not_stay(tmp_path: Path) -> N
 
 def test_another_recipe_makes_the_text_again_and_the_same_one_does_not(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    place = Place(tmp_path / "out")
+    place = Workspace(tmp_path / "out")
     prepare(place, read(config), folder)
     before = {name: (place / name).read_bytes() for name in ("rows.npy", "text.json", "documents.csv")}
     prepare(place, read(config), tmp_path / "no texts are needed now")
@@ -143,8 +154,8 @@ def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: P
     recipe = read(config)
     written = []
     for name in ("a", "b"):
-        place = Place(tmp_path / name)
-        texts = gather(recipe, folder)
+        place = Workspace(tmp_path / name)
+        texts = gather_texts(recipe, folder)
         write_tokenizer(place, recipe, texts)
         about = write_data(place, recipe, texts)
         written.append({p.relative_to(place.folder): p.read_bytes() for p in place.folder.rglob("*") if p.is_file()})
@@ -158,7 +169,7 @@ def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: P
     assert (questions["documents"], questions["kept_from_training"]) == (30, 40)
     assert (held["documents"], held["kept_from_training"]) == (2, 3)
     assert about["rows"]["tokens"] == recipe.text.tokens
-    shown = "\n".join(lines(about))
+    shown = "\n".join(summary_lines(about))
     assert "1 documents are left out: they share 12 words" in shown
     rows = place.rows(recipe)
     assert rows.shape == (160, 33)
@@ -170,8 +181,8 @@ def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: P
 
 def test_a_text_that_cannot_be_ranked_whole_is_refused(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    recipe, place = read(config), Place(tmp_path / "out")
-    texts = gather(recipe, folder)
+    recipe, place = read(config), Workspace(tmp_path / "out")
+    texts = gather_texts(recipe, folder)
     write_tokenizer(place, recipe, texts)
     texts.evaluation["tales"][0] = Document("odd", "a text <|endoftext|> and more")
     with pytest.raises(DataError, match="document odd is empty, or holds the end of a text"):

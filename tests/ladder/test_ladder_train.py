@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from made_ladder import write_ladder
 from safetensors import safe_open
 
-from rbp.errors import DataError
-from rbp.ladder import jobs
-from rbp.ladder.place import Place
+from rbp.core import processes
+from rbp.core.errors import DataError
 from rbp.ladder.recipe import read
-from rbp.ladder.train import CHUNK, HeadLoss, Run
+from rbp.ladder.training import CHUNK, HeadLoss, Run
+from rbp.ladder.workspace import Workspace
 
 
 @given(st.integers(1, 2 * CHUNK + 3), st.integers(1, 9), st.integers(2, 40), st.integers(0, 10**6))
@@ -121,12 +121,12 @@ def _timeless(about: dict | list) -> dict | list:
 
 
 def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, capsys, monkeypatch) -> None:
-    from rbp import cli
+    from rbp.cli import main
 
     def run(*more: str) -> tuple[int | str | None, str]:
         monkeypatch.setattr(sys, "argv", ["rbp", *_command(trained, trained / "out", *more)[3:]])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         return ended.value.code, capsys.readouterr().err
 
     state = trained / "out" / "training" / "small-0" / "state.safetensors"
@@ -146,7 +146,7 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, 
 
 
 def test_a_state_of_other_rows_is_not_gone_on_with(trained: Path) -> None:
-    recipe, place = read(trained / "small.toml"), Place(trained / "out")
+    recipe, place = read(trained / "small.toml"), Workspace(trained / "out")
     rows, rung = place.rows(recipe), recipe.rung("small")
     folder, course = place.run(rung, 0), recipe.course(rung, 0)
     assert Run(course, rows, folder).resume()
@@ -156,27 +156,27 @@ def test_a_state_of_other_rows_is_not_gone_on_with(trained: Path) -> None:
         Run(course, rows[:-1], folder)
 
 
-def _tells(told: jobs.Told, folder: Path, name: str) -> None:
+def _tells(told: processes.Tell, folder: Path, name: str) -> None:
     (folder / name).touch()
-    told(jobs.DONE)
+    told(processes.DONE)
 
 
-def _dies(told: jobs.Told) -> None:
+def _dies(told: processes.Tell) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _errs(told: jobs.Told) -> None:
+def _errs(told: processes.Tell) -> None:
     raise DataError("nothing there", "here", "Look elsewhere.")
 
 
 def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     heard: list[tuple[str, str]] = []
     todo = [
-        jobs.Job("first", _dies, ()),
-        jobs.Job("second", _errs, ()),
-        *(jobs.Job(name, _tells, (tmp_path, name)) for name in ("third", "fourth")),
+        processes.Task("first", _dies, ()),
+        processes.Task("second", _errs, ()),
+        *(processes.Task(name, _tells, (tmp_path, name)) for name in ("third", "fourth")),
     ]
-    failed = jobs.run(todo, 2, lambda name, line: heard.append((name, line)))
+    failed = processes.run_tasks(todo, 2, lambda name, line: heard.append((name, line)))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fourth", "third"]
     assert sorted(heard) == [("fourth", "done"), ("third", "done")]
     assert failed.pop("first") == "its process was ended by signal 9"

@@ -3,9 +3,10 @@ import tomllib
 
 import pytest
 
-from rbp.files import sha256
+from rbp.core.files import sha256
+from rbp.core.paths import LADDER
 from rbp.ladder.grid import PREDICTIONS
-from rbp.ladder.recipe import FOLDER, read_ladders
+from rbp.ladder.recipe import read_ladders
 
 
 def test_every_prediction_is_a_number_with_an_interval_a_naive_guess_and_a_reason() -> None:
@@ -35,7 +36,7 @@ def test_every_prediction_is_a_number_with_an_interval_a_naive_guess_and_a_reaso
 
 
 def test_the_models_were_trained_after_these_predictions() -> None:
-    record = FOLDER / "families.json"
+    record = LADDER / "families.json"
     if not record.exists():
         pytest.skip("the families are being trained")
     entries = json.loads(record.read_text())

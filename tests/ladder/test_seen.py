@@ -1,28 +1,30 @@
 import numpy as np
 import pytest
 
-from rbp.errors import DataError
-from rbp.ladder import seen
+from rbp.core.errors import DataError
+from rbp.ladder import shipping
 
 
 def test_counts_survive_the_file(tmp_path):
-    seen.count(np.array([[0, 2], [2, 2]], dtype=np.uint16), 4).to_csv(tmp_path / seen.NAME, index=False)
-    assert seen.read(tmp_path).tolist() == [1, 0, 3, 0]
+    shipping.count_tokens(np.array([[0, 2], [2, 2]], dtype=np.uint16), 4).to_csv(
+        tmp_path / shipping.COUNTS, index=False
+    )
+    assert shipping.read_token_counts(tmp_path).tolist() == [1, 0, 3, 0]
 
 
 def test_the_projects_own_count_is_of_its_training_text():
     import json
 
-    from rbp.ladder.recipe import FOLDER
+    from rbp.core.paths import LADDER
 
-    rows = json.loads((FOLDER / "text.json").read_text())["rows"]
-    counts = seen.read()
+    rows = json.loads((LADDER / "text.json").read_text())["rows"]
+    counts = shipping.read_token_counts()
     assert len(counts) == 4096
     # a row of the context's tokens has one more: what the last one is to foretell
     assert counts.sum() == rows["tokens"] + rows["rows"]
 
 
 def test_a_gap_is_refused(tmp_path):
-    (tmp_path / seen.NAME).write_text("token,count\n0,1\n2,1\n")
+    (tmp_path / shipping.COUNTS).write_text("token,count\n0,1\n2,1\n")
     with pytest.raises(DataError, match="numbered from 0"):
-        seen.read(tmp_path)
+        shipping.read_token_counts(tmp_path)

@@ -19,19 +19,19 @@ from hypothesis import strategies as st
 from mini import write_chapter
 from toy_stores import make_store
 
-from rbp import measurements, published, results
-from rbp.book import canonical_overrides
-from rbp.chapters import Chapter
-from rbp.errors import ParameterError
-from rbp.extraction.corpora import open_corpus
-from rbp.extraction.manifest import sealed
-from rbp.extraction.reader import open_store
-from rbp.extraction.store import Store
-from rbp.files import canonical_json
+from rbp.book import results
+from rbp.book.build import canonical_overrides
+from rbp.book.chapters import Chapter
+from rbp.book.parameters import declared, parse
+from rbp.core.errors import ParameterError
+from rbp.core.files import canonical_json
+from rbp.core.paths import DATA, Project
+from rbp.evidence import published
+from rbp.evidence import sources as sources_module
 from rbp.ladder import recipe
-from rbp.parameters import declared, parse
-from rbp.paths import DATA, Project
-from rbp.study.file import read_study
+from rbp.ranks.corpora import open_corpus
+from rbp.ranks.store import Store, open_store, sealed
+from rbp.study.config import read_study
 
 seeds = st.integers(0, 2**32)
 
@@ -65,7 +65,7 @@ def cells(folder: Path, seed: int) -> None:
             pd.DataFrame(dict(zip(names, columns, strict=True))).to_parquet(path)
         except Exception:  # what pandas cannot write, nobody reads
             return
-    tolerated(lambda: measurements.load(path))
+    tolerated(lambda: sources_module.load(path))
 
 
 def sources(folder: Path, seed: int) -> None:
@@ -73,7 +73,7 @@ def sources(folder: Path, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311
     name = "".join(rng.choice(WORDS) for _ in range(rng.randint(1, 4)))
     if name.strip(", ") not in ("", "published"):
-        tolerated(lambda: measurements.load(name))
+        tolerated(lambda: sources_module.load(name))
     tolerated(lambda: open_corpus(name.replace("wikipedia", "w").replace("humaneval", "h")))
 
 
@@ -108,7 +108,7 @@ def manifests(folder: Path, seed: int) -> None:
         except ValueError:  # NaN is no JSON of ours; others write it
             path.write_text(json.dumps(other))
     try:
-        tolerated(lambda: measurements.load(store).windows)
+        tolerated(lambda: sources_module.load(store).windows)
         tolerated(lambda: open_store(store).ranks())
         tolerated(lambda: Store(store).parts())
     finally:
@@ -262,7 +262,7 @@ def merged_results(folder: Path, seed: int) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    "measurements, bytes": in_file("mine.csv", MINE.encode(), measurements.load),
+    "measurements, bytes": in_file("mine.csv", MINE.encode(), sources_module.load),
     "measurements, cells": cells,
     "names of sources": sources,
     "published files": a_published_file,

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rbp import files
-from rbp.errors import RbpError
-from rbp.files import refusal
+from rbp.core import files
+from rbp.core.errors import RbpError
+from rbp.core.files import refusal
 
 KINDS = ("full", "broken", "killed")
 GROWING = ("open", "write", "mkdir")  # what a full disk refuses

@@ -22,14 +22,15 @@ import mini
 import tiny
 from apart import Apart, apart, ended, kill
 
-from rbp.errors import DataError
-from rbp.extraction.protocols import protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
-from rbp.ladder import data, runs
-from rbp.ladder.place import Place
+from rbp.core.errors import DataError
+from rbp.core.paths import ROOT, Project
+from rbp.ladder import text
+from rbp.ladder import training as training_module
 from rbp.ladder.recipe import read
-from rbp.paths import ROOT, Project
+from rbp.ladder.workspace import Workspace
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import open_store
 
 Content = dict[str, bytes]
 
@@ -110,8 +111,8 @@ def extraction() -> Work:
 
 def _train(folder: Path) -> None:
     recipe = read(folder / "small.toml")
-    which = runs.choose(recipe, ["small"], [0])[0]
-    runs.train(lambda line: None, Place(folder / "out"), recipe, which, "cpu", None, 0.02)
+    which = training_module.choose_runs(recipe, ["small"], [0])[0]
+    training_module.train(lambda line: None, Workspace(folder / "out"), recipe, which, "cpu", None, 0.02)
 
 
 def training() -> Work:
@@ -137,7 +138,7 @@ def prepare_ladder(folder: Path, steps: int) -> None:
 
 def _make_ladder(folder: Path, steps: int) -> None:
     made_ladder.write_ladder(folder, steps)
-    data.prepare(Place(folder / "out"), read(folder / "small.toml"), folder / "texts")
+    text.prepare(Workspace(folder / "out"), read(folder / "small.toml"), folder / "texts")
 
 
 def one_chapter() -> Work:

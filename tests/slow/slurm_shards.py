@@ -23,10 +23,17 @@ sys.path.insert(0, str(TESTS))
 from made_studies import MODEL, parts  # noqa: E402
 from slurm import cluster  # noqa: E402
 
-from rbp.extraction.protocols import protocol  # noqa: E402
-from rbp.extraction.run import Settings, extract  # noqa: E402
-from rbp.study.file import read_study  # noqa: E402
-from rbp.study.jobs import all_jobs, log_file, state  # noqa: E402
+from rbp.ranks.extraction import (
+    Settings,
+    extract,
+)
+from rbp.ranks.protocols import protocol  # noqa: E402
+from rbp.study.config import read_study  # noqa: E402
+from rbp.study.jobs import (
+    all_jobs,
+    log_file,
+    state,
+)
 
 SLOTS = 4  # the cluster's pretended GPUs: each shard asks for one
 FACTOR, GRACE = 1.5, 60.0

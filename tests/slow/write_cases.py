@@ -13,17 +13,17 @@ import pandas as pd
 import tiny
 import torch
 
-from rbp import chapters, results, site, steps
-from rbp.chapters import Chapter, execute
-from rbp.errors import DataError
-from rbp.extraction import run
-from rbp.extraction.models import find_model, load_model, load_tokenizer
-from rbp.extraction.protocols import protocol
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings, extract
-from rbp.extraction.store import Store
-from rbp.files import write_file
-from rbp.paths import Project
+from rbp.book import chapters, results, site, steps
+from rbp.book.chapters import Chapter, execute
+from rbp.core.errors import DataError
+from rbp.core.files import write_file
+from rbp.core.paths import Project
+from rbp.ranks import extraction
+from rbp.ranks import models as models_module
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import Store, open_store
 
 Content = dict[str, bytes]
 
@@ -63,8 +63,8 @@ def a_store(models: Path, documents: int = 6, begun: int | None = None) -> Case:
                 part.unlink()
 
     def act(folder: Path) -> None:
-        run.load_tokenizer, run.load_model = lambda files: tokenizer, lambda *which: language
-        run.product_rate = lambda *of: 1.0
+        models_module.load_tokenizer, models_module.load_model = lambda files: tokenizer, lambda *which: language
+        extraction.product_rate = lambda *of: 1.0
         windows = protocol("windows", length=32, context=16, pack=2)
         extract([files], [str(folder / "corpus.jsonl")], windows, folder / "out", Settings(backend="reference"))
 
@@ -206,23 +206,23 @@ def the_pages() -> Case:
 
 def a_trained_model(ladder: Path) -> Case:
     """A training from its start: states, then the model. `ladder`: a prepared ladder, see `kills`."""
-    from rbp.ladder import runs
-    from rbp.ladder.place import Place
+    from rbp.ladder import training
     from rbp.ladder.recipe import read
+    from rbp.ladder.workspace import Workspace
 
     recipe = read(ladder / "small.toml")
-    which = runs.choose(recipe, ["small"], [0])[0]
+    which = training.choose_runs(recipe, ["small"], [0])[0]
 
     def prepare(folder: Path) -> None:
         shutil.copytree(ladder / "out", folder / "out")
 
     def act(folder: Path) -> None:
-        runs.train(lambda line: None, Place(folder / "out"), recipe, which, "cpu", 3, every=0.0)
+        training.train(lambda line: None, Workspace(folder / "out"), recipe, which, "cpu", 3, every=0.0)
 
     def seen(folder: Path) -> Any:
-        place = Place(folder / "out")
+        place = Workspace(folder / "out")
         digest = json.loads((place / "text.json").read_bytes())["rows"]["sha256"]
-        if not runs.is_done(which, place, recipe, 3, bytes.fromhex(digest)):
+        if not training.is_done(which, place, recipe, 3, bytes.fromhex(digest)):
             return None
         return (place.model(*which) / "model.safetensors").read_bytes()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from made_studies import MODEL, parts
 
-from rbp.study.file import Study, read_study
+from rbp.study.config import Study, read_study
 
 TINY = """
 models = [{{ name = "{model}", family = "Ladder" }}]
@@ -48,8 +48,8 @@ def study(write_study: Callable[..., Path]) -> Study:
 @pytest.fixture(scope="session")
 def whole_store(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The parts of that measurement, made in one go and without any study."""
-    from rbp.extraction.protocols import protocol
-    from rbp.extraction.run import Settings, extract
+    from rbp.ranks.extraction import Settings, extract
+    from rbp.ranks.protocols import protocol
 
     out = tmp_path_factory.mktemp("whole")
     chosen = protocol("authors", length=64, tokens=1500, pack=2)

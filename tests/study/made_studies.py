@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rbp.paths import ROOT
+from rbp.core.paths import ROOT
 
 MODEL = ROOT / "data" / "ladder" / "models" / "ladder-10k"
 

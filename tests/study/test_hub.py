@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rbp.errors import DataError
-from rbp.files import write_json
-from rbp.paths import Project
-from rbp.study import hub, workflow
-from rbp.study.file import Study, read_study
+from rbp.core.errors import DataError
+from rbp.core.files import write_json
+from rbp.core.paths import Project
+from rbp.study import workflow
+from rbp.study.config import Study, read_study
 from rbp.study.jobs import fetch_job
 from rbp.study.workflow import Place
 
@@ -23,7 +23,7 @@ FILE = 'models = ["openai-community/gpt2", "EleutherAI/pythia-14m"]\ncorpora = [
 def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """A study of two models and a corpus of the hub, none of which is here; and the hub does not answer."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(hub, "_answers", lambda name: False)
+    monkeypatch.setattr(workflow, "_answers", lambda name: False)
     path = tmp_path / "s.toml"
     path.write_text(FILE)
     return read_study(path)
@@ -40,14 +40,14 @@ def test_what_is_here_is_not_asked_for(far: Study, tmp_path: Path) -> None:
     for name in ("models--openai-community--gpt2", "datasets--openai--openai_humaneval"):
         (tmp_path / "cache" / name / "snapshots" / "0123").mkdir(parents=True)
     with pytest.raises(DataError, match="EleutherAI/pythia-14m must be downloaded"):
-        hub.must_reach(far)
+        workflow.must_reach(far)
     write_json(far.out / fetch_job(far, "EleutherAI/pythia-14m").output, {"revision": "0123"})
-    hub.must_reach(far)
+    workflow.must_reach(far)
 
 
 def test_a_hub_that_answers_stops_nothing(far: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "_answers", lambda name: True)
-    hub.must_reach(far)
+    monkeypatch.setattr(workflow, "_answers", lambda name: True)
+    workflow.must_reach(far)
 
 
 @pytest.mark.parametrize("environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])

@@ -13,13 +13,13 @@ from bs4 import BeautifulSoup
 from made_studies import parts
 from mini import write_book, write_chapter
 
-from rbp.errors import DataError, ParameterError
-from rbp.measurements import load
-from rbp.paths import ROOT, Project
-from rbp.results import Recorded
-from rbp.results import write_book as write_results
+from rbp.book.results import Recorded
+from rbp.book.results import write_book as write_results
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import ROOT, Project
+from rbp.evidence.sources import load
 from rbp.study import workflow
-from rbp.study.file import Study, read_study
+from rbp.study.config import Study, read_study
 from rbp.study.workflow import Place, find_place
 
 PROSE = """%%md

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from rbp.errors import ParameterError
-from rbp.extraction.protocols import protocol
-from rbp.paths import ROOT
-from rbp.study import scale
-from rbp.study.file import ModelEntry, Study, read_study
-from rbp.study.plan import disk_per_token, flops_of, gpu_memory, job_memory, make_plan, tokens_at_most
-from rbp.study.show import plan_json, plan_lines
-from rbp.study.sizes import model_size
-from rbp.study.stores import model_label
+from rbp.core.errors import ParameterError
+from rbp.core.paths import ROOT
+from rbp.paper import costs
+from rbp.ranks.protocols import protocol
+from rbp.study.config import ModelEntry, Study, read_study
+from rbp.study.jobs import model_label
+from rbp.study.plan import disk_per_token, flops_of, gpu_memory, job_memory, make_plan, model_size, tokens_at_most
+from rbp.study.report import plan_json, plan_lines
 
 PLANNED: dict[str, Any] = {"dtypes": ["float32"], "tokens": 1000, "shards": 4, "gpus": [1, 8]}
 PYTHIA_14M = {"S": 1_189_888, "V": 50_304, "d": 128}
@@ -142,6 +141,6 @@ def test_a_job_asks_for_its_weights_and_no_less(study: Study, write_study: Calla
     ],
 )
 def test_what_a_chapter_cannot_plan_is_named(change: dict[str, Any], said: str) -> None:
-    scale.check(**PLANNED)
+    costs.check_scale(**PLANNED)
     with pytest.raises(ParameterError, match=said):
-        scale.check(**PLANNED | change)
+        costs.check_scale(**PLANNED | change)

@@ -7,7 +7,7 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
 
-from rbp.study.slots import one_of
+from rbp.study.tasks import one_of
 
 
 def hold(place: Path, gpus: list[str], said: "Queue[tuple[str, str, float]]", seconds: float, together: Any) -> None:

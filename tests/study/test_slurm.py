@@ -13,8 +13,8 @@ import pytest
 from made_studies import parts
 from slurm import cluster, lacking
 
-from rbp.measurements import load
-from rbp.study.file import read_study
+from rbp.evidence.sources import load
+from rbp.study.config import read_study
 from rbp.study.jobs import read_json
 
 pytestmark = pytest.mark.skipif(bool(lacking()), reason=str(lacking()))

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from rbp.errors import DataError
-from rbp.extraction.store import Store
+from rbp.core.errors import DataError
+from rbp.ranks.store import Store
 from rbp.study import jobs, workflow
-from rbp.study.file import Study
+from rbp.study.config import Study
 from rbp.study.jobs import read_json, shards_of, state, told
-from rbp.study.show import lines_of, status_json, summary
+from rbp.study.report import lines_of, status_json, summary
 
 
 def first(study: Study) -> jobs.Job:

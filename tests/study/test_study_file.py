@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbp.errors import ParameterError, RbpError
-from rbp.paths import ROOT, Project
-from rbp.study.file import read_study
-from rbp.study.names import dataset_name, published_models
+from rbp.core.errors import ParameterError, RbpError
+from rbp.core.paths import ROOT, Project
+from rbp.study.config import dataset_name, published_models, read_study
 
 LEAST = 'models = ["a/b"]\ncorpora = ["c4"]\n'
 

@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 from made_studies import parts
 
-from rbp.errors import DataError
-from rbp.extraction.reader import open_store
-from rbp.extraction.run import Settings
-from rbp.extraction.store import Store
-from rbp.near_ties import near_ties
-from rbp.paths import ROOT
+from rbp.core.errors import DataError
+from rbp.core.paths import ROOT
+from rbp.paper.near_ties import near_ties
+from rbp.ranks.extraction import Settings
+from rbp.ranks.store import Store, open_store
 from rbp.study import tasks
-from rbp.study.file import Study, read_study
-from rbp.study.jobs import merge_job, shards_of, state
-from rbp.study.stores import freshen, model_label, progress
+from rbp.study.config import Study, read_study
+from rbp.study.jobs import freshen, merge_job, model_label, progress, shards_of, state
 
 
 def measure(study: Study, order: random.Random | None = None) -> None:

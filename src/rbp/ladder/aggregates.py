@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp.errors import DataError
-from rbp.extraction.protocols import Row, plan
-from rbp.files import folder_beside, swap_in, write_file, write_json
+from rbp.core.errors import DataError
+from rbp.core.files import folder_beside, swap_in, write_file, write_json
+from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder.grid import Grid, Line
-from rbp.ladder.jobs import DONE, Job, Told
-from rbp.ladder.ranks import read_corpus, store_of, windows
+from rbp.ladder.ranking import read_corpus, store_of, windows
+from rbp.ranks.protocols import Row, plan_rows
 
 BATCH, STEP = 16, 64  # rows of one width that a model reads at once; widths are multiples of this
 TABLES = ("counts", "by_rank", "by_document")
@@ -34,7 +34,7 @@ _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_d
 
 
 class Measured(NamedTuple):
-    """Of each scored token: its document, greater and equal (int64, see `rbp.metric`), nll and entropy (nats)."""
+    """Of each scored token: its document, greater and equal (int64, see `rbp.ranks.metric`), nll and entropy (nats)."""
 
     document: npt.NDArray[np.int64]
     greater: npt.NDArray[np.int64]
@@ -96,21 +96,22 @@ def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
     }
 
 
-def jobs(grid: Grid, lines: Sequence[Line]) -> list[Job]:
+def jobs(grid: Grid, lines: Sequence[Line]) -> list[Task]:
     """Those finished models of the lines that are not ranked yet."""
     names = {line.name for line in lines}
     there = [(line, tokens) for line, tokens, _ in grid.finished() if line.name in names]
-    return [Job(line.at(tokens), rank, (grid, line, tokens)) for line, tokens in there if not _done(grid, line, tokens)]
+    return [
+        Task(line.at(tokens), rank, (grid, line, tokens)) for line, tokens in there if not _done(grid, line, tokens)
+    ]
 
 
-def rank(told: Told, grid: Grid, line: Line, tokens: int) -> None:
+def rank(told: Tell, grid: Grid, line: Line, tokens: int) -> None:
     """Rank all documents by one finished model, on one thread. A job."""
     import torch
 
-    from rbp.extraction.about import quiet
-    from rbp.extraction.models import find_model, load_model, load_tokenizer
-    from rbp.extraction.run import Settings
     from rbp.ladder.architectures import by_matrices
+    from rbp.ranks.extraction import Settings, quiet
+    from rbp.ranks.models import find_model, load_model, load_tokenizer
 
     torch.set_num_threads(1)
     files = replace(find_model(str(grid.model(line, tokens))), name=line.at(tokens))
@@ -124,7 +125,7 @@ def rank(told: Told, grid: Grid, line: Line, tokens: int) -> None:
         corpus = read_corpus(grid.place, domain.name)
         if keeps_ranks(grid, line, tokens):
             store_of(files, corpus, windows(grid.base), grid.place / "ranks", settings)
-        found[domain.name] = measure(model, plan(corpus, tokenizer, windows(grid.base)).rows)
+        found[domain.name] = measure(model, plan_rows(corpus, tokenizer, windows(grid.base)).rows)
     _write(grid.place / "aggregates" / line.at(tokens), aggregate(found), _key(grid, line, tokens))
     told(DONE)
 

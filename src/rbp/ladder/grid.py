@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from rbp.errors import ParameterError
-from rbp.extraction.store import full_disk
-from rbp.files import folder_beside, swap_in, write_json
-from rbp.files import sha256 as checksum
-from rbp.ladder import data, runs
-from rbp.ladder.jobs import DONE, Job, Told
-from rbp.ladder.place import Place, locked
-from rbp.ladder.recipe import FOLDER, LADDERS, Course, Family, Ladders, Recipe, read_ladders
-from rbp.paths import DATA
+from rbp.core.errors import ParameterError
+from rbp.core.files import folder_beside, swap_in, write_json
+from rbp.core.files import sha256 as checksum
+from rbp.core.paths import DATA, LADDER
+from rbp.core.processes import DONE, Task, Tell
+from rbp.ladder import text, training
+from rbp.ladder.recipe import LADDERS, Course, Family, Ladders, Recipe, read_ladders
+from rbp.ladder.workspace import Workspace, locked
+from rbp.ranks.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
 Rows = npt.NDArray[np.uint16]
@@ -56,10 +56,10 @@ class Grid:
 
     ladders: Ladders
     base: Recipe
-    place: Place
+    place: Workspace
 
     @classmethod
-    def open(cls, path: Path = LADDERS, *, place: Place) -> Self:
+    def open(cls, path: Path = LADDERS, *, place: Workspace) -> Self:
         """The grid of a recipe file. Raises DataError if it is malformed."""
         return cls(*read_ladders(path), place)
 
@@ -91,12 +91,12 @@ class Grid:
 
         texts: the folder of the corpora, or None for their public homes.
         """
-        shipped, own = FOLDER / "tokenizer", self.place / "tokenizer"
-        if not own.is_dir() and shipped.is_dir() and _digest_of_text(FOLDER) == self.base.text_digest():
+        shipped, own = LADDER / "tokenizer", self.place / "tokenizer"
+        if not own.is_dir() and shipped.is_dir() and _digest_of_text(LADDER) == self.base.text_digest():
             with folder_beside(own) as new:
                 shutil.copytree(shipped, new, dirs_exist_ok=True)
                 swap_in(new, own)
-        data.prepare(self.place, self.base, texts)
+        text.prepare(self.place, self.base, texts)
 
     def rows(self, line: Line) -> Rows:
         """The training tokens in the order in which a line reads them: another order is one of what all read."""
@@ -115,7 +115,7 @@ class Grid:
     def about(self, line: Line, tokens: int) -> dict[str, Any]:
         """What the run.json of a finished model says; {} if there is none."""
         try:
-            about = json.loads((self.place / "training" / line.at(tokens) / runs.ABOUT).read_bytes())
+            about = json.loads((self.place / "training" / line.at(tokens) / training.ABOUT).read_bytes())
         except (OSError, ValueError):
             return {}
         return about if isinstance(about, dict) else {}
@@ -131,7 +131,7 @@ class Grid:
             weights = checksum(self.model(line, tokens) / "model.safetensors")
         except OSError:
             return False
-        there = runs.digests(self.course(line, tokens), sha256(rows.tobytes()).digest())
+        there = training.digests(self.course(line, tokens), sha256(rows.tobytes()).digest())
         return about.get("digest") in there and about.get("checksum") == weights
 
     def finished(self) -> Iterator[tuple[Line, int, dict[str, Any]]]:
@@ -142,66 +142,66 @@ class Grid:
                 if about and self.model(line, tokens).is_dir():
                     yield line, tokens, about
 
-    def jobs(self, lines: Sequence[Line], device: str, every: float) -> list[Job]:
+    def jobs(self, lines: Sequence[Line], device: str, every: float) -> list[Task]:
         """What is left to be trained of the lines. Raises DataError if the training tokens are not there."""
         left = []
         for line in lines:
             rows = self.rows(line)
             if not all(self.is_done(line, tokens, rows) for tokens in self.ladders.budgets(line.seed)):
-                left.append(Job(line.name, train, (self, line, device, every)))
+                left.append(Task(line.name, train, (self, line, device, every)))
         return left
 
-    def sweeps(self, families: Sequence[str], device: str) -> list[Job]:
+    def sweeps(self, families: Sequence[str], device: str) -> list[Task]:
         """The sweep of learning rates: a job for each family and rung."""
         lines = self.choose(families, list(self.ladders.sweep.rates), [0])
-        return [Job(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
+        return [Task(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
 
-    def ablations(self, device: str, every: float) -> list[Job]:
+    def ablations(self, device: str, every: float) -> list[Task]:
         """What is left to be trained of the recipe that has the text, with other rungs."""
         recipe = replace(self.base, rungs=self.ladders.ablations)
-        return runs.jobs(runs.choose(recipe), self.place, recipe, device, None, every)
+        return training.training_tasks(training.choose_runs(recipe), self.place, recipe, device, None, every)
 
 
-def train(told: Told, grid: Grid, line: Line, device: str = "cpu", every: float = 20.0) -> None:
+def train(told: Tell, grid: Grid, line: Line, device: str = "cpu", every: float = 20.0) -> None:
     """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
     import torch
 
-    from rbp.ladder.train import Run
+    from rbp.ladder.training import Run
 
     torch.set_num_threads(1)
     folder, rows = grid.place / "training" / line.name, grid.rows(line)
     with full_disk(folder), locked(folder):
         begun = _begin(folder)
         trunk = Run(grid.course(line, None), rows, folder, device)
-        runs.take_up(trunk)
+        training.take_up(trunk)
         for tokens in grid.ladders.budgets(line.seed):
             if grid.is_done(line, tokens, rows):
                 continue
             branch = grid.ladders.branch(grid.base, tokens)
             left = f"at-{branch}.safetensors"
             if trunk.done <= branch:
-                trunk.train(every, runs.progress(trunk, told), branch)
+                trunk.train(every, training.progress(trunk, told), branch)
                 trunk.save(left)
             course = grid.course(line, tokens)
             own = grid.place / "training" / line.at(tokens)
             run = Run(course, rows, own, device, (folder / left, trunk.digest()))
-            runs.take_up(run)
-            run.train(every, runs.progress(run, told))
+            training.take_up(run)
+            run.train(every, training.progress(run, told))
             about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
             about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
             about |= {"name": line.at(tokens), "rate": course.about["rate"], **begun}
-            runs.finish(run, about, grid.model(line, tokens), grid.place)
+            training.finish(run, about, grid.model(line, tokens), grid.place)
     told(DONE)
 
 
-def sweep(told: Told, grid: Grid, line: Line, device: str = "cpu") -> None:
+def sweep(told: Tell, grid: Grid, line: Line, device: str = "cpu") -> None:
     """Train a line at each rate of the sweep, and write its mean loss on rows that no family reads (nats). A job.
 
     training/sweep-LINE/rates.json: each rate with its loss. What was stopped begins anew.
     """
     import torch
 
-    from rbp.ladder.train import Run, loss_of
+    from rbp.ladder.training import Run, loss_of
 
     torch.set_num_threads(1)
     chosen = grid.ladders.sweep
@@ -211,7 +211,7 @@ def sweep(told: Told, grid: Grid, line: Line, device: str = "cpu") -> None:
     with full_disk(folder), locked(folder):
         for rate in chosen.rates[line.rung]:
             run = Run(grid.course(line, chosen.tokens, rate), rows, folder, device)
-            run.train(math.inf, runs.progress(run, told))
+            run.train(math.inf, training.progress(run, told))
             with torch.inference_mode():
                 losses = [loss_of(run.model, part).item() for part in torch.split(unseen, run.course.batch)]
             found.append({"rate": rate, "loss": round(float(np.mean(losses)), 4)})

@@ -19,9 +19,10 @@ from typing import NamedTuple, TypeAlias
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from rbp.errors import DataError
-from rbp.files import canonical_json, write_file
-from rbp.ladder.recipe import FOLDER, Recipe
+from rbp.core.errors import DataError
+from rbp.core.files import canonical_json, write_file
+from rbp.core.paths import LADDER
+from rbp.ladder.recipe import Recipe
 
 SERVER = "https://codeload.github.com"
 REMEDY = "Connect this machine, or give the folder of the corpora: --texts FOLDER."
@@ -134,7 +135,7 @@ def fetch(recipe: Recipe) -> Path:
         if not (cache() / file).is_file():
             rows = [row for home in HOMES[file] for row in _rows(home)]
             if file == "fca_judgments.jsonl.gz":
-                taken = (FOLDER / "judgments.txt").read_text(encoding="utf-8").split()
+                taken = (LADDER / "judgments.txt").read_text(encoding="utf-8").split()
                 by_name = {row["id"]: row for row in rows}
                 rows = [by_name[f"fca/{name}"] for name in taken if f"fca/{name}" in by_name]
             text = "".join(canonical_json(row) + "\n" for row in rows)

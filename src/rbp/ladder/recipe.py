@@ -14,13 +14,12 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from rbp.errors import DataError, ParameterError
-from rbp.files import canonical_json
-from rbp.paths import DATA
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import canonical_json
+from rbp.core.paths import LADDER
 
-FOLDER = DATA / "ladder"
-CONFIGURATION = FOLDER / "ladder.toml"
-LADDERS = FOLDER / "ladders.toml"
+CONFIGURATION = LADDER / "ladder.toml"
+LADDERS = LADDER / "ladders.toml"
 
 STRICT = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(ge=1, strict=True)]

@@ -1,8 +1,4 @@
-"""What a study has to do, and how far it is: a job, its output, its log, and a small file that says how it stands.
-
-A job that runs renews the time of its state file every few seconds, so that whoever asks, on whatever machine, can tell
-it from one that was killed. Whether work is done is never taken from there: it is done when its output is there.
-"""
+"""What a study has to do and how far it is: its jobs, how each stands, and which stores can be believed."""
 
 import fcntl
 import os
@@ -15,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rbp.errors import RbpError
-from rbp.files import lock, parse_json, write_json
-from rbp.study.file import Cell, Study
+from rbp.core.errors import DataError, RbpError
+from rbp.core.files import lock, parse_json, write_json
+from rbp.core.paths import DATA
+from rbp.ranks.store import Store
+from rbp.study.config import Cell, Study, dataset_name, short_name
 
 Kind = Literal["fetch", "shard", "merge", "table", "chapter", "book"]
 Stand = Literal["done", "running", "failed", "left"]
@@ -89,7 +87,7 @@ def shards_of(study: Study, cell: Cell) -> list[Job]:
 
 def to_fetch(study: Study) -> list[str]:
     """The models and corpora that lie on no path of this machine."""
-    from rbp.extraction.corpora import CORPORA
+    from rbp.ranks.corpora import CORPORA
 
     models = [model.name for model in study.models if not Path(model.name).is_absolute()]
     return models + [corpus.name for corpus in study.corpora if corpus.name in CORPORA]
@@ -199,3 +197,113 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True)
+class CellProgress:
+    """How far a cell is: packs that are there, of how many (0: not known), tokens of all, and whether it is whole."""
+
+    done: int = 0
+    packs: int = 0
+    tokens: int | None = None
+    whole: bool = False
+
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        if self.whole:
+            return "whole"
+        return f"{self.done} of {self.packs} packs" if self.packs else "nothing"
+
+
+def model_label(cell: Cell) -> str:
+    """What a rank store calls the cell's model: the hub id, or the name of its folder."""
+    return short_name(cell.model.name) if Path(cell.model.name).is_absolute() else cell.model.name
+
+
+def progress(study: Study, cell: Cell) -> CellProgress:
+    """How far a cell is, by the names of the files that are there; `freshen` is what looks into them."""
+    folder = _folder(study, cell)
+    if folder is None:
+        return CellProgress()
+    manifest = Store(folder).manifest
+    there = {path.name.split("-")[0] for path in (folder / "parts").glob("[0-9]*.parquet")}
+    whole = manifest["complete"] and (study.out / merge_job(cell).output).is_file()
+    return CellProgress(len(there), manifest["packs"], manifest["tokens"], whole)
+
+
+def finished_store(study: Study, cell: Cell) -> Store:
+    """The store of a cell that is done. Raises DataError if it is not."""
+    job = merge_job(cell)
+    said = read_json(study.out / job.output)
+    if said is None:
+        raise DataError(f"{job.name} is not done yet", str(study.out), "Do it first: rbp study run.")
+    return Store(study.ranks / said["store"])
+
+
+def _folder(study: Study, cell: Cell) -> Path | None:
+    """The store of a cell: as its jobs say, or, where none has ended yet, by what the manifests say."""
+    for job in (merge_job(cell), *shards_of(study, cell)):
+        said = read_json(study.out / job.output)
+        if said is not None and (study.ranks / said["store"] / "manifest.json").is_file():
+            return Path(study.ranks / said["store"])
+    wanted = (model_label(cell), dataset_name(cell.corpus.name), study.protocol.as_dict(), study.content.dtype)
+    for path in sorted(study.ranks.glob("*/manifest.json")):
+        try:
+            manifest = Store(path.parent).manifest
+        except DataError:
+            continue
+        about, key = manifest["about"], manifest["key"]
+        if (about["model"], about["dataset"], key["protocol"], key["dtype"]) == wanted:
+            return path.parent
+    return None
+
+
+def stamp(cell: Cell) -> dict[str, list[int]]:
+    """The sizes and times of the local files that a cell is made from: whether they may have changed."""
+    model, corpus = Path(cell.model.name), Path(cell.corpus.name)
+    files = [path for path in sorted(model.iterdir()) if path.is_file()] if model.is_absolute() else []
+    files += [corpus if corpus.is_absolute() else DATA / "ladder" / "documents.csv"]
+    found = {path.name: path.stat() for path in files if path.is_file()}
+    return {name: [it.st_size, it.st_mtime_ns] for name, it in found.items()}
+
+
+def freshen(study: Study) -> list[str]:
+    """Take away what says that work is done which is not there, or not any more; gives a line for each.
+
+    Every part of every store of the study is read and compared with its checksum.
+    """
+    lines = []
+    for cell in study.cells:
+        merged = study.out / merge_job(cell).output
+        outputs = [study.out / job.output for job in shards_of(study, cell)]
+        said = read_json(merged)
+        if said is not None and said.get("stamp") == stamp(cell) and _is_whole(study.ranks / said["store"]):
+            continue
+        if merged.is_file():
+            merged.unlink()
+            lines.append(f"{cell.label}: the store is not as it was: what is missing is measured again")
+        whole: dict[str, set[int]] = {}
+        for path in filter(Path.is_file, outputs):
+            said = read_json(path) or {}
+            name = str(said.get("store"))
+            if name not in whole:
+                whole[name] = set(Store(study.ranks / name).parts()[0])
+            if said.get("stamp") != stamp(cell) or not set(said["packs"]) <= whole[name]:
+                path.unlink()
+                lines.append(f"{cell.label}, shard {path.stem}: not as it was, so it is looked at again")
+    return lines
+
+
+def _is_whole(folder: Path) -> bool:
+    store = Store(folder)
+    try:
+        manifest = store.manifest
+    except DataError:
+        return False
+    return bool(manifest["complete"]) and {path.name for path in store.parts()[0].values()} == set(manifest["parts"])
+
+
+def marker(study: Study, cell: Cell, folder: Path, packs: list[int], **more: Any) -> dict[str, Any]:
+    """What a finished job says: where the ranks are, which packs, and what they were made from."""
+    return {"cell": cell.label, "store": folder.name, "packs": packs, "stamp": stamp(cell), **more}

@@ -1,7 +1,4 @@
-"""What a study would cost before it runs: tokens, operations, memory, hours and disk, by stated formulas.
-
-Nothing here needs a network. A model that neither the published table nor this machine knows has no size, and no cost.
-"""
+"""What a study would cost before it runs: tokens, operations, memory, hours and disk, by stated formulas."""
 
 import heapq
 import json
@@ -9,15 +6,127 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from rbp.extraction.corpora import CORPORA, LADDER
-from rbp.extraction.protocols import Protocol
-from rbp.paths import DATA
-from rbp.study.file import Cell, Dtype, Study
-from rbp.study.jobs import shards_of
-from rbp.study.rates import BYTES, CPU_CORE, Rates, rates
-from rbp.study.sizes import Size, model_size
-from rbp.study.stores import Progress, progress
+from rbp.core.errors import DataError
+from rbp.core.paths import DATA, ROOT
+from rbp.ranks.corpora import CORPORA, LADDER
+from rbp.ranks.protocols import Protocol
+from rbp.study.config import Cell, Dtype, GpuTable, ModelEntry, Study, published_models
+from rbp.study.jobs import CellProgress, progress, shards_of
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model's size.
+
+    non_embedding: S; total: all parameters, an output layer of its own included; head: the entries of the output layer,
+    V · d; vocabulary: V; source: where that is known from. For the published models head is their embedding parameters:
+    exact for Pythia and Qwen2.5, and 2 to 9% too much for GPT-2 and OPT, whose learned positions are among them; and
+    total counts the output layer apart from the embedding, which it is not in GPT-2, OPT and the smaller Qwen2.5.
+    """
+
+    non_embedding: int
+    total: int
+    head: int
+    vocabulary: int
+    source: str
+
+    @property
+    def width(self) -> int:
+        """d, of the hidden states: from the head."""
+        return self.head // self.vocabulary
+
+
+def model_size(model: ModelEntry) -> Size | None:
+    """The size of a model; None where neither the published table nor this machine knows it."""
+    row = published_models().get(model.name)
+    if row is not None:
+        embedding = int(row["embedding_params"])
+        return Size(
+            non_embedding=int(row["non_embedding_params"]),
+            total=int(row["total_params"]) + embedding,
+            head=embedding,
+            vocabulary=int(row["vocab_size"]),
+            source="data/published/models.csv",
+        )
+    folder = Path(model.name)
+    return _of_config(folder if folder.is_dir() else _cached(model))
+
+
+def _cached(model: ModelEntry) -> Path | None:
+    """The folder of a hub model's configuration, if it was downloaded before."""
+    from huggingface_hub import errors, try_to_load_from_cache
+
+    try:
+        found = try_to_load_from_cache(model.name, "config.json", revision=model.revision)
+    except errors.HFValidationError:
+        return None
+    return Path(found).parent if isinstance(found, str) else None
+
+
+@cache
+def _of_config(folder: Path | None) -> Size | None:
+    """The size by a configuration: the model is built without its weights, by code of transformers alone."""
+    if folder is None or not (folder / "config.json").is_file():
+        return None
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from rbp.ranks.models import non_embedding_params
+
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        with torch.device("meta"):
+            model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+    except Exception:  # transformers raises many kinds: an unknown size is all that follows here
+        return None
+    text = config.get_text_config()
+    return Size(
+        non_embedding=non_embedding_params(model),
+        total=sum(parameter.numel() for parameter in model.parameters()),
+        head=int(text.vocab_size) * int(text.hidden_size),
+        vocabulary=int(text.vocab_size),
+        source="config.json",
+    )
+
+
+MEASURED = ROOT / "bench" / "results" / "study-cpu.json"
+BYTES: dict[Dtype, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+
+# NVIDIA's data sheet of the A100 80 GB, dense, without TF32, which ranks do not use: floating-point operations a second
+A100: dict[Dtype, float] = {"float64": 9.7e12, "float32": 19.5e12, "bfloat16": 312e12, "float16": 312e12}
+CPU_CORE = 50e9  # the same of one CPU core, for the time limits of jobs alone: about half of what a product reaches
+STORAGE = 1e9  # bytes a second that a shared file system gives one reader: assumed
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a plan reckons with.
+
+    flops: a second, on one GPU, reached (the peak times the share assumed); read: bytes of weights a second from
+    storage (assumed); digest: bytes of weights a second through SHA-256, tokenize: tokens a second, write: ranks a
+    second into a store, start: seconds until a job has imported what it needs (these measured, by bench/study.py).
+    """
+
+    flops: float
+    read: float
+    digest: float
+    tokenize: float
+    write: float
+    start: float
+
+
+def find_rates(gpu: GpuTable, dtype: Dtype, measured: Path = MEASURED) -> Rates:
+    """The rates for a GPU and a dtype. Raises DataError if the measured ones are missing or malformed."""
+    try:
+        content = json.loads(measured.read_bytes())["rates"]
+        own = {name: float(content[name]) for name in ("digest", "tokenize", "write", "start")}
+    except (OSError, ValueError, KeyError, TypeError):
+        remedy = f"Write it again: python -m bench.study --json {measured.name}."
+        raise DataError("this is no result of the study's benchmark", str(measured), remedy) from None
+    return Rates(flops=(gpu.flops or A100[dtype]) * gpu.share, read=STORAGE, **own)
+
 
 ROWS = 32  # at a time on a GPU, the default of `rbp extract`
 CONTEXT = 1e9  # bytes that CUDA and PyTorch take for themselves: assumed
@@ -43,7 +152,7 @@ class Cost:
     extra: float | None
     disk: float | None
     shards: int
-    there: Progress
+    there: CellProgress
 
     @property
     def shard_seconds(self) -> float | None:
@@ -92,7 +201,7 @@ def make_plan(study: Study, tokens: int | None = None, shards: int | None = None
     if tokens is not None:
         documents = math.ceil(tokens / (protocol.length - 1)) if protocol.name == "authors" else protocol.documents
         protocol = replace(protocol, tokens=tokens, documents=documents)
-    chosen = rates(study.content.gpu, study.content.dtype)
+    chosen = find_rates(study.content.gpu, study.content.dtype)
     count = shards or study.content.shards
     return Plan(study, chosen, tuple(_cost(study, cell, protocol, chosen, count) for cell in study.cells))
 
@@ -158,7 +267,7 @@ def job_memory(study: Study, cell: Cell, on_gpu: bool) -> int:
 
 def job_minutes(study: Study, cell: Cell, on_gpu: bool, shards: int) -> int:
     """Minutes after which a scheduler may stop a shard: three times what it should take, and a quarter of an hour."""
-    chosen = rates(study.content.gpu, study.content.dtype)
+    chosen = find_rates(study.content.gpu, study.content.dtype)
     if not on_gpu:
         chosen = replace(chosen, flops=CPU_CORE * study.content.threads)
     cost = _cost(study, cell, study.protocol, chosen, shards)

@@ -2,21 +2,58 @@
 
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rbp.errors import DataError, ParameterError, RbpError
-from rbp.extraction.store import Store
-from rbp.files import write_file, write_json
-from rbp.paths import Project
-from rbp.study import slots
-from rbp.study.file import Cell, Study
-from rbp.study.jobs import TABLE, Job, all_jobs, fetch_job, log_file, merge_job, read_json, reason, shards_of, told
-from rbp.study.stores import finished_store, marker, model_label, stamp
+from rbp.core.errors import DataError, ParameterError, RbpError
+from rbp.core.files import lock, write_file, write_json
+from rbp.core.paths import Project
+from rbp.ranks.store import Store
+from rbp.study.config import Cell, Study
+from rbp.study.jobs import (
+    TABLE,
+    Job,
+    all_jobs,
+    fetch_job,
+    finished_store,
+    log_file,
+    marker,
+    merge_job,
+    model_label,
+    read_json,
+    reason,
+    shards_of,
+    stamp,
+    told,
+)
+
+
+def folder() -> Path:
+    """Where this machine keeps the locks of this user."""
+    return Path(tempfile.gettempdir()) / f"rbp-gpus-{os.getuid()}"
+
+
+@contextmanager
+def one_of(gpus: Sequence[str], place: Path | None = None) -> Iterator[str]:
+    """Wait until one of `gpus` (as `CUDA_VISIBLE_DEVICES` names them) is free, and hold it.
+
+    The system lets go of it when the process ends, however it ends. place: of the locks, `folder` by default.
+    """
+    place = place or folder()
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    while True:
+        for gpu in gpus:
+            with (place / f"gpu-{gpu}.lock").open("a+") as stream:
+                if lock(stream) is False:
+                    continue
+                yield gpu
+                return
+        time.sleep(0.2)
 
 
 def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[str] = ()) -> None:
@@ -49,7 +86,7 @@ def _work(study: Study, project: Project, job: Job, device: str, gpus: Sequence[
         _fetch(study, job)
     elif job.kind == "shard":
         cell = next(cell for cell in study.cells if job in shards_of(study, cell))
-        with slots.one_of(gpus) if gpus else nullcontext("") as gpu:
+        with one_of(gpus) if gpus else nullcontext("") as gpu:
             if gpu:
                 os.environ["CUDA_VISIBLE_DEVICES"] = gpu
             if "CUDA_VISIBLE_DEVICES" in os.environ:  # given by us, or by Slurm
@@ -63,15 +100,15 @@ def _work(study: Study, project: Project, job: Job, device: str, gpus: Sequence[
     elif job.kind == "chapter":
         _chapter(study, project, Path(job.name).name)
     else:
-        from rbp.study.book import make_book
+        from rbp.study.report import make_book
 
         make_book(study, project)
 
 
 def _fetch(study: Study, job: Job) -> None:
     """Download a model, or a corpus, and note the commit: all shards take that one."""
-    from rbp.extraction.corpora import open_corpus
-    from rbp.extraction.models import find_model
+    from rbp.ranks.corpora import open_corpus
+    from rbp.ranks.models import find_model
 
     model = next((model for model in study.models if fetch_job(study, model.name) == job), None)
     if model is not None:
@@ -85,9 +122,8 @@ def _fetch(study: Study, job: Job) -> None:
 def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
     """Measure a share of a cell's packs into the cell's store."""
     os.environ["OMP_NUM_THREADS"] = str(study.content.threads)  # before PyTorch is imported
-    from rbp.extraction.about import quiet
-    from rbp.extraction.models import find_model
-    from rbp.extraction.run import Settings, extract
+    from rbp.ranks.extraction import Settings, extract, quiet
+    from rbp.ranks.models import find_model
 
     _log_lines()
     number, count = (int(word) for word in Path(job.name).name.split("-of-"))
@@ -154,7 +190,7 @@ def _merge(study: Study, cell: Cell) -> None:
 
 def _table(study: Study) -> None:
     """Write the measurement table of all stores, as Parquet and as CSV, and the folder `finished` of links to them."""
-    from rbp.measurements import load
+    from rbp.evidence.sources import load
 
     folders = [finished_store(study, cell).folder for cell in study.cells]
     table = load(folders).table
@@ -170,16 +206,16 @@ def _table(study: Study) -> None:
 
 def _chapter(study: Study, project: Project, name: str) -> None:
     """Execute a chapter of the book on what the study measured."""
-    from rbp.chapters import execute, find
-    from rbp.parameters import parse
-    from rbp.standalone import render
+    from rbp.book.chapters import execute, find
+    from rbp.book.parameters import parse
+    from rbp.book.standalone import render_chapter
 
     of_ranks = name in study.content.rank_chapters
     source = study.out / ("finished" if of_ranks else TABLE.output)
     found = find(project, name)
     values = parse(found.parameters, [f"measurements={source}"], name)
     folder = study.out / "chapters" / name
-    execute(found, values, folder, project.root, finish=lambda new: render(project, found, new))
+    execute(found, values, folder, project.root, finish=lambda new: render_chapter(project, found, new))
 
 
 def _say(line: str) -> None:

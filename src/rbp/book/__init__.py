@@ -1,0 +1,1 @@
+"""Runs and shows any notebooks: parameters, chapters, pages, results, steps, build, site. Knows no paper."""

@@ -1,0 +1,215 @@
+"""Build the book: which file depends on which, the Snakefile's jobs, and the run of Snakemake over them."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rbp.book import results, steps
+from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
+from rbp.book.parameters import check, nearest
+from rbp.core.errors import ParameterError, RbpError
+from rbp.core.files import canonical_json, exists, expanded, files_below, lock, write_json
+from rbp.core.paths import ROOT, Project
+
+FULL = 100_000  # bytes that are left on a disk that is as good as full
+
+
+def chapter_names(project: Project) -> list[str]:
+    """The chapters' names, in the book's order."""
+    return [chapter.name for chapter in all_chapters(project)]
+
+
+def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
+    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``.
+
+    Raises ParameterError for a table of no chapter and for whatever `rbp.book.parameters.check` refuses.
+    """
+    path = project.book / "parameters.toml"
+    if not path.exists():
+        return {}
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
+    names = chapter_names(project)
+    for name, table in tables.items():
+        if name not in names or not isinstance(table, dict):
+            raise ParameterError(f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names))
+    return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
+
+
+def canonical_overrides(project: Project, name: str) -> str:
+    """A chapter's overrides as text: the parameters that Snakemake watches."""
+    return canonical_json(overrides(project, find(project, name)))
+
+
+def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
+    """The files that overriding values name: a user's measurements, say."""
+    words = [word.strip() for value in values.values() if isinstance(value, str) for word in value.split(",")]
+    named = [project.root / word for word in words if word]
+    # Measurements may be named by their folder in data/ alone: "published".
+    sources = str(values.get("measurements", "")).split(",")
+    named += [project.root / "data" / word.strip() for word in sources if word.strip()]
+    return expanded(path for path in named if exists(path))
+
+
+def chapter_inputs(project: Project, name: str) -> list[str]:
+    """What a chapter depends on, relative to the root: notebook, data, steps, package, pins, others' results."""
+    chapter = find(project, name)
+    code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
+    pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
+    data = expanded([project.root / path for path in chapter.reads])
+    tables = [project.steps / f"{steps.find_step(step).name}.parquet" for step in chapter.steps]
+    own = _existing(project, overrides(project, chapter))
+    others = [other for other in chapter_names(project) if other != chapter.name]
+    wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
+    of_others = [project.chapters / other / "results.json" for other in wanted]
+    paths = [chapter.path, *data, *tables, *own, *of_others, *code, *pins]
+    return list(dict.fromkeys(str(_relative(project, path)) for path in paths))
+
+
+def step_names(project: Project) -> list[str]:
+    """The steps that the chapters declare, in the chapters' order."""
+    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
+
+
+def step_inputs(project: Project, name: str) -> list[str]:
+    """What a step depends on, relative to the root."""
+    return [str(_relative(project, path)) for path in steps.inputs(project, name)]
+
+
+def _relative(project: Project, path: Path) -> Path:
+    return path.relative_to(project.root) if path.is_relative_to(project.root) else path
+
+
+def site_inputs(project: Project) -> list[str]:
+    """What the HTML depends on, relative to the root."""
+    executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
+    recorded = [path.with_name("results.json") for path in executed]
+    code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
+    config = project.root / "_config.yml"
+    return [str(_relative(project, path)) for path in [*executed, *recorded, *files_below(project.book), config, *code]]
+
+
+def run_step(project: Project, name: str) -> bool:
+    """Make a step's table, with a line when it starts and when it ends; whether it went well.
+
+    A fresh table stays as it is; its files are as new as if it had been made, which is what Snakemake looks at.
+    """
+    typer.echo(f"step {name} …")
+    try:
+        seconds = steps.bring_up_to_date(project, name)
+    except (RbpError, OSError) as error:
+        typer.echo(f"step {name} failed: {error}")
+        return False
+    if seconds is None:
+        for ending in ("parquet", "json"):
+            (project.steps / f"{name}.{ending}").touch()
+    typer.echo(f"step {name} … " + ("is fresh" if seconds is None else f"{seconds:.1f} s"))
+    return True
+
+
+def run_chapter(project: Project, name: str) -> bool:
+    """Execute a chapter for the book, with a line when it starts and when it ends; whether it went well."""
+    chapter = find(project, name)
+    names = chapter_names(project)
+    label = f"[{names.index(chapter.name) + 1}/{len(names)}] {name}"
+    typer.echo(f"{label} …")
+    try:
+        seconds = execute(chapter, overrides(project, chapter), project.chapters / name, project.root)
+    except (RbpError, ChapterFailed, OSError) as error:
+        kept = getattr(error, "kept", None)
+        typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
+        return False
+    write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
+    typer.echo(f"{label} … {seconds:.1f} s")
+    return True
+
+
+def times(project: Project) -> dict[str, float]:
+    """Step or chapter -> seconds that it took last, for those that were made or executed."""
+    names = [*step_names(project), *chapter_names(project)]
+    files = {name: project.times / f"{name}.json" for name in names}
+    return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
+
+
+def merge_results(project: Project) -> None:
+    """Write ``_build/results.json`` from the chapters' results."""
+    paths = [project.chapters / name / "results.json" for name in chapter_names(project)]
+    results.write_book(project.results, results.merge(paths))
+
+
+@contextmanager
+def _lock(project: Project) -> Iterator[int]:
+    """Hold ``_build/.lock`` until this process and Snakemake, which inherits it, have ended."""
+    project.build.mkdir(parents=True, exist_ok=True)
+    with (project.build / ".lock").open("w") as stream:
+        if lock(stream) is False:
+            remedy = "Wait until it has ended, or stop it."
+            raise RbpError("another build of this book is running", str(project.build), remedy)
+        yield stream.fileno()
+
+
+def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) -> bool:
+    """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--directory", str(project.root), "--cores", str(cores), "--quiet", "all", "--nolock"]
+    command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB", *extra]
+    log = project.build / "snakemake.log"
+    with log.open("w") as stream:
+        # A session of its own: whatever stops this process stops Snakemake and its jobs together, once.
+        running = subprocess.Popen(  # noqa: S603
+            command, stderr=None if extra else stream, pass_fds=[lock], start_new_session=True
+        )
+        try:
+            code = running.wait()
+        except BaseException:
+            # a job in a shell's background ignores SIGINT, and so do its children
+            ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            os.killpg(running.pid, signal.SIGTERM if ignored else signal.SIGINT)
+            running.wait()
+            raise
+    if code and not extra:
+        typer.echo(log.read_text(encoding="utf-8").strip(), err=True)
+    return code == 0
+
+
+def build(project: Project, cores: int | None = None, extra: Sequence[str] = (), pdf: bool = False) -> bool:
+    """Execute the stale chapters, merge the results, build the HTML (and the PDF); whether all went well.
+
+    ``extra`` arguments go to Snakemake. Prints progress, the chapters' times, and where the book is. Raises
+    RbpError if another build is running, or if the project is not as it should be.
+    """
+    start = time.perf_counter()
+    for chapter in all_chapters(project):  # say what is wrong before Snakemake says it at length
+        overrides(project, chapter)
+        chapter_inputs(project, chapter.name)
+    for step in step_names(project):
+        step_inputs(project, step)
+    index = project.html / "index.html"
+    with _lock(project) as lock:
+        if not index.exists():
+            (project.build / "site.json").unlink(missing_ok=True)
+        if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
+            full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
+            typer.echo(f"The book is not complete.{full}", err=True)
+            return False
+        if pdf:
+            from rbp.book.site import add_pdf
+
+            add_pdf(project)
+    for name, seconds in times(project).items():
+        typer.echo(f"  {name:20} {seconds:6.1f} s")
+    typer.echo(f"The book ({time.perf_counter() - start:.1f} s): {index}")
+    return True

@@ -1,0 +1,224 @@
+"""One style for every figure, and what all kinds of figures share: panels, axes, labels.
+
+Families differ by marker as well as by colour; the four colours keep at least 3:1 contrast on white and on black,
+and stay apart for colour-blind readers. Ink and grid are two fixed colours, so that a page can swap them for its
+own and a figure reads in the dark as well (`rbp.book.page`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import seaborn as sns
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+INK, GRID = "#202124", "#d9dbde"
+
+#: family → (colour, marker); families that are not listed get the spare ones in the order of their names
+FAMILIES = {
+    "GPT-2": ("#D55E00", "s"),
+    "OPT": ("#009E73", "^"),
+    "Pythia": ("#2A7FC0", "o"),
+    "Qwen2.5": ("#B8579A", "D"),
+}
+SPARE = [("#8A7A00", "v"), ("#6F6FCF", "P"), ("#A0522D", "X"), ("#708090", "*")]
+
+LABELS = {"size": "non-embedding parameters S", "cross_entropy": "cross-entropy (nats)"}
+
+_RC = {
+    "font.sans-serif": ["DejaVu Sans"],  # it comes with Matplotlib: the same figures on every machine
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.8,
+    "xtick.major.width": 0.8,
+    "ytick.major.width": 0.8,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "xtick.major.size": 4,
+    "ytick.major.size": 4,
+    "xtick.minor.size": 2.5,
+    "ytick.minor.size": 2.5,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "legend.fontsize": 9.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.5,
+    "svg.hashsalt": "rbp",  # the same figure gives the same bytes
+    "svg.fonttype": "path",
+    "figure.constrained_layout.use": True,
+}
+
+
+def use_style() -> None:
+    """Make the book's style the current one: seaborn's ticks, with ours on top."""
+    sns.set_theme(context="notebook", style="ticks", rc=_RC)
+
+
+def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
+    """Colour and marker of a family; unknown ones take the spare styles by their place among `families`."""
+    if family in FAMILIES:
+        return FAMILIES[family]
+    unknown = sorted(set(families) - set(FAMILIES)) or [family]
+    return SPARE[unknown.index(family) % len(SPARE)]
+
+
+def neg_log_rbp_label(k: int | None = None) -> str:
+    """Axis label of −ln RBP_k, for one k or for any."""
+    index = "k" if k is None else f"{{{k}}}"
+    return rf"$-\ln\,\mathrm{{RBP}}_{index}$"
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A figure of several panels, one for each key: beside each other on a wide page, below each other on a phone.
+
+    `draw(ax, key)` draws one panel. A page shows the panels one by one and lets them flow; files hold them together.
+    """
+
+    keys: Sequence[Any]
+    draw: Callable[[Axes, Any], None]
+    size: tuple[float, float] = (4.6, 3.7)
+    columns: int = 2
+
+    def single(self, key: Any) -> Figure:
+        """One panel as a figure of its own."""
+        use_style()
+        figure = Figure(figsize=self.size, layout="constrained")
+        self.draw(figure.subplots(), key)
+        return figure
+
+    def together(self) -> Figure:
+        """All panels in one figure."""
+        use_style()
+        columns = min(self.columns, len(self.keys))
+        rows = -(-len(self.keys) // columns)
+        figure = Figure(figsize=(self.size[0] * columns, self.size[1] * rows), layout="constrained")
+        axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
+        for ax, key in zip(axes, self.keys, strict=False):
+            self.draw(ax, key)
+        for ax in axes[len(self.keys) :]:
+            ax.set_visible(False)
+        return figure
+
+
+def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) -> Figure:
+    """A figure of one panel, in the book's style."""
+    use_style()
+    figure = Figure(figsize=size, layout="constrained")
+    draw(figure.subplots())
+    return figure
+
+
+#: labelled multiples of a power of ten, from many decades in view to a small part of one
+_TICKS: tuple[tuple[float, ...], ...] = (
+    (1,),
+    (1, 3),
+    (1, 2, 5),
+    (1, 1.5, 2, 3, 4, 5, 6, 8),
+    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+    tuple(np.arange(10, 100, 5) / 10),
+    tuple(np.arange(100, 1000, 10) / 100),
+)
+
+
+def _count(low: float, high: float, subs: Sequence[float]) -> int:
+    """How many of the multiples `subs` of powers of ten lie in view."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = np.outer(powers, subs)
+    return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
+
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _power(value: float, _: int) -> str:
+    """A tick's number as a power of ten: 10⁷, or 3·10⁷."""
+    exponent = int(np.floor(np.log10(value) + 1e-9))
+    mantissa = f"{value / 10.0**exponent:.6g}"
+    power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
+    return power if mantissa == "1" else f"{mantissa}·{power}"
+
+
+def _plain(value: float, place: int) -> str:
+    """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
+    return f"{value:g}" if 1e-3 <= value < 1e5 else _power(value, place)
+
+
+def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
+    """Make the axis `which` ("x" or "y") logarithmic, with few labels that read as numbers even within one decade."""
+    getattr(ax, f"set_{which}scale")("log")
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    low, high = sorted(axis.get_view_interval())
+    subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), _TICKS[-1])
+    axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
+    axis.set_minor_locator(
+        ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 13 else ticker.NullLocator()
+    )
+    axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else _power))
+
+
+def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
+    """Write each line's name at its right end, moved apart where two would overlap.
+
+    `ends` maps a name to (x, y, colour) in data coordinates. Call it when the limits of the axes are final.
+    """
+    # In axes coordinates a line of text is as tall as its points over the panel's height.
+    height = ax.bbox.height * 72 / ax.figure.dpi
+    gap = 11.5 / height
+    names = sorted(ends, key=lambda name: ends[name][1])
+    to_axes = ax.transData + ax.transAxes.inverted()
+    wanted = np.array([to_axes.transform(ends[name][:2])[1] for name in names])
+    placed = wanted.copy()
+    for _ in range(200):  # push neighbours apart until none overlap
+        for i in range(len(placed) - 1):
+            overlap = gap - (placed[i + 1] - placed[i])
+            if overlap > 1e-9:
+                placed[i] -= overlap / 2
+                placed[i + 1] += overlap / 2
+    for name, y in zip(names, placed, strict=True):
+        ax.annotate(
+            name,
+            xy=(1.02, float(y)),
+            xycoords="axes fraction",
+            color=ends[name][2],
+            va="center",
+            fontsize=9.5,
+            fontweight="bold",
+            annotation_clip=False,
+        )
+
+
+def families_legend(ax: Axes, styles: Mapping[str, tuple[str, str]]) -> None:
+    """A legend below the panel; `styles` maps each family to its colour and marker."""
+    handles = [
+        Line2D([], [], color=colour, marker=marker, ms=5, lw=1.1, mew=0, label=family)
+        for family, (colour, marker) in styles.items()
+    ]
+    ax.legend(
+        handles=handles,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.17),
+        ncols=min(len(handles), 4),
+        columnspacing=1,
+        handlelength=1.4,
+    )

@@ -1,0 +1,33 @@
+"""An IPython extension for the kernel that executes a chapter: it carries an RbpError out of the kernel.
+
+A kernel reports a failed cell by the exception's name and text alone, and other packages have a DataError
+too. So the exception itself is looked at, where it is raised, and written to ``RBP_OUT/error.json``.
+"""
+
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+from rbp.core.errors import RbpError
+from rbp.core.files import write_json
+
+MARKER = "error.json"
+
+
+def _note(result: Any) -> None:
+    error = result.error_in_exec
+    if isinstance(error, RbpError):
+        write_json(
+            Path(os.environ["RBP_OUT"]) / MARKER,
+            {"type": type(error).__name__, "what": error.what, "where": error.where, "remedy": error.remedy},
+        )
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by IPython: look at the outcome of every cell, and for garbage less often.
+
+    Figures are made of many small objects: looking them through again and again takes a tenth of a chapter's time.
+    """
+    gc.set_threshold(100_000)
+    shell.events.register("post_run_cell", _note)

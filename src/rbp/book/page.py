@@ -1,0 +1,229 @@
+"""What a chapter calls: record a number, show a figure or a table, and close with how to rerun it.
+
+Everything shown is also a file: figures as SVG, PNG and CSV, tables as CSV, numbers in `results.json`. They go into
+the folder that the environment variable RBP_OUT names, else into `runs/interactive/` (a notebook opened by hand).
+"""
+
+import html
+import io
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from IPython.display import HTML, display
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from rbp.book import figure_style, results, steps
+from rbp.book.chapters import find
+from rbp.book.prose import rerun_box
+from rbp.core import tables
+from rbp.core.errors import ChapterError
+from rbp.core.files import write_file
+from rbp.core.paths import ROOT, Project
+
+Format = str | Callable[[Any], str]
+
+
+class Page:
+    """One chapter while it runs.
+
+    `name` is the notebook's name without its ending, such as "03_k1". Raises ChapterError where a name is used twice.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.out = Path(os.environ.get("RBP_OUT", ROOT / "runs" / "interactive" / name))
+        self.files = self.out / self.name
+        self.values: dict[str, results.Recorded] = {}
+        self._shown: set[str] = set()
+
+    def record(
+        self,
+        key: str,
+        value: results.Value,
+        *,
+        unit: str = "",
+        tolerance: float | None = 1e-9,
+        within: float = 0.0,
+        because: str = "",
+    ) -> None:
+        """Record a number (or a word) once: for the prose, which glues it in by `key`, for CI, and for the ledger.
+
+        `tolerance` is relative; None says that the value is not compared between builds. It may move by `within`
+        besides, in its own unit, and `because` says what that was counted from (see `results.Recorded`).
+        """
+        if key in self.values:
+            raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own.")
+        from myst_nb import glue
+
+        self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
+        glue(key, self.values[key].value, display=False)
+
+    def record_fits(self, fits: pd.DataFrame, key: str) -> None:
+        """Record the fits of a `scaling.fit_table`: exponent, its interval, R² and the number of sizes.
+
+        `key` is a format string over the columns, such as "{dataset}.{family}.k{k}"; the recorded keys are
+        `alpha.KEY`, `alpha_low.KEY`, `alpha_high.KEY`, `r_squared.KEY` and `n.KEY`. A row without a fit is left out.
+        """
+        for row in fits.dropna(subset=["alpha"]).to_dict("records"):
+            name = key.format_map(row)
+            for field in ("alpha", "alpha_low", "alpha_high", "r_squared", "n"):
+                self.record(f"{field}.{name}", row[field])
+
+    def figure(
+        self, name: str, figure: Figure | figure_style.Panels, *, caption: str, alt: str, data: pd.DataFrame
+    ) -> None:
+        """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
+
+        `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it.
+        """
+        self._once(name)
+        whole = figure.together() if isinstance(figure, figure_style.Panels) else figure
+        svg = _svg(whole)
+        if isinstance(figure, figure_style.Panels) and len(figure.keys) > 1:
+            panels = [(_svg(figure.single(key)), key) for key in figure.keys]
+            shown = "".join(_inline(each, f"{alt} ({key})", f"{name}-{i}-") for i, (each, key) in enumerate(panels))
+            columns = figure.columns
+        else:
+            shown, columns = _inline(svg, alt, f"{name}-"), 1
+        write_file(self.files / f"{name}.svg", svg.encode())
+        whole.set_layout_engine("none")  # it has been laid out
+        write_file(self.files / f"{name}.png", _png(whole))
+        self._save_csv(name, data)
+        width = "19rem" if columns > 1 else "100%"
+        grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
+        self._show(name, f'<div style="{grid}">{shown}</div>', caption, ("svg", "png", "csv"))
+
+    def interactive(self, name: str, figure: Any, *, caption: str, alt: str, data: pd.DataFrame) -> None:
+        """Show a Plotly figure that works offline, with its data as CSV. Its page must load Plotly's script."""
+        import plotly.io as pio
+
+        self._once(name)
+        body = pio.to_html(
+            figure,
+            full_html=False,
+            include_plotlyjs=False,
+            include_mathjax=False,
+            div_id=f"{self.name}-{name}",
+            default_height="520px",
+            config={"responsive": True, "displayModeBar": False},
+        )
+        self._save_csv(name, data)
+        label = html.escape(alt, quote=True)
+        self._show(name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",))
+
+    def table(
+        self,
+        name: str,
+        table: pd.DataFrame,
+        *,
+        caption: str,
+        formats: Mapping[str, Format] | None = None,
+        data: pd.DataFrame | None = None,
+    ) -> None:
+        """Show a table (it scrolls within itself on a phone), and keep it, or `data` in its stead, as CSV.
+
+        `formats` maps a column to a format string or a function. A missing value is shown as a dash.
+        """
+        self._once(name)
+        body = _html_table(table, formats or {})
+        self._save_csv(name, table if data is None else data)
+        self._show(name, f'<div class="rbp-scroll" tabindex="0">{body}</div>', caption, ("csv",))
+
+    def show(self, markup: str) -> None:
+        """Show a piece of HTML that a function of the package made."""
+        display(HTML(markup))
+
+    def download(self, name: str, data: pd.DataFrame, title: str) -> None:
+        """Keep a table as CSV and show a link to it: for what the page has shown in another form."""
+        self._once(name)
+        self._save_csv(name, data)
+        self.show(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV)</a></p>')
+
+    def close(self) -> None:
+        """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
+        read = tuple(tables.opened), tuple(steps.opened)
+        results.write_chapter(self.out / "results.json", results.ChapterResults(self.name, self.values, *read))
+        self.show(rerun_box(self.name, find(Project(), self.name).parameters))
+
+    def _once(self, name: str) -> None:
+        if name in self._shown:
+            raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
+        self._shown.add(name)
+
+    def _save_csv(self, name: str, data: pd.DataFrame) -> None:
+        write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
+
+    def _show(self, name: str, body: str, caption: str, kinds: tuple[str, ...]) -> None:
+        links = " · ".join(
+            f'<a href="{self.name}/{name}.{kind}" download>{"data (CSV)" if kind == "csv" else kind.upper()}</a>'
+            for kind in kinds
+        )
+        display(
+            HTML(
+                f'<figure class="rbp-figure" id="{name}">{body}<figcaption>{caption} '
+                f'<span class="rbp-downloads">Download: {links}</span></figcaption></figure>'
+            )
+        )
+
+
+# The canvases' own methods draw once; `savefig` draws a figure that has a layout engine twice.
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
+    return buffer.getvalue()
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.set(dpi=200, facecolor="white")
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    return buffer.getvalue()
+
+
+def _inline(svg: str, alt: str, prefix: str) -> str:
+    """A figure's SVG for within the page, in the page's own ink, so that it reads in the dark as well.
+
+    `prefix` begins its ids, which must be unique in a page; figures have glyphs and markers in common.
+    """
+    svg = svg[svg.index("<svg") :].replace("\n", " ")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg)
+    svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)  # groups are numbered, and nothing refers to them
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
+    svg = svg.replace(figure_style.INK, "currentColor").replace(figure_style.GRID, "var(--rbp-grid, #8884)")
+    width = re.search(r'width="([\d.]+)pt"', svg)
+    size = f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
+    svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
+    label = html.escape(alt, quote=True)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
+
+
+def _cell(value: Any, how: Format | None) -> str:
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return "–"
+    if how is None:
+        return str(value)
+    text = how.format(value) if isinstance(how, str) else how(value)
+    return re.sub(r"^-(?=\d)", "−", text)
+
+
+def _html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
+    """The table as HTML: numbers to the right, words to the left, and only long texts wrap."""
+    cells = {column: [_cell(value, formats.get(str(column))) for value in table[column]] for column in table}
+    kinds = {}
+    for column, texts in cells.items():
+        longest = max(map(len, texts), default=0)
+        kinds[column] = "num" if pd.api.types.is_numeric_dtype(table[column]) else "long" if longest > 32 else "txt"
+    head = "".join(f'<th class="{kinds[column]}">{html.escape(str(column))}</th>' for column in table)
+    rows = "".join(
+        "<tr>" + "".join(f'<td class="{kinds[c]}">{html.escape(cells[c][i])}</td>' for c in table) + "</tr>"
+        for i in range(len(table))
+    )
+    return f'<table class="rbp-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'

@@ -1,0 +1,198 @@
+"""A chapter's parameters: read from the source of its cell tagged ``parameters``, never by running it.
+
+papermill checks neither names nor types, and reads a default as text, so the syntax tree is read here.
+"""
+
+import ast
+import difflib
+import io
+import json
+import math
+import tokenize
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rbp.core.errors import ChapterError, ParameterError
+from rbp.core.files import parse_json
+
+SCALARS: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter as its cell declares it.
+
+    ``type`` is str, int, float, bool, or a list of one of them ("list[int]"); ``choices`` are the values
+    (of a list: the items) that it is limited to, or None.
+    """
+
+    name: str
+    type: str
+    default: Any
+    help: str
+    choices: tuple[Any, ...] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The parameter for JSON and for tables."""
+        return asdict(self)
+
+
+def nearest(name: str, names: Iterable[str], key: Callable[[str], str] = str.lower) -> str:
+    """'Did you mean "level"? There are: k, level.' for a ``name`` that is not among ``names``.
+
+    ``key`` gives what is compared of a name.
+    """
+    known = list(names)
+    by_key = {key(each): each for each in known}
+    close = difflib.get_close_matches(key(name), by_key, n=1)
+    guess = f'Did you mean "{by_key[close[0]]}"? ' if close else ""
+    return guess + (f"There are: {', '.join(known)}." if known else "There are none.")
+
+
+def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
+    """The type's name and the choices of an annotation; ValueError if it is another kind of annotation."""
+    if isinstance(annotation, ast.Name) and annotation.id in SCALARS:
+        return annotation.id, None
+    if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, ast.Name):
+        if annotation.value.id == "list":
+            item, choices = _type(annotation.slice)
+            if not item.startswith("list"):
+                return f"list[{item}]", choices
+        if annotation.value.id == "Literal":
+            value = ast.literal_eval(annotation.slice)
+            choices = value if isinstance(value, tuple) else (value,)
+            names = {type(choice).__name__ for choice in choices}
+            if len(names) == 1 and names <= SCALARS.keys():
+                return names.pop(), choices
+    raise ValueError(ast.unparse(annotation))
+
+
+def _comments(source: str) -> dict[int, str]:
+    """line number -> text of the comment that ends the line."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {token.start[0]: token.string.lstrip("# ").rstrip() for token in tokens if token.type == tokenize.COMMENT}
+
+
+def declared(source: str, where: str) -> list[Parameter]:
+    """The parameters that the cell ``source`` declares, in its order.
+
+    Raises ChapterError, naming ``where``, for anything but lines like ``name: type = literal  # help``.
+    """
+    form = "Write each as `name: type = value  # what it means`, with a type among str, int, float, bool, "
+    form += 'list[…] of these, or Literal["a", "b"].'
+    try:
+        statements, comments = ast.parse(source).body, _comments(source)
+    except (SyntaxError, tokenize.TokenError, ValueError, RecursionError, MemoryError) as error:
+        raise ChapterError(f"the parameters cell is not Python: {error}", where, form) from None
+    parameters = []
+    for node in statements:
+        line = ast.unparse(node)
+        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
+            raise ChapterError(f"a line of the parameters cell declares no parameter: {line}", where, form)
+        name = node.target.id
+        try:
+            kind, choices = _type(node.annotation)
+            default = ast.literal_eval(node.value)
+        except ValueError:
+            raise ChapterError(f"a parameter's type or default cannot be read: {line}", where, form) from None
+        parameter = Parameter(name, kind, default, comments.get(node.end_lineno or 0, ""), choices)
+        if not parameter.help:
+            raise ChapterError(f"the parameter {name} has no comment that says what it means", where, form)
+        try:
+            parameters.append(Parameter(name, kind, _checked(parameter, default), parameter.help, choices))
+        except ParameterError as error:
+            raise ChapterError(f"a default does not fit its type: {line}", where, error.remedy) from None
+    return parameters
+
+
+def _scalar(kind: str, value: Any) -> Any:
+    """``value`` if it is of ``kind`` (an int is a float too), else ValueError."""
+    if kind == "float" and type(value) is int:
+        value = float(value)
+    if type(value) is not SCALARS[kind] or (kind == "float" and not math.isfinite(value)):
+        raise ValueError
+    return value
+
+
+def _checked(parameter: Parameter, value: Any) -> Any:
+    """A typed ``value``, if ``parameter`` may have it. Raises ParameterError."""
+    is_list = parameter.type.startswith("list[")
+    kind = parameter.type.removeprefix("list[").removesuffix("]")
+    try:
+        if is_list and not isinstance(value, list):
+            raise ValueError
+        items = [_scalar(kind, item) for item in (value if is_list else [value])]
+    except ValueError:
+        remedy = f"Its type is {parameter.type}, its default {json.dumps(parameter.default)}."
+        raise ParameterError(f"{value!r} is no {parameter.type}", f"parameter {parameter.name}", remedy) from None
+    for item in items:
+        if isinstance(item, str) and not _writable(item):
+            remedy = "Give characters of Unicode, in UTF-8."
+            raise ParameterError(f"{item!a} is no text", f"parameter {parameter.name}", remedy)
+        if parameter.choices is not None and item not in parameter.choices:
+            remedy = nearest(str(item), map(str, parameter.choices))
+            raise ParameterError(f"{item!r} is not a choice", f"parameter {parameter.name}", remedy)
+    return items if is_list else items[0]
+
+
+def _writable(text: str) -> bool:
+    """Whether text files and names can hold it: no NUL, and no half of a character, as from another encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def _read(kind: str, text: str) -> Any:
+    """The value that ``text`` spells, read as data; the text itself where it spells none of this kind."""
+    if kind == "bool":
+        return {"true": True, "false": False}.get(text.strip().lower(), text)
+    if kind in ("int", "float"):
+        try:
+            return SCALARS[kind](text)
+        except ValueError:
+            return text
+    return text
+
+
+def _parsed(parameter: Parameter, text: str) -> Any:
+    if not parameter.type.startswith("list["):
+        return _read(parameter.type, text)
+    if text.lstrip().startswith("["):
+        try:
+            return parse_json(text)
+        except ValueError:
+            return text
+    kind = parameter.type.removeprefix("list[").removesuffix("]")
+    return [_read(kind, item.strip()) for item in text.split(",")] if text.strip() else []
+
+
+def check(parameters: Sequence[Parameter], values: Mapping[str, Any], chapter: str) -> dict[str, Any]:
+    """The given ``values``, each of a declared name, type and choice, or ParameterError that lists them."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for name in values:
+        if name not in known:
+            raise ParameterError(f'there is no parameter "{name}"', chapter, nearest(name, known))
+    return {name: _checked(known[name], value) for name, value in values.items()}
+
+
+def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: str) -> dict[str, Any]:
+    """Read ``name=value`` strings by the declared types.
+
+    A str is taken as it stands; a bool is true or false; a list is JSON, or items between commas. Nothing is
+    ever evaluated. Raises ParameterError for an unknown or repeated name, a wrong type, or a value out of its
+    choices.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        name = name.strip()
+        if not equals:
+            raise ParameterError(f'"{assignment}" sets nothing', chapter, "Write -p name=value.")
+        if name in values:
+            raise ParameterError(f'the parameter "{name}" is given twice', chapter)
+        values[name] = _parsed(known[name], text) if name in known else text
+    return check(parameters, values, chapter)

@@ -1,0 +1,302 @@
+"""The book's pages: stage the sources, build them with Jupyter Book, print them as a PDF, serve them."""
+
+import contextlib
+import errno
+import functools
+import hashlib
+import http.server
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import typer
+
+from rbp.book.build import chapter_names, overrides, times
+from rbp.book.chapters import Chapter, all_chapters
+from rbp.book.prose import glued, with_dashes
+from rbp.core.errors import RbpError
+from rbp.core.files import canonical_json, folder_beside, sha256, swap_in, write_file, write_json
+from rbp.core.paths import Project
+
+PDF_LINE = "<!-- pdf -->"
+PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
+PRINT_STYLE = """
+html { font-size: 82%; }
+pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
+details.hide, .rbp-downloads, .headerlink { display: none !important; }
+span[id^="document-"] + section { break-before: page; }
+h1, h2, h3, h4 { break-after: avoid; break-inside: avoid; }
+figure, svg, tr { break-inside: avoid; }
+figure:has(table) { break-inside: auto; }
+/* A page breaks only within blocks, and the theme lays its parts out as flexible boxes. */
+.bd-container, .bd-container__inner, .bd-main, .bd-content, .bd-article-container { display: block !important; }
+"""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def scripts() -> dict[str, Path]:
+    """The two third-party scripts that pages load, by their names below ``_static``.
+
+    Raises RbpError if a package that brings one is not installed.
+    """
+    found = {}
+    for name, package, ending in (
+        ("plotly.min.js", "plotly", "package_data/plotly.min.js"),
+        ("mathjax/tex-svg-full.js", "sphinx-mathjax-offline", "mathjax/tex-svg-full.js"),
+    ):
+        try:
+            files = importlib.metadata.files(package) or []
+            found[name] = next(Path(str(f.locate())) for f in files if f.as_posix().endswith(ending))
+        except (importlib.metadata.PackageNotFoundError, StopIteration):
+            raise RbpError(f"{name} is missing", f"package {package}", "Install requirements.lock.") from None
+    return found
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def copy_scripts(folder: Path) -> None:
+    """Copy the two scripts into the folder that becomes ``_static``."""
+    for name, script in scripts().items():
+        _copy(script, folder / name)
+
+
+def stage(project: Project, pdf: bool = True) -> None:
+    """Make ``_build/source`` (pages), ``_build/static`` (scripts), ``_build/extra`` (the figures' files).
+
+    The source mirrors the repository: ``book/`` by hand, ``notebooks/`` executed, ``_toc.yml`` at its root.
+    With ``pdf``, a PDF of these very chapters is offered for download if there is one.
+    """
+    offer = pdf and _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
+    chapters = all_chapters(project)
+    with contextlib.ExitStack() as stack:
+        source, static, extra = (
+            stack.enter_context(folder_beside(project.build / name)) for name in ("source", "static", "extra")
+        )
+        shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
+        _copy(project.book / "_toc.yml", source / "_toc.yml")
+        write_file(source / "book" / "made.md", made_page(project))
+        for chapter in chapters:
+            name = chapter.name
+            write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter))
+            if (files := project.chapters / name / name).is_dir():
+                shutil.copytree(files, extra / "notebooks" / name)
+        copy_scripts(static)
+        welcome = source / "book" / "welcome.md"
+        if offer and welcome.exists():
+            write_file(welcome, welcome.read_text(encoding="utf-8").replace(PDF_LINE, PDF_LINK))
+            _copy(pdf_file(project), extra / "book.pdf")
+        for folder, name in ((source, "source"), (static, "static"), (extra, "extra")):
+            swap_in(folder, project.build / name)
+
+
+def _page(project: Project, chapter: Chapter) -> str:
+    """The executed chapter as the site shows it: with dashes for numbers that other parameters do not give."""
+    text = (project.chapters / chapter.name / f"{chapter.name}.ipynb").read_text(encoding="utf-8")
+    if not chapter.changed(overrides(project, chapter)):
+        return text
+    notebook = json.loads(text)
+    own = glued(notebook)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = with_dashes("".join(cell["source"]), own)
+    return canonical_json(notebook, indent=1) + "\n"
+
+
+def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
+    """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages. Raises RbpError."""
+    # It has no __main__, and its script may be off the PATH.
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(source), "--all", "--config", str(config)]
+    command += ["--toc", str(source / "_toc.yml"), "--path-output", str(output), "--builder", builder]
+    command += ["-W", "--keep-going", "-n"] if strict else []
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        lines = (done.stdout + done.stderr).splitlines()
+        said = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "rror:"))]
+        text = "\n".join(dict.fromkeys(said or lines[-20:])).replace(f"{source}{os.sep}", "")
+        raise RbpError("the pages cannot be built", None, text)
+    return output / "_build" / builder
+
+
+def build_html(project: Project) -> None:
+    """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError."""
+    stage(project)
+    with folder_beside(project.html) as aside:
+        swap_in(jupyter_book(project.build / "source", project.root / "_config.yml", aside), project.html)
+    write_json(project.build / "site.json", {"chapters": fingerprint(project)})
+
+
+def fingerprint(project: Project) -> str:
+    """A checksum over all that the pages are made of, but for the page on how the book was made."""
+    executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
+    by_hand = [path for path in project.book.rglob("*") if path.is_file()]
+    paths = sorted([*executed, *by_hand, project.root / "_config.yml"])
+    return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
+
+
+def pdf_file(project: Project) -> Path:
+    """Where the PDF lies."""
+    return project.build / "pdf" / "book.pdf"
+
+
+def _pdf_stamp(project: Project) -> Path:
+    """The fingerprint of the chapters that the PDF shows."""
+    return pdf_file(project).with_suffix(".sha256")
+
+
+def _root_page(project: Project) -> str:
+    """The name of the book's first page, from its table of contents."""
+    toc = (project.book / "_toc.yml").read_text(encoding="utf-8")
+    found = re.search(r"^root: *(\S+)", toc, re.MULTILINE)
+    if found is None:
+        raise RbpError("the table of contents names no root page", "book/_toc.yml", "Add `root: book/welcome`.")
+    return found[1]
+
+
+def _printable(pages: Path, root_page: str) -> Path:
+    """The one long page as it is printed: without navigation, and without links to files of this machine."""
+    from rbp.book import standalone
+
+    soup = standalone.read_page(pages / f"{root_page}.html")
+    standalone.drop_navigation(soup)
+    standalone.keep_links(soup)
+    style = soup.new_tag("style")
+    style.string = PRINT_STYLE
+    (soup.head or soup).append(style)
+    # All addresses in it are relative to the site's root, wherever Sphinx puts the page.
+    page = pages / "print.html"
+    write_file(page, str(soup))
+    return page
+
+
+def add_pdf(project: Project) -> None:
+    """Print the whole book as a PDF and put it into the HTML, unless both are there for these chapters."""
+    current = _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
+    if not current:
+        print_pdf(project)
+    if not current or not (project.html / "book.pdf").exists():
+        build_html(project)
+    typer.echo(f"The PDF: {pdf_file(project)}")
+
+
+def print_pdf(project: Project) -> None:
+    """Print the book with a headless browser into ``_build/pdf/book.pdf``. Raises RbpError without one."""
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        raise RbpError("no browser to print the PDF with", None, "Install Chromium (apt-get install chromium).")
+    stage(project, pdf=False)
+    with folder_beside(project.build / "singlehtml") as aside:
+        pages = jupyter_book(project.build / "source", project.root / "_config.yml", aside, "singlehtml")
+        page = _printable(pages, _root_page(project))
+        target = aside / "book.pdf"
+        with tempfile.TemporaryDirectory() as profile:
+            command = [
+                browser,
+                "--headless",
+                "--disable-gpu",
+                "--no-first-run",
+                "--disable-background-networking",
+            ]
+            command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}"]
+            command += ["--virtual-time-budget=60000", "--no-pdf-header-footer", f"--print-to-pdf={target}"]
+            command += ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
+            done = subprocess.run(  # noqa: S603 (our own command)
+                [*command, page.as_uri()], capture_output=True, text=True, check=False, timeout=300
+            )
+        if done.returncode or not target.exists():
+            raise RbpError("the browser printed no PDF", browser, done.stderr.strip()[-500:])
+        write_file(pdf_file(project), target.read_bytes())
+    write_file(_pdf_stamp(project), fingerprint(project))
+
+
+def serve(project: Project, port: int) -> None:
+    """Serve the built book on 127.0.0.1 until interrupted. Raises RbpError if there is none, or no port."""
+    if not (project.html / "index.html").exists():
+        raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(project.html))
+    try:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        remedy = "Give another: rbp serve --port 8001, or --port 0 for any free one."
+        raise RbpError(f"the port {port} is taken", "127.0.0.1", remedy) from None
+    with server:
+        typer.echo(f"The book is at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends this)")
+        server.serve_forever()
+
+
+PACKAGES = (
+    *("jupyter-book", "sphinx", "myst-nb", "papermill", "ipykernel", "snakemake", "numpy", "pandas", "scipy"),
+    *("statsmodels", "matplotlib", "seaborn", "plotly"),
+)
+
+
+def commit(project: Project) -> str:
+    """The checkout's commit, and whether files differ from it; "not a checkout" outside git."""
+
+    def git(*arguments: str) -> str | None:
+        command = ["git", "-C", str(project.root), *arguments]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        except FileNotFoundError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    head = git("rev-parse", "HEAD")
+    if head is None:
+        return "not a checkout"
+    return f"`{head}`" + (", with changes that are not committed" if git("status", "--porcelain") else "")
+
+
+def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    return "\n".join(f"| {a} | {b} |" for a, b in [head, ("---", "---"), *rows])
+
+
+def made_page(project: Project) -> str:
+    """The page as MyST Markdown: versions, commit, seconds for each step and chapter, checksums of the data."""
+    versions = [(name, importlib.metadata.version(name)) for name in PACKAGES]
+    took = times(project)
+    seconds = [(name, f"{value:.1f}") for name, value in took.items()]
+    seconds.append(("all", f"{sum(took.values()):.1f}"))
+    data = project.root / "data"
+    files = sorted(path for path in data.rglob("*") if path.is_file() and not path.name.startswith("."))
+    sums = [(f"`{path.relative_to(project.root).as_posix()}`", f"`{sha256(path)}`") for path in files]
+    return f"""---
+nosearch: true
+---
+# How this book was made
+
+`rbp book` executed every chapter with papermill and built these pages with Jupyter Book. Every number in the
+prose was recorded by a chapter and put in from there. Building the book again from the same sources gives the
+same pages, byte for byte, but for this one.
+
+- Commit: {commit(project)}
+- Python {platform.python_version()} on {platform.system()} {platform.machine()}
+
+## Packages
+
+{_table(("Package", "Version"), versions)}
+
+All pins are in `requirements.lock`.
+
+## Seconds for each step and chapter
+
+{_table(("Step or chapter", "Seconds"), seconds)}
+
+Each was measured when the step was last made or the chapter last executed; two may have shared the machine.
+
+## Data
+
+{_table(("File", "SHA-256"), sums)}
+"""

@@ -1,0 +1,225 @@
+"""Executed chapters as pages that stand by themselves: without the rest of the book, everything put into them."""
+
+import base64
+import json
+import mimetypes
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import yaml
+from bs4 import BeautifulSoup, Tag
+
+from rbp.book import results
+from rbp.book.chapters import Chapter
+from rbp.book.prose import GLUE, glued, with_dashes
+from rbp.book.site import copy_scripts, jupyter_book
+from rbp.core.files import write_file
+from rbp.core.paths import Project
+
+# Of the book's scripts, those that a page without navigation can use.
+USEFUL: tuple[str, ...] = ("mathjax/", "plotly.min.js", "documentation_options.js", "doctools.js", "clipboard.min.js")
+USEFUL += ("copybutton.js", "copybutton_funcs.js", "togglebutton.js", "design-tabs.js")
+NAVIGATION = (
+    *(".skip-link", ".pst-skip-link", "#pst-skip-link", "#pst-back-to-top", "#pst-scroll-pixel-helper"),
+    *(".pst-primary-sidebar-checkbox", ".pst-secondary-sidebar-checkbox", "label.overlay", ".search-button__wrapper"),
+    *("dialog", "#pst-search-dialog", ".pst-async-banner-revealer", ".bd-header", ".bd-header-article"),
+    *(".bd-sidebar-primary", ".bd-sidebar-secondary", ".prev-next-footer", ".bd-footer", ".bd-footer-content"),
+    *("#jb-print-toc", ".sidebar-drawer", "a.headerlink"),
+)
+# The theme's own script, which is left out, would follow the reader's choice of light or dark.
+FOLLOW_THEME = """
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => { document.documentElement.dataset.theme = dark.matches ? "dark" : "light"; };
+follow(); dark.addEventListener("change", follow);
+"""
+
+
+def read_page(page: Path) -> BeautifulSoup:
+    """A page as a tree."""
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+
+
+def drop_navigation(soup: BeautifulSoup) -> None:
+    """Take out what leads to other pages: header, sidebars, search, previous and next."""
+    for selector in NAVIGATION:
+        for tag in soup.select(selector):
+            tag.decompose()
+
+
+def keep_links(soup: BeautifulSoup, folder: Path | None = None, within: Path | None = None) -> None:
+    """Unlink all but places of this page, outside addresses, and files that there are below ``within``.
+
+    Relative addresses count from ``folder``, which is what ``within`` is if it is not given. Without a folder, no
+    file is kept.
+    """
+    places = {"", *(str(tag["id"]) for tag in soup.find_all(id=True))}
+    for link in soup.find_all("a", href=True):
+        address = str(link["href"])
+        if address.startswith("#"):
+            leads = unquote(address[1:]) in places
+        else:
+            outside = address.startswith(("http://", "https://", "mailto:", "data:"))
+            leads = outside or (folder is not None and _is_below(address, folder, within or folder))
+        if not leads:
+            for name in ("href", "download", "title"):
+                del link[name]
+
+
+def _is_below(address: str, folder: Path, within: Path) -> bool:
+    """Whether a relative address in a page in ``folder`` means a file below ``within``."""
+    file = _local(address, folder)
+    return file is not None and file.is_relative_to(within.resolve())
+
+
+def _data_uri(file: Path) -> str:
+    kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    return f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"
+
+
+def _local(address: str, folder: Path) -> Path | None:
+    """The file that a relative address means, or None if there is none."""
+    if re.match(r"[a-z]+:|//|#", address):
+        return None
+    file = (folder / re.split(r"[?#]", address)[0]).resolve()
+    return file if file.is_file() else None
+
+
+def _stylesheet(file: Path) -> str:
+    """A stylesheet with what it imports, its fonts and its pictures within it."""
+
+    def imported(found: re.Match[str]) -> str:
+        target = _local(found[1], file.parent)
+        return _stylesheet(target) if target else found[0]
+
+    def within(found: re.Match[str]) -> str:
+        target = _local(found[1].strip("\"'"), file.parent)
+        return f"url({_data_uri(target)})" if target else found[0]
+
+    text = re.sub(r"url\(([^)]+)\)", within, file.read_text(encoding="utf-8"))
+    return re.sub(r"@import\s*[\"']([^\"']+)[\"'];?", imported, text)
+
+
+def _element(soup: BeautifulSoup, name: str, text: str) -> Tag:
+    element = soup.new_tag(name)
+    element.string = text
+    return element
+
+
+def inline(soup: BeautifulSoup, folder: Path) -> None:
+    """Put stylesheets, scripts and pictures, whose addresses are relative to ``folder``, into the page."""
+    for script in soup.select("script[data-cfasync]"):  # the theme's memory of light or dark
+        script.decompose()
+    for link in soup.find_all("link", href=True):
+        file = _local(str(link["href"]), folder)
+        if "stylesheet" in link.get_attribute_list("rel") and file:
+            link.replace_with(_element(soup, "style", _stylesheet(file)))
+        else:
+            link.decompose()
+    deferred = []
+    for script in soup.find_all("script", src=True):
+        file = _local(str(script["src"]), folder)
+        if file and any(useful in file.as_posix() for useful in USEFUL):
+            # Within a page, a script ends at the first "</script", wherever it stands.
+            text = file.read_text(encoding="utf-8").replace("</script", "<\\/script")
+            element = _element(soup, "script", text)
+            if script.has_attr("defer"):
+                deferred.append(element)
+            else:
+                script.insert_before(element)
+        script.decompose()
+    if soup.head is not None:
+        soup.head.insert(0, _element(soup, "script", FOLLOW_THEME))
+        soup.head.append(_element(soup, "style", "main { padding-block: 1rem 3rem; }"))
+    for element in deferred:
+        (soup.body or soup).append(element)
+    for picture in soup.find_all("img", src=True):
+        if file := _local(str(picture["src"]), folder):
+            picture["src"] = _data_uri(file)
+
+
+REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
+
+
+def fill_in(text: str, built: results.Results, own: Collection[str]) -> str:
+    """Markdown ``text`` with the numbers of other chapters written out; "(see the book)" for unknown ones.
+
+    The chapter's numbers are left to the page's builder, if their keys are among its ``own``; else a dash stands there.
+    """
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        recorded = built.get(Path(found[1]).name, {}).get(found[2])
+        return format(recorded.value, found[3] or "") if recorded else "(see the book)"
+
+    return GLUE.sub(number, with_dashes(text, own))
+
+
+def page_of(project: Project, executed: Path, nearer: results.Results | None = None) -> str:
+    """The executed notebook in a file, as the text of a page that needs no other, with the references that it cites.
+
+    Numbers of other chapters are those of `nearer`, or else of the built book.
+    """
+    built = results.read_book(project.results) if project.results.exists() else {}
+    built |= nearer or {}
+    notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
+    cells, own = [], glued(notebook)
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        cells.append(cell | {"source": fill_in(source, built, own)} if cell["cell_type"] == "markdown" else cell)
+    text = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    if "{cite" in text and "{bibliography}" not in text:
+        cells.append({"cell_type": "markdown", "id": "references", "metadata": {}, "source": REFERENCES})
+    return json.dumps({**notebook, "cells": cells})
+
+
+def build_pages(
+    project: Project, pages: Mapping[str, str], base: Path, files: Mapping[str, Path] | None = None, title: str = ""
+) -> Path:
+    """Build HTML pages in the empty folder ``base``; returns the folder that they are in.
+
+    pages: their texts by their paths with endings, the first one first; files: files and folders to stand beside the
+    pages, by their paths there; title: of all of it (none: the book's). Looks and settings are the project's. Raises
+    RbpError if they cannot be built.
+    """
+    source, extra = base / "source", base / "extra"
+    shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.md", "*.toml"))
+    root, *others = [str(Path(path).with_suffix("")) for path in pages]
+    listed = {"chapters": [{"file": page} for page in others]} if others else {}  # an empty list is refused
+    write_file(source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": root, **listed}))
+    for path, text in pages.items():
+        write_file(source / path, text)
+    extra.mkdir()
+    for path, file in (files or {}).items():
+        (extra / path).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if file.is_dir() else shutil.copyfile)(file, extra / path)
+    copy_scripts(base / "static")
+    config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8"))
+    config |= {"title": title or config["title"], "repository": {"url": ""}}  # no buttons that lead out
+    write_file(base / "_config.yml", yaml.safe_dump(config))
+    return jupyter_book(source, base / "_config.yml", base / "build", strict=False)
+
+
+def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
+    """Write ``NN_name.html`` beside the executed ``NN_name.ipynb`` in ``folder``; returns its path.
+
+    The page loads nothing; it links to the figures' files in ``NN_name/`` beside it. Raises RbpError if it
+    cannot be built.
+    """
+    name = chapter.name
+    text = page_of(project, folder / f"{name}.ipynb")
+    with tempfile.TemporaryDirectory(prefix="rbp-page-") as temporary:
+        html = build_pages(project, {f"notebooks/{name}.ipynb": text}, Path(temporary).resolve())
+        page = html / "notebooks" / f"{name}.html"
+        soup = read_page(page)
+        drop_navigation(soup)
+        inline(soup, page.parent)
+        keep_links(soup, folder)
+    target = folder / f"{name}.html"
+    write_file(target, str(soup))
+    return target

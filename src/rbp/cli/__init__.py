@@ -1,0 +1,1 @@
+"""The command `rbp`, one module for each group of commands."""

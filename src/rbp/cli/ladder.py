@@ -1,0 +1,241 @@
+"""The commands `rbp ladder`: train a family of small models from nothing, and rank with it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rbp.core.errors import ParameterError, RbpError
+from rbp.core.paths import Project
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rbp.core.processes import Task
+    from rbp.ladder.grid import Grid
+    from rbp.ladder.recipe import Recipe
+    from rbp.ladder.workspace import Workspace
+
+
+ladder = typer.Typer(
+    no_args_is_help=True, help="Train the ladder, a family of small models, from nothing: train, rank, ship."
+)
+
+Texts = Annotated[Path | None, typer.Option(help="Folder of the corpora; default: from their public homes.")]
+Config = Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/ladder.toml")]
+Out = Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/ladder")]
+Families = Annotated[
+    str | None,
+    typer.Option(
+        "--family", help="Families of data/ladder/ladders.toml (neox, lstm, mamba2), with commas; in runs/ladders."
+    ),
+]
+Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
+Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
+
+
+@ladder.command()
+def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
+    """Train the tokenizer on the training text."""
+    place, recipe = _open(context, config, out)
+    from rbp.ladder.text import find_texts, write_tokenizer
+
+    write_tokenizer(place, recipe, find_texts(recipe, texts))
+    typer.echo(str(place / "tokenizer"))
+
+
+@ladder.command()
+def data(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
+    """Gather the text, cut it into the rows that every rung reads, and say what it is."""
+    place, recipe = _open(context, config, out)
+    from rbp.ladder.text import find_texts, summary_lines, write_all
+
+    for line in summary_lines(write_all(place, recipe, find_texts(recipe, texts))):
+        typer.echo(line)
+
+
+@ladder.command()
+def train(
+    context: typer.Context,
+    rungs: Rungs = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")] = "auto",
+    steps: Annotated[int | None, typer.Option(min=1, help="So many steps instead of the recipe's: a trial.")] = None,
+    every: Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")] = 20.0,
+    family: Families = None,
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Train what is not trained yet. A run that was stopped goes on where it was, to the same weights."""
+    if family is not None:
+        if steps is not None:
+            raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
+        grid = _open_grid(context, config, out)
+        ablation = family == "ablation"
+        lines = [] if ablation else grid.choose(_names(family), _names(rungs), _numbers(seeds))
+        device = _device(device)
+        grid.prepare(texts)
+        todo = grid.ablations(device, every) if ablation else grid.jobs(lines, device, every)
+        _end(_work(todo, 1 if device == "cuda" else jobs))
+        for line in lines:
+            for tokens in grid.ladders.budgets(line.seed):
+                typer.echo(str(grid.model(line, tokens)))
+        return
+    place, recipe = _open(context, config, out)
+    from rbp.ladder import training
+    from rbp.ladder.shipping import assemble
+    from rbp.ladder.text import prepare
+
+    chosen = training.choose_runs(recipe, _names(rungs), _numbers(seeds))
+    if steps is not None and steps > recipe.steps:
+        raise ParameterError(f"{steps} steps are more than the text has: {recipe.steps}", "--steps", "Give fewer.")
+    device = _device(device)
+    prepare(place, recipe, texts)
+    left = training.training_tasks(chosen, place, recipe, device, steps, every)
+    failed = _work(left, 1 if device == "cuda" else jobs)
+    if training.finished_runs(place, recipe):
+        assemble(place, recipe)
+    _end(failed)
+    for which in chosen:
+        typer.echo(str(place.model(*which)))
+
+
+@ladder.command()
+def sweep(
+    context: typer.Context,
+    family: Annotated[str, typer.Option(help="Families of data/ladder/ladders.toml, with commas.")],
+    jobs: Jobs = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
+    grid = _open_grid(context, config, out)
+    device = _device(device)
+    todo = grid.sweeps(_names(family), device)
+    grid.prepare(texts)
+    _end(_work(todo, 1 if device == "cuda" else jobs))
+    for job in todo:
+        typer.echo(str(grid.place / "training" / job.name / "rates.json"))
+
+
+@ladder.command()
+def rank(
+    context: typer.Context,
+    rungs: Rungs = None,
+    seeds: Seeds = None,
+    domains: Annotated[str | None, typer.Option(help="Some domains, with commas; default: all.")] = None,
+    jobs: Jobs = None,
+    family: Families = None,
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Rank every token of the evaluation text by every model that is trained: a rank store each."""
+    if family is not None:
+        if domains is not None:
+            raise ParameterError("a family is ranked on all domains", "--domains", "Leave it out.")
+        from rbp.ladder import aggregates
+
+        grid = _open_grid(context, config, out)
+        lines = grid.choose(_names(family), _names(rungs), _numbers(seeds))
+        grid.prepare(texts)
+        _end(_work(aggregates.jobs(grid, lines), jobs))
+        typer.echo(str(grid.place / "aggregates"))
+        return
+    place, recipe = _open(context, config, out)
+    from rbp.ladder import ranking, training
+    from rbp.ladder.shipping import assemble
+    from rbp.ladder.text import prepare
+
+    wanted = [recipe.domain(name).name for name in _names(domains)] or [domain.name for domain in recipe.domains]
+    trained = {which for which, _ in training.finished_runs(place, recipe)}
+    asked = training.choose_runs(recipe, _names(rungs), _numbers(seeds))
+    chosen = [which for which in asked if which in trained]
+    if not chosen:
+        raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
+    for which in asked:
+        if which not in trained:
+            typer.echo(f"{which.name}: not trained yet, so left out", err=True)
+    prepare(place, recipe, texts)
+    failed = _work(ranking.ranking_tasks(chosen, place, recipe, wanted), jobs)
+    assemble(place, recipe)
+    _end(failed)
+    typer.echo(str(place / "ranks"))
+
+
+@ladder.command()
+def ship(
+    context: typer.Context,
+    to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Copy models, ranks and what is known about them from the working folder into the project."""
+    place, recipe = _open(context, config, out)
+    from rbp.core.paths import LADDER
+    from rbp.ladder.shipping import ship as copy
+
+    for name in copy(place, recipe, to or LADDER):
+        typer.echo(f"{name}: its weights do not fit, and must be trained again: rbp ladder train", err=True)
+    typer.echo(str(to or LADDER))
+
+
+def _open(context: typer.Context, config: Path | None, out: Path | None) -> "tuple[Workspace, Recipe]":
+    from rbp.ladder.recipe import CONFIGURATION, read
+    from rbp.ladder.workspace import Workspace
+
+    project: Project = context.find_root().obj
+    return Workspace(out or project.runs / "ladder"), read(config or CONFIGURATION)
+
+
+def _open_grid(context: typer.Context, config: Path | None, out: Path | None) -> "Grid":
+    from rbp.ladder.grid import Grid
+    from rbp.ladder.recipe import LADDERS
+    from rbp.ladder.workspace import Workspace
+
+    project: Project = context.find_root().obj
+    return Grid.open(config or LADDERS, place=Workspace(out or project.runs / "ladders"))
+
+
+def _device(name: str) -> str:
+    """The kind of device. Raises ParameterError for another name, and where there is none."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu or cuda.")
+    if name == "cpu":
+        return name
+    from rbp.ranks.extraction import find_device
+
+    return find_device(name).type
+
+
+def _work(todo: "Sequence[Task]", at_once: int | None) -> dict[str, RbpError | str]:
+    from rbp.core.processes import board, cores, run_tasks
+
+    with board() as show:
+        return run_tasks(todo, at_once or cores(), show)
+
+
+def _end(failed: dict[str, RbpError | str]) -> None:
+    """Say what went wrong: exit 2 if it can all be mended by who runs it, 1 otherwise."""
+    for name, error in failed.items():
+        typer.echo(f"error: {name}: {error}", err=True)
+    if failed:
+        typer.echo("What the others made stays. Run the same command again to go on.", err=True)
+        sys.exit(2 if all(isinstance(error, RbpError) for error in failed.values()) else 1)
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in text.split(",")] if text else []
+
+
+def _numbers(text: str | None) -> list[int]:
+    names = _names(text)
+    if not all(name.isdecimal() for name in names):
+        raise ParameterError(f"{text!r} are no seeds", "--seeds", "Give whole numbers with commas.")
+    return [int(name) for name in names]

@@ -1,0 +1,227 @@
+"""The command `rbp`. What is heavy is imported by the command that needs it: `rbp --help` answers at once."""
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rbp.book.chapters import ChapterFailed
+from rbp.cli import ladder, ranks, study
+from rbp.core.errors import RbpError
+from rbp.core.files import refusal
+from rbp.core.paths import Project
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Rerun the evidence on the relative-based scaling law: chapters, fits, and the whole book.",
+)
+
+app.command()(ranks.extract)
+app.add_typer(ranks.ranks, name="ranks")
+app.add_typer(ladder.ladder, name="ladder")
+app.add_typer(study.study, name="study")
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    root: Annotated[Path | None, typer.Option(hidden=True, help="Another project's root folder.")] = None,
+) -> None:
+    context.obj = Project(root.resolve()) if root else Project()
+
+
+@app.command()
+def chapters(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the chapters and their parameters."""
+    from rbp.book.chapters import all_chapters
+
+    found = all_chapters(context.obj)
+    if as_json:
+        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
+        typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
+        return
+    for chapter in found:
+        typer.secho(f"{chapter.name}  {chapter.title}", bold=True)
+        for p in chapter.parameters:
+            kind = p.type if p.choices is None else f"{p.type}: {'|'.join(map(str, p.choices))}"
+            typer.echo(f"    {p.name} = {json.dumps(p.default, ensure_ascii=False)}  ({kind})  {p.help}")
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    chapter: Annotated[str, typer.Argument(help="Its name, with or without the number, or the number.")],
+    parameter: Annotated[
+        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")] = None,
+) -> None:
+    """Execute one chapter with other parameters, into a folder with a page that opens offline."""
+    from rbp.book.chapters import execute, find
+    from rbp.book.parameters import parse
+    from rbp.book.standalone import render_chapter
+
+    project: Project = context.obj
+    found = find(project, chapter)
+    values = parse(found.parameters, parameter or [], found.name)
+    folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
+    watched = sys.stderr.isatty()
+    if watched:
+        typer.echo(f"{found.name} …", err=True)
+    seconds = execute(found, values, folder, Path.cwd(), finish=lambda new: render_chapter(project, found, new))
+    if watched:
+        typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
+    typer.echo(str(folder / f"{found.name}.html"))
+
+
+@app.command()
+def fit(
+    measurements: Annotated[str, typer.Option(help="published, ladder, a folder of ranks, a CSV or Parquet file.")],
+    dataset: Annotated[str, typer.Option(help="wikipedia, humaneval, …")],
+    family: Annotated[str, typer.Option(help="Pythia, GPT-2, …")],
+    k: Annotated[int | None, typer.Option(help="The threshold of RBP_k.")] = None,
+    metric: Annotated[str, typer.Option(help="neg_log_rbp or cross_entropy.")] = "neg_log_rbp",
+    level: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.95,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fit one power law y = A·S^(−α) and print it."""
+    from rbp.core.errors import ParameterError
+
+    if metric == "neg_log_rbp" and k is None:
+        raise ParameterError("a fit of RBP_k needs a threshold", "--k", "Give --k, or --metric cross_entropy.")
+    if metric == "cross_entropy" and k is not None:
+        raise ParameterError("cross-entropy has no threshold", "--k", "Leave --k out.")
+    from rbp.evidence.sources import load, select
+    from rbp.stats.power_law import fit_power_law
+
+    table = select(load(measurements).table, dataset=dataset, family=family, metric=metric, k=k)
+    fitted = fit_power_law(table["size"].to_numpy(), table["value"].to_numpy(), level=level)
+    names = ("alpha", "alpha_low", "alpha_high", "prefactor", "r_squared", "n", "df")
+    values: dict[str, Any] = {name: getattr(fitted, name) for name in names}
+    if as_json:
+        typer.echo(json.dumps(values))
+        return
+    what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+    typer.echo(f"{what} = {fitted.prefactor:.4g} · S^(−{fitted.alpha:.4f}), {family} on {dataset}")
+    typer.echo(f"α = {fitted.alpha:.4f}, {level:.0%} interval {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}")
+    weak = "; few points: read it with care" if fitted.weak else ""
+    typer.echo(f"R² = {fitted.r_squared:.4f}, {fitted.n} models, {fitted.df} degrees of freedom{weak}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
+def book(
+    context: typer.Context,
+    cores: Annotated[int | None, typer.Option(min=1, help="Chapters at a time; one for each core.")] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Print the whole book as a PDF too.")] = False,
+) -> None:
+    """Execute what is stale, build the book. What follows -- goes to Snakemake (-- --executor slurm)."""
+    from rbp.book.build import build
+
+    if not build(context.obj, cores, context.args, pdf=pdf):
+        raise typer.Exit(1)
+
+
+@app.command()
+def serve(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+) -> None:
+    """Serve the built book on 127.0.0.1, until Ctrl-C."""
+    from rbp.book.site import serve as serve_book
+
+    serve_book(context.obj, port)
+
+
+@app.command()
+def verify(
+    context: typer.Context,
+    accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
+) -> None:
+    """Compare the recorded values with the accepted ones: exit 1 if any moved, is new or is missing."""
+    from rbp.book import results
+
+    project: Project = context.obj
+    built = results.read_book(project.results)
+    count = sum(map(len, built.values()))
+    if accept:
+        results.write_book(project.expected, built)
+        typer.echo(f"{count} values of {len(built)} chapters are accepted.")
+        return
+    differences = results.compare(built, results.read_book(project.expected))
+    for difference in differences:
+        typer.echo(str(difference))
+    if differences:
+        typer.echo(f"{len(differences)} differences. If they are meant: rbp verify --accept", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
+
+
+@app.command("_step", hidden=True)
+def _step(context: typer.Context, name: str) -> None:
+    """Make a step's table for the book (a job of the Snakefile)."""
+    from rbp.book.build import run_step
+
+    if not run_step(context.obj, name):
+        raise typer.Exit(1)
+
+
+@app.command("_chapter", hidden=True)
+def _chapter(context: typer.Context, name: str) -> None:
+    """Execute a chapter for the book (a job of the Snakefile)."""
+    from rbp.book.build import run_chapter
+
+    if not run_chapter(context.obj, name):
+        raise typer.Exit(1)
+
+
+@app.command("_results", hidden=True)
+def _results(context: typer.Context) -> None:
+    """Merge the chapters' results (a job of the Snakefile)."""
+    from rbp.book.build import merge_results
+
+    merge_results(context.obj)
+
+
+@app.command("_site", hidden=True)
+def _site(context: typer.Context) -> None:
+    """Build the HTML (a job of the Snakefile)."""
+    from rbp.book.site import build_html
+
+    build_html(context.obj)
+
+
+def main() -> None:
+    """Run `rbp`: what a user can mend is a message and exit 2, a failed chapter exit 1, Ctrl-C exit 130."""
+    # A job that is told to stop cleans up as after Ctrl-C: no half-written folder stays.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        app()
+    except RbpError as error:
+        _stop(f"error: {error}", 2)
+    except OSError as error:  # such as a full disk, a path below a file, or a folder that is not ours to write
+        if why := refusal(error):
+            remedy = "Free some space, or choose another folder. What was there before is still whole."
+            _stop(f"error: the system does not let us write: {why}\n{remedy}", 2)
+        if error.filename is None:
+            raise
+        _stop(f"error: {error.strerror} ({error.filename})\nCheck the path, and that you may read and write there.", 2)
+    except ChapterFailed as failure:
+        _stop(f"error: {failure}" + (f"\nThe partial notebook: {failure.kept}" if failure.kept else ""), 1)
+
+
+def _stop(message: str, code: int) -> None:
+    typer.echo(message, err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

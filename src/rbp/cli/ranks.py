@@ -1,0 +1,241 @@
+"""The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import Project
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rbp.ranks.store import RankStore
+
+
+ranks = typer.Typer(no_args_is_help=True, help="Read rank stores: list, check, summarize, export, query.")
+
+Paths = Annotated[list[Path] | None, typer.Argument(help="Rank stores, or folders of them.", show_default="runs/ranks")]
+Out = Annotated[Path | None, typer.Option(help="A .csv or .parquet file; default: CSV on standard output.")]
+Rule = Annotated[str, typer.Option(help="How equal scores count: paper, strict or expected.")]
+
+_CORPUS = (
+    "wikipedia, humaneval, hotpotqa, auslegal, c4, pile-github, or a .txt, .jsonl, .jsonl.gz or .parquet file; "
+    "several in turn."
+)
+_PROTOCOL = "authors: 1000 shuffled documents cut to 512 tokens. windows: whole documents, every token once."
+_DTYPE = (
+    "Of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it. Ranks are "
+    "exact for the logits of these hidden states, summed and compared in float32 (float64)."
+)
+_ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
+_INTERVALS = (
+    "Add 95% intervals: of independent tokens (low, high), and by resampling whole documents (document_low, "
+    "document_high)."
+)
+
+
+def extract(
+    context: typer.Context,
+    model: Annotated[list[str], typer.Option(help="A hub id or a folder; several are measured in turn.")],
+    corpus: Annotated[list[str], typer.Option(help=_CORPUS)],
+    protocol: Annotated[str, typer.Option(help=_PROTOCOL)] = "authors",
+    tokens: Annotated[int | None, typer.Option(help="Stop after so many ranked tokens.")] = None,
+    documents: Annotated[int | None, typer.Option(help="Take the first so many documents.")] = None,
+    length: Annotated[int | None, typer.Option(help="Tokens that the model reads at once.")] = None,
+    before: Annotated[int | None, typer.Option("--context", help="windows: tokens before each, at least.")] = None,
+    dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
+    backend: Annotated[str, typer.Option(help="auto, reference, blocked or triton.")] = "auto",
+    batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
+    vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
+    round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of hub models.")] = None,
+    field: Annotated[list[str] | None, typer.Option(help="A field of the corpus file; several are joined.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family the models belong to.")] = None,
+    pack: Annotated[int, typer.Option(help="Rows in a part of the store.")] = 64,
+    out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="Only the I-th of N shares of the packs.")] = None,
+) -> None:
+    """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
+    from rbp.ranks.protocols import protocol as make_protocol
+
+    chosen = make_protocol(protocol, length=length, context=before, documents=documents, tokens=tokens, pack=pack)
+    limit = int(vocab) if vocab.isdecimal() else vocab
+    if isinstance(limit, str) and limit not in ("all", "tokenizer"):
+        raise ParameterError(f"unknown vocabulary {vocab!r}", "--vocab", "Give all, tokenizer, or a number.")
+    if round_logits not in (None, "bfloat16"):
+        raise ParameterError(f"cannot round logits to {round_logits!r}", "--round-logits", "Give bfloat16.")
+    if batch is not None and batch < 1:
+        raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
+    share = _shard(shard)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("rbp").setLevel(logging.INFO)
+
+    from rbp.ranks.extraction import Settings, gpus, run_shards
+    from rbp.ranks.extraction import extract as measure
+
+    settings = Settings(
+        dtype=dtype,  # type: ignore[arg-type]  # checked where it is used, as is the backend
+        device=device,
+        backend=backend,  # type: ignore[arg-type]
+        batch=batch,
+        vocabulary=limit,  # type: ignore[arg-type]
+        round_logits=round_logits,  # type: ignore[arg-type]
+        revision=revision,
+        fields=tuple(field or ()),
+        family=family,
+    )
+    project: Project = context.obj
+    folder = out or project.runs / "ranks"
+    if share is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
+        from rbp.ranks.corpora import open_corpus
+        from rbp.ranks.models import find_model
+
+        for name in model:  # what is missing is downloaded once, before the processes start
+            find_model(name, revision)
+        for name in corpus:
+            open_corpus(name, settings.fields)
+        arguments = [*sys.argv[sys.argv.index("extract") + 1 :], "--out", str(folder)]
+        run_shards(arguments, [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in visible])
+    for store in measure(model, corpus, chosen, folder, settings, share):
+        typer.echo(str(store))
+
+
+@ranks.command("list")
+def list_(context: typer.Context, paths: Paths = None) -> None:
+    """List rank stores."""
+    from rbp.ranks.store import Store, store_folders
+
+    for folder in store_folders(_paths(context, paths)):
+        try:
+            manifest = Store(folder).manifest
+        except DataError as error:
+            typer.echo(f"{folder}  {error.what}")
+            continue
+        about, key = manifest["about"], manifest["key"]
+        state = "" if manifest["complete"] else "  unfinished"
+        typer.echo(
+            f"{folder}  {about['model']} ({about['family']}, S = {about['size']:,}) on {about['dataset']}, "
+            f"{key['protocol']['name']}, {manifest['tokens']:,} tokens, {key['dtype']}, {key['device']}{state}"
+        )
+
+
+@ranks.command()
+def check(context: typer.Context, paths: Paths = None) -> None:
+    """Verify the checksums of every part: exit 2 if one is missing, truncated or altered."""
+    from rbp.ranks.store import REDO, open_store, store_folders
+
+    wrong = []
+    for folder in store_folders(_paths(context, paths)):
+        try:
+            found = open_store(folder).problems()
+        except DataError as error:
+            found = [error.what]
+        wrong += [f"{folder}: {problem}" for problem in found]
+        typer.echo(f"{folder}  {'; '.join(found) or 'whole'}")
+    if wrong:
+        raise DataError(f"{len(wrong)} problems, the first: {wrong[0]}", None, REDO)
+
+
+@ranks.command()
+def summary(
+    context: typer.Context,
+    paths: Paths = None,
+    k: Annotated[str | None, typer.Option(help="Thresholds with commas, or all; default: some from 1 on.")] = None,
+    tie_rule: Rule = "paper",
+    intervals: Annotated[bool, typer.Option("--intervals", help=_INTERVALS)] = False,
+    out: Out = None,
+) -> None:
+    """The measurement table of rank stores: −ln RBP_k and the cross-entropy."""
+    import pandas as pd
+
+    from rbp.evidence.ranked import Ranked, with_intervals
+    from rbp.evidence.sources import COLUMNS
+    from rbp.ranks.metric import rank
+
+    rank([0], [1], tie_rule)  # type: ignore[arg-type]  # raises for an unknown rule
+    tables = []
+    for store in _stores(context, paths):
+        ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
+        chosen = list(range(1, store.vocabulary + 1)) if k == "all" else _numbers(k)
+        table = ranked.table(chosen)[list(COLUMNS)]
+        tables.append(with_intervals(table, ranked) if intervals else table)
+    _put(pd.concat(tables, ignore_index=True), out)
+
+
+@ranks.command()
+def export(
+    context: typer.Context,
+    store: Annotated[Path, typer.Argument(help="One rank store.")],
+    out: Out = None,
+) -> None:
+    """One row per ranked token: document, position, token, greater, equal, nll."""
+    from rbp.ranks.store import open_store
+
+    _put(open_store(store).ranks(), out)
+
+
+@ranks.command()
+def query(
+    context: typer.Context,
+    sql: Annotated[str, typer.Argument(help="About the tables ranks (one row per token) and stores.")],
+    stores: Annotated[list[Path] | None, typer.Option(help="Rank stores, or folders; runs/ranks if none.")] = None,
+    out: Out = None,
+) -> None:
+    """Ask rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
+    from rbp.ranks.query import query as ask
+
+    _put(ask(_stores(context, stores), sql), out)
+
+
+def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
+    project: Project = context.find_root().obj
+    return paths or [project.runs / "ranks"]
+
+
+def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore]":
+    from rbp.ranks.store import open_store, store_folders
+
+    return [open_store(folder) for folder in store_folders(_paths(context, paths))]
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    numbers = [part.strip() for part in text.split(",")]
+    if not all(number.removeprefix("-").isdecimal() for number in numbers):
+        raise ParameterError(f"{text!r} are no thresholds", "--k", "Give whole numbers with commas, or all.")
+    return [int(number) for number in numbers]
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, _, count = text.partition("/")
+    if not (first.isdecimal() and count.isdecimal()):
+        raise ParameterError(f"{text!r} is no shard", "--shard", "Give I/N, such as 1/4.")
+    return int(first), int(count)
+
+
+def _put(table: "pd.DataFrame", out: Path | None) -> None:
+    import io
+
+    from rbp.core.files import write_file
+    from rbp.ranks.store import full_disk
+
+    if out is None:
+        table.to_csv(sys.stdout, index=False)
+    elif out.suffix == ".csv":
+        with full_disk(out):
+            write_file(out, table.to_csv(index=False))
+    elif out.suffix == ".parquet":
+        data = io.BytesIO()
+        table.to_parquet(data, index=False)
+        with full_disk(out):
+            write_file(out, data.getvalue())
+    else:
+        raise ParameterError(f"cannot write {out.name}", "--out", "Give a name that ends in .csv or .parquet.")

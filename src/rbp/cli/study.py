@@ -1,0 +1,127 @@
+"""The commands `rbp study`: plan, run and watch a whole study."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rbp.core.errors import ParameterError, RbpError
+from rbp.core.paths import Project
+
+if TYPE_CHECKING:
+    from rbp.study.config import Study
+    from rbp.study.workflow import Place
+
+
+study = typer.Typer(no_args_is_help=True, help="Plan, run and watch a whole study: models × corpora, in one file.")
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A study: studies/paper.toml, or your own.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@study.command()
+def plan(
+    context: typer.Context,
+    file: File,
+    gpus: Annotated[str, typer.Option(help="Numbers of GPUs to reckon with, with commas.")] = "1,8,64",
+    tokens: Annotated[int | None, typer.Option(min=1, help="Another budget for each model on each corpus.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a study would run and cost, and what is there already; needs no network."""
+    from rbp.study.plan import make_plan
+    from rbp.study.report import plan_json, plan_lines
+
+    counts = _counts(gpus)
+    found = make_plan(_study(context, file), tokens)
+    typer.echo(json.dumps(plan_json(found, counts), indent=1) if as_json else "\n".join(plan_lines(found, counts)))
+
+
+@study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
+def run(
+    context: typer.Context,
+    file: File,
+    profile: Annotated[str | None, typer.Option(help="local or slurm; by default what this machine has.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Jobs at once.")] = None,
+    gpus: Annotated[str | None, typer.Option(help="GPUs of this machine to use, such as 0,1; all if none.")] = None,
+) -> None:
+    """Do what is left of a study, on this machine or a Slurm cluster. What follows -- goes to Snakemake."""
+    from rbp.study import workflow
+    from rbp.study.jobs import BOOK, TABLE
+    from rbp.study.report import lines_of, summary
+
+    found = _study(context, file)
+    place = workflow.find_place(found, profile, gpus)
+    typer.echo(f"{found.path.name}: {place.profile}, {_devices(place)}; all of it in {found.out}", err=True)
+    well = workflow.run(found, context.find_root().obj, place, jobs, context.args)
+    typer.echo("\n".join(lines_of(found, summary(found))), err=True)
+    if not well:
+        raise typer.Exit(1)
+    made = found.out / TABLE.output, (found.out / BOOK.output).with_name("index.html")
+    typer.echo("\n".join(str(path) for path in made if path.is_file()))  # a dry run makes none
+
+
+@study.command()
+def status(
+    context: typer.Context,
+    file: File,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on showing it, until all is done or Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what is done, running, failed (and why) and left."""
+    from rbp.study.report import lines_of, status_json, summary
+    from rbp.study.workflow import is_driven
+
+    found = _study(context, file)
+    if as_json:
+        typer.echo(json.dumps(status_json(found) | {"driven": is_driven(found)}, indent=1))
+        return
+    while True:
+        now = summary(found)
+        lines, whole = lines_of(found, now), now.counts["done"] == len(now.jobs)
+        if not whole and not is_driven(found):
+            lines.append(f"No run is at work on it here: rbp study run {file}")
+        typer.echo(("\033[H\033[2J" if watch and sys.stdout.isatty() else "") + "\n".join(lines))
+        if whole or not watch:
+            return
+        time.sleep(2)
+
+
+@study.command("_job", hidden=True)
+def _job(
+    context: typer.Context,
+    file: File,
+    name: str,
+    device: Annotated[str, typer.Option()] = "cpu",
+    gpus: Annotated[str, typer.Option()] = "",
+) -> None:
+    """Do one job (studies/Snakefile)."""
+    from rbp.study.tasks import run as run_job
+
+    found = _study(context, file)
+    try:
+        run_job(found, context.find_root().obj, name, device, tuple(filter(None, gpus.split(","))))
+    except RbpError:
+        raise typer.Exit(2) from None  # it has told the reason in its log, and to us
+
+
+def _study(context: typer.Context, file: Path) -> "Study":
+    from rbp.study.config import read_study
+
+    project: Project = context.find_root().obj
+    return read_study(file, project)
+
+
+def _counts(text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise ParameterError(f"{text!r} are no numbers of GPUs", "--gpus", "Give whole numbers, such as 1,8,64.")
+    return [int(word) for word in words]
+
+
+def _devices(place: "Place") -> str:
+    if place.gpus:
+        return f"GPUs {', '.join(place.gpus)}"
+    return "a GPU for each shard" if place.ask else "no GPUs"

@@ -1,0 +1,177 @@
+"""The measured distributions of ranks: the authors' histograms (figure 8c), and rank stores.
+
+Rank 1, which figure 8c leaves out, is added from RBP_1; masses become whole counts of tokens.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.sparse import csr_matrix
+
+from rbp.core import tables
+from rbp.core.errors import DataError
+from rbp.core.paths import DATA
+from rbp.core.tables import label
+from rbp.evidence import published, sources
+from rbp.evidence.ranked import Ranked
+from rbp.evidence.tokens import recovered_tokens, tokens_of_bins
+from rbp.ranks.metric import TieRule
+from rbp.ranks.store import RankStore, is_store, open_store, store_folders
+from rbp.stats.rank_counts import RankCounts
+
+Reals = npt.NDArray[np.float64]
+_NEAR = 0.3  # how far a bin's mass times the number of tokens may be from a whole number, or the number is wrong
+
+
+@dataclass(frozen=True)
+class MeasuredRanks:
+    """The ranks of one model on one dataset.
+
+    counts: of ranks 1 … V, single or in bins; cross_entropy: measured on the same tokens (nats), or None; store: where
+    the ranks of single tokens lie, or None; rule: how equal scores counted.
+    """
+
+    dataset: str
+    model: str
+    family: str
+    size: int
+    counts: RankCounts
+    cross_entropy: float | None
+    store: RankStore | None = None
+    rule: TieRule = "paper"
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """document, rank and nll, one row per token. Raises DataError where only counts are known."""
+        if self.store is None:
+            raise DataError(f"of {self.model} on {self.dataset} counts alone are known", "ranks", "Take a rank store.")
+        ranked = Ranked(self.store, self.rule)
+        return ranked.tokens[["document", "nll"]].assign(rank=np.asarray(ranked.ranks, dtype=np.int64))
+
+    @property
+    def neg_log_rbp1(self) -> float:
+        """−ln RBP_1."""
+        return float(-np.log(self.counts.count[self.counts.high == 1].sum() / self.counts.total))
+
+    def by_document(self) -> Any:
+        """Counts by document, a sparse matrix of shape (documents, bins of `counts`).
+
+        Raises DataError where only counts are known.
+        """
+        _, document = np.unique(self.tokens["document"], return_inverse=True)
+        place = np.searchsorted(self.counts.low, self.tokens["rank"])
+        shape = (int(document.max()) + 1, len(self.counts.low))
+        return csr_matrix((np.ones(len(place)), (document, place)), shape=shape)
+
+
+def load(source: str = "published", rule: TieRule = "paper") -> list[MeasuredRanks]:
+    """The measured ranks of a source, or of several joined by commas; by dataset, family and size.
+
+    A source is "published" (figure 8c), "ladder", or a folder of rank stores. Raises DataError where a source holds no
+    ranks. Under the tie rule "expected" ranks are not whole, and no distribution: take another.
+    """
+    found = [each for name in source.split(",") for each in _one(name.strip(), rule)]
+    return sorted(found, key=lambda one: (one.family, one.dataset, one.size, one.model))
+
+
+def _one(name: str, rule: TieRule) -> Iterator[MeasuredRanks]:
+    if name == "published":
+        yield from _published()
+        return
+    folder = DATA / name / "ranks" if (DATA / name / "ranks").is_dir() else Path(name)
+    if not folder.is_dir() or not (is_store(folder) or any(is_store(each) for each in folder.iterdir())):
+        remedy = 'Give "published", "ladder", or a folder of rank stores: rbp extract makes one.'
+        raise DataError("the source holds no ranks", name, remedy)
+    for store in (open_store(each) for each in store_folders([folder])):
+        tables.opened.add(f"{label(store.folder)}/manifest.json")
+        ranked = Ranked(store, rule)
+        yield MeasuredRanks(
+            dataset=store.dataset,
+            model=store.model,
+            family=store.family,
+            size=store.size,
+            counts=RankCounts.of_ranks(ranked.ranks, store.vocabulary),
+            cross_entropy=float(ranked.tokens["nll"].astype("float64").mean()),
+            store=store,
+            rule=rule,
+        )
+
+
+def _published() -> Iterator[MeasuredRanks]:
+    """Figure 8c with rank 1 added: N·RBP_1 tokens, N being the number of tokens behind the published shares."""
+    table = sources.load("published").table
+    totals = recovered_tokens([("wikipedia", "Pythia")]).set_index("dataset")["tokens"]
+    models = published.models().set_index("model")
+    bins = published.rank_bins()
+    for row in tokens_of_bins().to_dict("records"):
+        dataset, model = row["dataset"], row["model"]
+        own = table[(table["dataset"] == dataset) & (table["model"] == model)]
+        first = own.loc[(own["k"] == 1).fillna(False), "value"]
+        entropy = own.loc[own["metric"] == "cross_entropy", "value"]
+        some = bins[(bins["dataset"] == dataset) & (bins["model"] == model)]
+        count = some["mass"].to_numpy() * row["ranked_lower"]
+        if (np.abs(count - np.rint(count)) > _NEAR).any():
+            raise DataError("the bins' masses are no whole counts", f"{model} on {dataset}", None)
+        # the reading of −ln RBP_1 is exact to about one token
+        at_1 = np.rint(int(totals[dataset]) * np.exp(-float(first.iloc[0])))
+        about = models.loc[model]
+        yield MeasuredRanks(
+            dataset=dataset,
+            model=model,
+            family=str(about["family"]),
+            size=int(about["non_embedding_params"]),
+            counts=RankCounts(
+                low=np.append(1, some["low"].to_numpy()).astype(np.int64),
+                high=np.append(1, some["high"].to_numpy()).astype(np.int64),
+                count=np.append(at_1, np.rint(count)).astype(np.float64),
+                vocabulary=int(about["vocab_size"]),
+            ),
+            cross_entropy=float(entropy.iloc[0]) if len(entropy) else None,
+        )
+
+
+def entropy(counts: RankCounts) -> tuple[float, float, float]:
+    """The entropy of the ranks in nats: with bins filled smoothly, and its least and greatest value if masses fall.
+
+    Within a bin the greatest is that of equal masses. The least, for masses that do not rise with the rank, gives each
+    rank of the bin at most the mass of the bin before, per rank, and at least that of the bin after. Smoothly: a power
+    law within each bin whose slope is that between the bins' neighbours. For single ranks all three agree. Each has
+    Miller and Madow's correction for what a sample lacks: (bins with a token − 1)/(2 · tokens).
+    """
+    share, width = counts.count / counts.total, (counts.high - counts.low + 1).astype(np.float64)
+    density = share / width
+    even = -_xlogx(share, density)
+    middle = np.log(counts.low * counts.high.astype(np.float64)) / 2
+    some = density > 0
+    smooth = least = 0.0
+    for i in range(len(share)):
+        if not some[i]:
+            continue
+        if width[i] == 1:
+            smooth -= share[i] * np.log(share[i])
+            least -= share[i] * np.log(share[i])
+            continue
+        before = i - 1 if i and some[i - 1] else i
+        after = i + 1 if i + 1 < len(share) and some[i + 1] else i
+        slope = (np.log(density[after]) - np.log(density[before])) / max(middle[after] - middle[before], 1e-9)
+        ranks = np.arange(counts.low[i], counts.high[i] + 1, dtype=np.float64)
+        mass = ranks**slope
+        mass *= share[i] / mass.sum()
+        smooth -= _xlogx(mass, mass)
+        top = density[before] if density[before] > density[i] else density[i]
+        bottom = min(density[after], density[i]) if after != i else 0.0
+        tall = (density[i] - bottom) / (top - bottom) * width[i] if top > bottom else width[i]
+        least -= tall * top * np.log(top) + ((width[i] - tall) * bottom * np.log(bottom) if bottom > 0 else 0.0)
+    lacking = (np.count_nonzero(some) - 1) / (2 * counts.total)
+    return float(smooth + lacking), float(least + lacking), float(even + lacking)
+
+
+def _xlogx(weight: Reals, mass: Reals) -> float:
+    some = mass > 0
+    return float((weight[some] * np.log(mass[some])).sum())

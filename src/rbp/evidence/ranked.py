@@ -1,0 +1,154 @@
+"""From rank stores to the measurement table, window success and the rank histogram, and how sure they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rbp.core.arrays import Integers, Reals
+from rbp.core.errors import DataError, ParameterError
+from rbp.ranks.metric import TieRule, rank
+from rbp.ranks.store import RankStore
+from rbp.stats.clustering import neg_log_rbp_document_interval
+from rbp.stats.counting import neg_log_rbp_interval
+from rbp.stats.windows import runs
+
+# The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
+THRESHOLDS = (
+    *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 20, 30, 50, 78, 100, 200, 336, 500, 886, 1000, 1438, 2000, 2500, 3793),
+    *(5000, 6158, 10000, 20000, 30000, 50000, 100000, 200000),
+)
+SHARES = (0.4, 0.6)  # of the vocabulary: about what 20 000 and 30 000 are of the published models
+WINDOW_THRESHOLDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 2500, 10000)
+WINDOW_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+
+def large(share: float, vocabulary: int) -> int:
+    """The threshold k that is `share` of a vocabulary, to the nearest whole number, at least 1."""
+    return max(1, round(share * vocabulary))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The ranks of a store under one tie rule. Reading raises DataError for a damaged store."""
+
+    store: RankStore
+    rule: TieRule = "paper"
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """One row per token: see `RankStore.ranks`."""
+        return self.store.ranks()
+
+    @cached_property
+    def ranks(self) -> Integers | Reals:
+        """The rank of each token."""
+        return rank(self.tokens["greater"], self.tokens["equal"], self.rule)
+
+    def thresholds(self, k: Sequence[int] | None) -> list[int]:
+        """`k`, or THRESHOLDS up to the vocabulary and SHARES of it. Raises ParameterError for a k beyond it."""
+        most = self.store.vocabulary
+        if k is None:
+            return sorted({*(k for k in THRESHOLDS if k <= most), *(large(share, most) for share in SHARES)})
+        if wrong := [threshold for threshold in k if not 1 <= threshold <= most]:
+            what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
+            raise ParameterError(what, str(self.store.folder), f"Give k from 1 to {most}.")
+        return sorted(set(k))
+
+    def table(self, k: Sequence[int] | None = None) -> pd.DataFrame:
+        """The measurement table: −ln RBP_k for `k` (default: see `thresholds`), and the cross-entropy.
+
+        A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can
+        be a point of a fit. Raises ParameterError for a k that is no possible rank.
+        """
+        wanted = self.thresholds(k)
+        counts = np.bincount(np.ceil(self.ranks).astype(np.int64), minlength=self.store.vocabulary + 1)
+        hits = counts.cumsum()[wanted]
+        total = len(self.ranks)
+        rows: list[tuple[Any, ...]] = [
+            ("neg_log_rbp", threshold, float(-np.log(hit / total)) + 0.0, hit)
+            for threshold, hit in zip(wanted, hits, strict=True)
+            if hit
+        ]
+        entropy = float(self.tokens["nll"].astype("float64").mean())
+        if np.isfinite(entropy):
+            rows.append(("cross_entropy", pd.NA, entropy, pd.NA))
+        return pd.DataFrame(rows, columns=["metric", "k", "value", "hits"]).assign(
+            dataset=self.store.dataset,
+            model=self.store.model,
+            family=self.store.family,
+            size=self.store.size,
+            tokens=total,
+            source=f"ranks {self.store.folder.name}",
+        )
+
+    def windows(self) -> pd.DataFrame:
+        """Window success, for the thresholds and lengths of the paper's figure 7, as far as documents reach.
+
+        Columns dataset, model, k, n, successes, windows, p.
+        """
+        places = self.tokens["document"], self.tokens["position"]
+        possible = _at_least(runs(np.ones(len(self.ranks), dtype=bool), *places))
+        rows = []
+        for k in (k for k in WINDOW_THRESHOLDS if k <= self.store.vocabulary):
+            reached = _at_least(runs(self.ranks <= k, *places))
+            for n, successes, total in zip(WINDOW_LENGTHS, reached, possible, strict=True):
+                if total:
+                    rows.append((self.store.dataset, self.store.model, k, n, successes, total, successes / total))
+        table = pd.DataFrame(rows, columns=["dataset", "model", "k", "n", "successes", "windows", "p"])
+        return table.astype({"successes": "Int64", "windows": "Int64"})
+
+    def histogram(self) -> pd.DataFrame:
+        """The rank histogram over ranks of 2 and more: dataset, model, low, high, mass.
+
+        Whole edges, about twelve bins to a decade; mass is the share of the tokens with rank 2 or more.
+        """
+        end = self.store.vocabulary + 1
+        steps = np.round(10 ** np.arange(np.log10(2), np.log10(end), 1 / 12))
+        edges = np.unique(np.append(steps, end)).astype(np.int64)
+        counts, _ = np.histogram(self.ranks[self.ranks >= 2], bins=edges)
+        return pd.DataFrame(
+            {
+                "dataset": self.store.dataset,
+                "model": self.store.model,
+                "low": edges[:-1],
+                "high": edges[1:] - 1,
+                "mass": counts / max(counts.sum(), 1),
+            }
+        )
+
+
+def _at_least(lengths: Integers) -> list[int]:
+    """How many of `lengths` are at least each of WINDOW_LENGTHS."""
+    counts = np.bincount(np.minimum(lengths, WINDOW_LENGTHS[-1]), minlength=WINDOW_LENGTHS[-1] + 1)
+    return [int(counts[n:].sum()) for n in WINDOW_LENGTHS]
+
+
+def all_once(stores: Sequence[RankStore]) -> None:
+    """Raise DataError if two stores measure one model on one dataset."""
+    seen: dict[tuple[str, str], RankStore] = {}
+    for store in stores:
+        first = seen.setdefault((store.model, store.dataset), store)
+        if first is not store:
+            what = f"{store.model} on {store.dataset} is in two stores"
+            where = f"{first.folder.name}; {store.folder.name}"
+            raise DataError(what, where, "Give the folder of the one that is meant.")
+
+
+def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+    """`table` of `ranked` with columns low, high, document_low, document_high for its −ln RBP_k.
+
+    low, high: the binomial interval; document_low, document_high: whole documents resampled (seeded).
+    """
+    rows: list[tuple[float | None, ...]] = []
+    for k, hits in table[["k", "hits"]].itertuples(index=False):
+        if pd.isna(k):
+            rows.append((None,) * 4)
+            continue
+        low, high = neg_log_rbp_interval(int(hits), len(ranked.ranks), level)
+        within = neg_log_rbp_document_interval(ranked.ranks, ranked.tokens["document"], int(k), level, seed=seed)
+        rows.append((float(low), float(high), *within))
+    return table.join(pd.DataFrame(rows, columns=["low", "high", "document_low", "document_high"], dtype="float64"))

@@ -1,0 +1,108 @@
+"""How many tokens stand behind the published points, with the evidence for each number.
+
+A family shares one tokenizer, so its models share N on a dataset. The recovery itself is `rbp.stats.recovery`;
+here it is asked for a dataset and a family, with figure 5's shares, which had been rounded to six decimals before
+they were drawn, among the readings. What counting does to the points is `rbp.stats.counting`.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rbp.evidence import published
+from rbp.stats import recovery
+
+#: what the paper's appendix A states of every point
+STATED = 500_000
+CELL = ["dataset", "family"]
+
+_EVIDENCE = [*CELL, "tokens", "exact", "basis", "bound", "readings", "log_likelihood", "margin", "posterior", "gap"]
+
+_FEWEST = 1000  # the smallest number of tokens that the recovery considers
+_BIN_ERROR = 2e-6  # relative standard deviation of a bin's mass, read from figure 8c
+_ROUNDING = 1e-6 / np.sqrt(12)  # standard deviation of a rounding to six decimals
+
+
+def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: Path | None = None) -> pd.DataFrame:
+    """The number of tokens behind the published points of each dataset and family, with how sure it is.
+
+    `cells` names datasets and families; None means all that were published.
+
+    Columns: dataset, family; tokens (the most likely number); exact (the repository's own count, where it is
+    known); basis ("counted", "recovered", or "likely" where `recovery.Recovery.identified` is false); bound (the
+    most that the protocol allows); readings; log_likelihood, margin, posterior (of `recovery.Recovery`); gap (log
+    likelihood of `tokens` less that of the best number of at least STATED; missing where `bound` excludes those).
+    Exact counts take no part in the recovery: where both are known, they test it.
+    """
+    families = published.models(folder).set_index("model")["family"]
+    table = published.rbp(folder)
+    table["family"] = table["model"].map(families)
+    counted = published.gpt2_window_counts(folder).query("n == 1")
+    exact = counted.assign(family=counted["model"].map(families)).groupby(CELL)["windows"].first()
+    rows = []
+    for (dataset, family), points in table.groupby(CELL, sort=True):
+        cell = (str(dataset), str(family))
+        if cells is not None and cell not in cells:
+            continue
+        share = np.exp(-points["neg_log_rbp"].to_numpy())
+        rounded = _ROUNDING * (points["source"] == "figure 5").to_numpy()
+        error = np.hypot(points["neg_log_rbp"].to_numpy() * share * recovery.READING_ERROR, rounded)
+        bound = recovery.protocol_bound(cell[0])
+        found = recovery.recover_total(share, error, np.arange(_FEWEST, bound + 1))
+        gap = np.nan
+        if bound > STATED:
+            enough = recovery.recover_total(share, error, np.arange(STATED, bound + 1))
+            gap = found.log_likelihood - enough.log_likelihood
+        row = {"dataset": cell[0], "family": cell[1], "tokens": found.tokens, "exact": exact.get(cell, pd.NA)}
+        row["basis"] = "counted" if cell in exact else "recovered" if found.identified else "likely"
+        row |= {"bound": bound, "readings": found.readings, "log_likelihood": found.log_likelihood}
+        rows.append(row | {"margin": found.margin, "posterior": found.posterior, "gap": gap})
+    return pd.DataFrame(rows, columns=_EVIDENCE).astype({"exact": "Int64"})
+
+
+def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
+    """The number of tokens of each model of figure 8c, found from its rank histogram.
+
+    The histogram's masses are whole numbers over M, the tokens of rank 2 or more that it holds; M is found as N is,
+    and M/(1 − RBP_1) is N. Columns dataset, model, ranked_lower (M), identified, tokens (M/(1 − RBP_1), no whole
+    number where the histogram left out a few tokens).
+    """
+    first = published.all_readings(folder).query("k == 1").drop_duplicates(["dataset", "model"])
+    neg_log_rbp = first.set_index(["dataset", "model"])["value"]
+    rows = []
+    for (dataset, model), bins in published.rank_bins(folder).groupby(["dataset", "model"], sort=True):
+        cell = (str(dataset), str(model))
+        mass = bins["mass"] / bins["mass"].sum()
+        lower = -np.expm1(-neg_log_rbp[cell])  # the share of tokens with rank 2 or more
+        most = int(recovery.protocol_bound(cell[0]) * lower)
+        found = recovery.recover_total(mass, mass * _BIN_ERROR, np.arange(most // 5, most + 1))
+        total = found.tokens / lower
+        rows.append((*cell, found.tokens, found.identified, total))
+    return pd.DataFrame(rows, columns=["dataset", "model", "ranked_lower", "identified", "tokens"])
+
+
+def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *, likely: bool = False) -> pd.DataFrame:
+    """How many tokens stand behind the −ln RBP_k of each dataset and family: dataset, family, tokens, basis.
+
+    `table` is a measurement table. What it states comes first (basis "counted"). For points that the authors
+    published the number is recovered from their shares (`recovered_tokens`, made here if not given): basis
+    "recovered", or, where the shares do not identify it, "at most" with the bound of the authors' protocol, or, with
+    `likely`, "likely" with the most likely number. Cells of which nothing is known, or where the table states several
+    numbers, are missing.
+    """
+    stated = table.dropna(subset="tokens").groupby(CELL, as_index=False)["tokens"].agg(["first", "nunique"])
+    counted = stated[stated["nunique"] == 1].rename(columns={"first": "tokens"}).assign(basis="counted")
+    authors = table.loc[table["source"].str.match("figure|repository"), CELL].drop_duplicates()
+    wanted = set(authors.itertuples(index=False, name=None)) - set(stated[CELL].itertuples(index=False, name=None))
+    found = recovered_tokens(wanted) if recovered is None else recovered
+    found = found[pd.MultiIndex.from_frame(found[CELL]).isin(wanted)]
+    if not likely:
+        unsure = found["basis"] == "likely"
+        found = found.assign(
+            tokens=found["tokens"].mask(unsure, found["bound"]), basis=found["basis"].mask(unsure, "at most")
+        )
+    columns = [*CELL, "tokens", "basis"]
+    both: pd.DataFrame = pd.concat([counted[columns], found[columns]]).sort_values(CELL, ignore_index=True)
+    return both.astype({"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"})

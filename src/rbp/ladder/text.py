@@ -1,0 +1,391 @@
+"""The ladder's text: what is trained on and what is evaluated on, the tokenizer, and the rows that every rung reads."""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.core.errors import DataError
+from rbp.core.files import canonical_json, folder_beside, sha256, swap_in, write_file, write_json
+from rbp.ladder.recipe import Domain, Recipe, Source
+from rbp.ladder.workspace import Workspace
+
+WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text and what it is called in its corpus."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Texts:
+    """training: documents by source; evaluation: by domain; left_out: names of training documents by source."""
+
+    training: dict[str, list[Document]]
+    evaluation: dict[str, list[Document]]
+    left_out: dict[str, list[str]]
+
+
+def gather_texts(recipe: Recipe, folder: Path) -> Texts:
+    """All text of the ladder from the corpus files in `folder` and the packages installed here.
+
+    Raises DataError if a file or a package is missing, or holds no document.
+    """
+    sources = {source.name: _documents(source, folder) for source in recipe.sources}
+    evaluation = {}
+    for domain in recipe.domains:
+        if domain.file is not None:
+            evaluation[domain.name] = _corpus(folder / domain.file, domain.fields)
+    for domain in recipe.domains:
+        if domain.source is not None:
+            held_out = next(source.held_out for source in recipe.sources if source.name == domain.source)
+            evaluation[domain.name], sources[domain.source] = hold_out(
+                sources[domain.source], held_out, recipe.text.seed
+            )
+    passages = Passages(
+        (document.text for documents in evaluation.values() for document in documents), recipe.text.passage
+    )
+    shares = {name: [passages.shared(document.text) for document in documents] for name, documents in sources.items()}
+    training = {
+        name: [document for document, shared in zip(documents, shares[name], strict=True) if not shared]
+        for name, documents in sources.items()
+    }
+    left_out = {
+        name: [document.name for document, shared in zip(documents, shares[name], strict=True) if shared]
+        for name, documents in sources.items()
+    }
+    return Texts(training, evaluation, left_out)
+
+
+def hold_out(documents: list[Document], count: int, seed: int) -> tuple[list[Document], list[Document]]:
+    """`count` documents drawn at random, and the others, both in their order."""
+    drawn = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
+    held = [document for i, document in enumerate(documents) if i in drawn]
+    return held, [document for i, document in enumerate(documents) if i not in drawn]
+
+
+class Passages:
+    """All stretches of `length` words in some texts, as a sorted array of hashes."""
+
+    def __init__(self, texts: Iterable[str], length: int) -> None:
+        self.length = length
+        self.codes: dict[str, int] = {}
+        self.known = np.unique(np.concatenate([np.zeros(0, np.uint64), *(self._hashes(text) for text in texts)]))
+
+    def _hashes(self, text: str) -> npt.NDArray[np.uint64]:
+        """One hash for each stretch of words: polynomial, modulo 2⁶⁴; words in lower case, all else left out."""
+        codes = self.codes
+        words = np.array([codes.setdefault(word, len(codes) + 1) for word in WORD.findall(text.lower())], np.uint64)
+        found = np.zeros(max(0, len(words) - self.length + 1), np.uint64)
+        for i in range(self.length if len(found) else 0):
+            found = found * np.uint64(0x9E3779B97F4A7C15) + words[i : i + len(found)]
+        return found
+
+    def shared(self, text: str) -> bool:
+        """Whether `text` shares a stretch with the texts."""
+        hashes = self._hashes(text)
+        if not len(self.known) or not len(hashes):
+            return False
+        place = np.searchsorted(self.known, hashes)
+        return bool((self.known[np.minimum(place, len(self.known) - 1)] == hashes).any())
+
+
+def texts_fingerprint(documents: Iterable[Document]) -> str:
+    """SHA-256 of all texts in order, each with its length before it."""
+    found = hashlib.sha256()
+    for document in documents:
+        data = document.text.encode()
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.hexdigest()
+
+
+def _documents(source: Source, folder: Path) -> list[Document]:
+    if source.file is not None:
+        return _corpus(folder / source.file)
+    return [document for package in source.packages for document in _sources(package)]
+
+
+def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
+    """The documents of a .jsonl.gz file. Raises DataError if it is missing, malformed or empty."""
+    found: list[Document] = []
+    try:
+        with gzip.open(path) as lines:
+            for line in lines:
+                row = json.loads(line)
+                found.append(Document(row["id"], "\n".join(row[field] for field in fields)))
+    except FileNotFoundError:
+        raise DataError("the corpus is missing", str(path), "Say where the corpora are: --texts FOLDER.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"the corpus cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise DataError(what, str(path), "Fetch it again.") from None
+    except (ValueError, KeyError, TypeError):
+        what = f"the line is no JSON object with the texts {', '.join(('id', *fields))}"
+        raise DataError(what, f"{path}, line {len(found) + 1}", "Fetch it again.") from None
+    if not found:
+        raise DataError("the corpus holds no document", str(path), "Fetch it again.")
+    return found
+
+
+def _sources(package: str) -> Iterator[Document]:
+    """The Python files of an installed package without its tests, in the order of their names."""
+    try:
+        files = sorted(metadata.files(package) or [], key=str)
+    except metadata.PackageNotFoundError:
+        raise DataError("the package is not installed", package, "Install it: its sources are trained on.") from None
+    for file in files:
+        if file.suffix == ".py" and not {"tests", "testing", "test", ".."} & set(file.parts):
+            text = Path(str(file.locate())).read_text(encoding="utf-8")
+            if text.strip():
+                yield Document(str(file), text)
+
+
+END = "<|endoftext|>"
+
+
+def make_tokenizer(texts: Texts, recipe: Recipe) -> Any:
+    """The ladder's tokenizer: of the same number of characters of each source, whole documents at random.
+
+    Raises DataError if the text gives fewer tokens than the recipe asks for.
+    """
+    tokenizer = byte_level_bpe(_sample(texts, recipe), recipe.text.vocabulary)
+    if len(tokenizer) != recipe.text.vocabulary:
+        what = f"the text gives only {len(tokenizer)} tokens"
+        raise DataError(what, "ladder.toml, vocabulary", "Give more text or a smaller vocabulary.")
+    return tokenizer
+
+
+def byte_level_bpe(texts: Iterable[str], vocabulary: int) -> Any:
+    """A byte-level BPE tokenizer of at most `vocabulary` tokens: it writes any text; the end of a text is token 0."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    raw.train_from_iterator(texts, trainer)
+    whole: Any = PreTrainedTokenizerFast  # untyped
+    return whole(tokenizer_object=raw, bos_token=END, eos_token=END)
+
+
+def _sample(texts: Texts, recipe: Recipe) -> Iterator[str]:
+    for documents in texts.training.values():
+        left = recipe.text.characters
+        for i in np.random.default_rng(recipe.text.seed).permutation(len(documents)):
+            if left <= 0:
+                break
+            yield documents[i].text[:left]
+            left -= len(documents[i].text)
+
+
+def streams(texts: Texts, tokenizer: Any) -> dict[str, npt.NDArray[np.uint16]]:
+    """The tokens of each source: its documents in order, the end of a text before each; uint16."""
+    return {name: _stream(documents, tokenizer) for name, documents in texts.training.items()}
+
+
+def make_rows(sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe) -> npt.NDArray[np.uint16]:
+    """The training tokens [rows, context + 1], in the order in which they are read; uint16.
+
+    The stream of a source is cut into rows of context + 1 tokens that overlap by one, so that every token is
+    predicted once. An equal number of rows of each source is drawn, and all are shuffled. Raises DataError if a
+    source has too little text.
+    """
+    random = np.random.default_rng(recipe.text.seed)
+    context, rows = recipe.text.context, recipe.text.tokens // recipe.text.context
+    chosen = []
+    for number, (name, stream) in enumerate(sources.items()):
+        share = rows // len(sources) + (number < rows % len(sources))
+        there = max(0, len(stream) - 1) // context
+        if there < share:
+            what = f"{name} has {there * context:,} tokens, and {share * context:,} are wanted"
+            raise DataError(what, "ladder.toml, tokens", "Give more text, or fewer tokens.")
+        starts = random.permutation(there)[:share] * context
+        chosen.append(stream[starts[:, None] + np.arange(context + 1)])
+    whole = np.concatenate(chosen)
+    return whole[random.permutation(len(whole))]
+
+
+def _stream(documents: list[Document], tokenizer: Any) -> npt.NDArray[np.uint16]:
+    end = np.array([tokenizer.eos_token_id], np.uint16)
+    pieces = [np.zeros(0, np.uint16)]  # nothing is left of a source if all is held out
+    for first in range(0, len(documents), 64):
+        texts = [document.text for document in documents[first : first + 64]]
+        for ids in tokenizer(texts, verbose=False)["input_ids"]:
+            pieces += [end, np.array(ids, np.uint16)]
+    return np.concatenate(pieces)
+
+
+def find_texts(recipe: Recipe, folder: Path | None) -> Texts:
+    """The text from the corpora in `folder`, or from their public homes (see `homes`)."""
+    if folder is None:
+        from rbp.ladder.homes import fetch
+
+        folder = fetch(recipe)
+    return gather_texts(recipe, folder)
+
+
+def write_tokenizer(place: Workspace, recipe: Recipe, texts: Texts) -> None:
+    """Train the tokenizer into tokenizer/."""
+    tokenizer = make_tokenizer(texts, recipe)
+    with folder_beside(place / "tokenizer") as new:
+        tokenizer.save_pretrained(new)
+        swap_in(new, place / "tokenizer")
+
+
+def read_tokenizer(place: Workspace) -> Any:
+    """The tokenizer in tokenizer/. Raises DataError if it is not there."""
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(place / "tokenizer", trust_remote_code=False)
+    except (OSError, ValueError):
+        where = str(place / "tokenizer")
+        raise DataError("the tokenizer cannot be read", where, "Make it: rbp ladder tokenizer.") from None
+
+
+def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]:
+    """Write rows.npy, text.json, documents.csv and evaluation/; gives what text.json says.
+
+    Raises DataError if a source has too little text, or a document cannot be ranked whole.
+    """
+    tokenizer = read_tokenizer(place)
+    sources = streams(texts, tokenizer)
+    rows = make_rows(sources, recipe)
+    data = io.BytesIO()
+    np.save(data, rows, allow_pickle=False)
+    documents, counts = [], {}
+    for domain in recipe.domains:
+        ranked = texts.evaluation[domain.name][: domain.documents]
+        ids = tokenizer([document.text for document in ranked], verbose=False)["input_ids"]
+        for document, tokens in zip(ranked, ids, strict=True):
+            if not tokens or tokenizer.eos_token_id in tokens:
+                what = f"document {document.name} is empty, or holds the end of a text"
+                raise DataError(what, domain.name, "Leave it out of the corpus.")
+        documents += [(domain.name, i, ranked[i].name, tokens[0]) for i, tokens in enumerate(ids)]
+        counts[domain.name] = sum(map(len, ids))
+    about = {
+        "recipe": recipe.text_digest(),
+        "passage": recipe.text.passage,
+        "tokenizer": {"vocabulary": len(tokenizer), "sha256": sha256(place / "tokenizer" / "tokenizer.json")},
+        "rows": {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": hashlib.sha256(rows.tobytes()).hexdigest()},
+        "training": [
+            {
+                **_counts(source, texts.training[source.name], len(sources[source.name])),
+                "versions": {package: version(package) for package in source.packages},
+                "held_out": source.held_out,
+                "left_out": texts.left_out[source.name],
+            }
+            for source in recipe.sources
+        ],
+        "evaluation": [
+            {
+                **_counts(domain, texts.evaluation[domain.name][: domain.documents], counts[domain.name]),
+                "kept_from_training": len(texts.evaluation[domain.name]),
+            }
+            for domain in recipe.domains
+        ],
+    }
+    for domain in recipe.domains:
+        _write_corpus(place / "evaluation" / f"{domain.name}.jsonl.gz", texts.evaluation[domain.name], domain)
+    table = pd.DataFrame(documents, columns=["domain", "document", "name", "first"])
+    write_file(place / "documents.csv", table.to_csv(index=False))
+    write_file(place / "rows.npy", data.getvalue())
+    write_json(place / "text.json", about)
+    return about
+
+
+def write_all(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]:
+    """`write_data`, with a new tokenizer where there is none.
+
+    If the text will not do, a new tokenizer does not stay: better text would be cut by one made of the worse.
+    """
+    new = not (place / "tokenizer" / "tokenizer.json").is_file()
+    if new:
+        write_tokenizer(place, recipe, texts)
+    try:
+        return write_data(place, recipe, texts)
+    except DataError:
+        if new:
+            shutil.rmtree(place / "tokenizer")
+        raise
+
+
+def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
+    """Make what is missing of all that training and ranking read, or was made by another recipe or tokenizer."""
+    about = _about(place)
+    same = about.get("recipe") == recipe.text_digest()
+    tokenizer = place / "tokenizer" / "tokenizer.json"
+    made = tokenizer.is_file() and (place / "rows.npy").is_file()
+    if made and same and about.get("tokenizer", {}).get("sha256") == sha256(tokenizer):
+        return
+    texts = find_texts(recipe, folder)
+    if about and not same:
+        write_tokenizer(place, recipe, texts)
+    write_all(place, recipe, texts)
+
+
+def _about(place: Workspace) -> dict[str, Any]:
+    """What text.json says; {} if it is not there, or damaged."""
+    try:
+        about = json.loads((place / "text.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}
+
+
+def summary_lines(about: dict[str, Any]) -> list[str]:
+    """What text.json says, for a reader."""
+    found = []
+    for kind, what in (("training", "trained on"), ("evaluation", "ranked")):
+        for part in about[kind]:
+            counts = f"{part['documents']:,} documents, {part['characters']:,} characters, {part['tokens']:,} tokens"
+            found += [f"{what}: {part['name']}: {counts}", f"    {part['origin']} ({part['licence']})"]
+            found.append(f"    fingerprint {part['fingerprint']}")
+            if kind == "training" and part["held_out"]:
+                found.append(f"    {part['held_out']} documents are held out for evaluation")
+            if kind == "training" and part["left_out"]:
+                why = f"they share {about['passage']} words in a row with a text kept for evaluation"
+                found.append(f"    {len(part['left_out'])} documents are left out: {why}")
+    rows = about["rows"]
+    found.append(f"every rung reads {rows['tokens']:,} tokens in {rows['rows']:,} rows, the same share of each source")
+    return found
+
+
+def _counts(part: Source | Domain, documents: list[Document], tokens: int) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "origin": part.origin,
+        "licence": part.licence,
+        "documents": len(documents),
+        "characters": sum(len(document.text) for document in documents),
+        "tokens": tokens,
+        "fingerprint": texts_fingerprint(documents),
+    }
+
+
+def _write_corpus(path: Path, documents: list[Document], domain: Domain) -> None:
+    rows = ({"id": document.name, "text": document.text} for document in documents[: domain.documents])
+    text = "".join(canonical_json(row) + "\n" for row in rows)
+    write_file(path, gzip.compress(text.encode(), mtime=0))

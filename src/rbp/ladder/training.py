@@ -1,0 +1,389 @@
+"""Train rungs side by side: AdamW over the rows in their order, saving as it goes; a kill costs no more than some
+steps. A rung trains on one thread, so that the number of cores changes no weight.
+"""
+
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import folder_beside, swap_in, write_file, write_json
+from rbp.core.files import sha256 as checksum
+from rbp.core.processes import DONE, Task, Tell
+from rbp.ladder.architectures import make_model
+from rbp.ladder.recipe import Course, Recipe, Rung
+from rbp.ladder.workspace import Workspace, locked, model_name
+from rbp.ranks.store import full_disk
+
+CHUNK = 64  # tokens whose logits are in memory at once: 1 MB at a vocabulary of 4096, which stays in the cache
+STATE = "state.safetensors"
+
+
+class HeadLoss(torch.autograd.Function):
+    """The mean cross-entropy of hidden states [n, d] under an output matrix [V, d], in nats.
+
+    As torch's own on the product, but in chunks whose gradients are made at once: the logits of a batch, the
+    largest array of a small model by far, never leave the cache.
+    """
+
+    @staticmethod
+    def forward(context: Any, hidden: torch.Tensor, head: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The loss; both gradients are made on the way."""
+        count = len(targets)
+        d_hidden, d_head = torch.empty_like(hidden), torch.zeros_like(head)
+        loss = hidden.new_zeros((), dtype=torch.float64)
+        for first in range(0, count, CHUNK):
+            states, wanted = hidden[first : first + CHUNK], targets[first : first + CHUNK, None]
+            logits = states @ head.T
+            logits.sub_(logits.amax(1, keepdim=True))
+            target = logits.gather(1, wanted)
+            shares = logits.exp_()
+            total = shares.sum(1, keepdim=True)
+            loss += (total.log() - target).sum(dtype=torch.float64)
+            shares.div_(total).scatter_add_(1, wanted, torch.full_like(total, -1.0))
+            d_hidden[first : first + CHUNK] = shares @ head
+            d_head.addmm_(shares.T, states)
+        context.save_for_backward(d_hidden / count, d_head / count)
+        return (loss / count).to(hidden.dtype)
+
+    @staticmethod
+    def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        """The gradients, times that of the loss."""
+        d_hidden, d_head = context.saved_tensors
+        return gradients[0] * d_hidden, gradients[0] * d_head, None
+
+
+def loss_of(model: Any, rows: torch.Tensor) -> torch.Tensor:
+    """The mean cross-entropy of rows [batch, context + 1], in nats: each token but the first is predicted."""
+    hidden = model.get_decoder()(input_ids=rows[:, :-1].contiguous()).last_hidden_state
+    head = model.get_output_embeddings().weight
+    loss: torch.Tensor = HeadLoss.apply(hidden.reshape(-1, hidden.shape[-1]), head, rows[:, 1:].reshape(-1))  # type: ignore[no-untyped-call]
+    return loss
+
+
+def processor(device: torch.device) -> str:
+    """What computes, by its name and the instructions that PyTorch takes: another one may change last bits."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{_cpu_name()}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = dict(line.split(":", 1) for line in lines if ":" in line)
+    fields = {name.strip(): value.strip() for name, value in named.items()}
+    numbers = [f"{name} {fields[name]}" for name in ("cpu family", "model", "stepping") if name in fields]
+    return " ".join([fields.get("model name", platform.machine()), f"({', '.join(numbers)})"])
+
+
+class Run:
+    """The training of one model along a course, its state in `folder`.
+
+    rows: the training tokens in the order in which they are read. trunk: a state file and the digest of the course
+    that it is of, where the run begins if it has no state of its own: a course that has gone the same way until then.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        rows: npt.NDArray[np.uint16],
+        folder: Path,
+        device: str = "cpu",
+        trunk: tuple[Path, str] | None = None,
+    ) -> None:
+        self.course, self.rows, self.folder, self.trunk = course, rows, folder, trunk
+        self.device = torch.device(device)
+        self.steps = course.steps
+        if self.steps * course.batch > len(rows):
+            what = f"{len(rows)} rows are too few for {self.steps} steps"
+            raise DataError(what, folder.name, "Make the rows again.")
+        self.model = make_model(**course.model).to(self.device).train()
+        matrices = [p for p in self.model.parameters() if p.ndim > 1]
+        others = [p for p in self.model.parameters() if p.ndim < 2]
+        groups = [
+            {"params": matrices, "weight_decay": course.decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=course.betas, fused=True)
+        self.losses: list[float] = []
+        self.seconds = self.cpu_seconds = 0.0
+        self.processors: list[str] = []
+
+    @property
+    def done(self) -> int:
+        """Steps taken."""
+        return len(self.losses)
+
+    def digest(self) -> str:
+        """All that determines the weights: a state of another run is not gone on with."""
+        return self.course.digest(self.device.type, sha256(self.rows.tobytes()).digest())
+
+    def step(self) -> float:
+        """One step of AdamW on the next batch; gives its loss, in nats, before the step."""
+        size = self.course.batch
+        rows = torch.from_numpy(self.rows[self.done * size : (self.done + 1) * size].astype(np.int64)).to(self.device)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.course.rate(self.done)
+        loss = loss_of(self.model, rows)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.course.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.losses.append(loss.item())
+        return self.losses[-1]
+
+    def train(
+        self, every: float = 20.0, told: Callable[["Run"], None] = lambda run: None, until: int | None = None
+    ) -> None:
+        """Take all steps that are left (or those until a step), saving every so many seconds and at the end.
+
+        When it saves changes no weight: it is what is lost by a kill. `told` is called at each step.
+        """
+        last = self.steps if until is None else until
+        if (here := processor(self.device)) not in self.processors:
+            self.processors.append(here)
+        saved = time.perf_counter()
+        while self.done < last:
+            began, used = time.perf_counter(), time.process_time()
+            self.step()
+            now = time.perf_counter()
+            self.seconds += now - began
+            self.cpu_seconds += time.process_time() - used
+            told(self)
+            if now - saved >= every or self.done == last:
+                self.save()
+                saved = time.perf_counter()
+
+    def save(self, name: str = STATE) -> None:
+        """Write weights, moments and losses to one file, whole or not at all."""
+        from safetensors.torch import save
+
+        state = {f"model.{name}": value.contiguous() for name, value in self.model.state_dict().items()}
+        for number, moments in self.optimizer.state_dict()["state"].items():
+            state |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
+        state["losses"] = torch.tensor(self.losses, dtype=torch.float64)
+        about = {
+            "digest": self.digest(),
+            "seconds": str(self.seconds),
+            "cpu_seconds": str(self.cpu_seconds),
+            "processors": "\n".join(self.processors),
+        }
+        write_file(self.folder / name, save({name: value.cpu() for name, value in state.items()}, about))
+
+    def resume(self) -> bool:
+        """Take up the state in the folder, or the trunk's; False if there is none, or one of another course."""
+        own = self._take_up(self.folder / STATE, self.digest())
+        return own or (self.trunk is not None and self._take_up(*self.trunk))
+
+    def _take_up(self, path: Path, digest: str) -> bool:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, "pt") as file:
+                about = file.metadata() or {}
+                if about.get("digest") != digest:
+                    return False
+                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        except (FileNotFoundError, SafetensorError):
+            return False
+        self.losses = state.pop("losses").tolist()
+        self.seconds, self.cpu_seconds = float(about["seconds"]), float(about.get("cpu_seconds", 0))
+        self.processors = about.get("processors", "").splitlines()
+        self.model.load_state_dict({n.removeprefix("model."): v for n, v in state.items() if n.startswith("model.")})
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        for name, value in state.items():
+            if name.startswith("optimizer."):
+                _, number, entry = name.split(".")
+                moments.setdefault(int(number), {})[entry] = value
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        return True
+
+
+ABOUT = "run.json"
+LAST = 64  # steps whose mean loss is given as the final one
+
+
+class RungSeed(NamedTuple):
+    """One run: a rung and a seed."""
+
+    rung: Rung
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As its model is called."""
+        return model_name(self.rung, self.seed)
+
+
+def choose_runs(recipe: Recipe, rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[RungSeed]:
+    """The runs of the recipe, or those of some rungs and seeds: the longest first.
+
+    Raises ParameterError for a rung that is not there, and a seed that none of the rungs has.
+    """
+    chosen = [recipe.rung(name) for name in dict.fromkeys(rungs)] or list(recipe.rungs)
+    for seed in seeds:
+        if not any(seed in rung.seeds for rung in chosen):
+            there = sorted({seed for rung in chosen for seed in rung.seeds})
+            remedy = f"There is: {', '.join(map(str, there))}."
+            raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", remedy)
+    found = [RungSeed(rung, seed) for rung in chosen for seed in rung.seeds if not seeds or seed in seeds]
+    return sorted(found, key=lambda which: _cost(which.rung, recipe), reverse=True)
+
+
+def training_tasks(
+    runs: Sequence[RungSeed], place: Workspace, recipe: Recipe, device: str, steps: int | None, every: float
+) -> list[Task]:
+    """What is left to be trained of `runs`, saving every so many seconds.
+
+    Raises DataError if the training tokens are not there.
+    """
+    rows = sha256(place.rows(recipe).tobytes()).digest()
+    return [
+        Task(which.name, train, (place, recipe, which, device, steps, every))
+        for which in runs
+        if not is_done(which, place, recipe, steps or recipe.steps, rows)
+    ]
+
+
+def is_done(which: RungSeed, place: Workspace, recipe: Recipe, steps: int, rows: bytes) -> bool:
+    """Whether the run is finished, on whatever device, and its model is there and whole."""
+    try:
+        about = json.loads((place.run(*which) / ABOUT).read_bytes())
+        weights = checksum(place.model(*which) / "model.safetensors")
+    except (OSError, ValueError):
+        return False
+    course = recipe.course(which.rung, which.seed, steps)
+    return about.get("digest") in digests(course, rows) and about.get("checksum") == weights
+
+
+def digests(course: Course, rows: bytes) -> set[str]:
+    """Those of a course on each kind of device; rows: the SHA-256 of the training tokens."""
+    return {course.digest(device, rows) for device in ("cpu", "cuda")}
+
+
+def train(
+    told: Tell,
+    place: Workspace,
+    recipe: Recipe,
+    which: RungSeed,
+    device: str,
+    steps: int | None = None,
+    every: float = 20.0,
+) -> None:
+    """Train one run to its end, from where it stands, and write its model. A job."""
+    import torch
+
+    torch.set_num_threads(1)
+    folder = place.run(*which)
+    with full_disk(folder), locked(folder):
+        for path in folder.glob(".*.tmp"):  # left by a kill
+            path.unlink()
+        run = Run(recipe.course(which.rung, which.seed, steps), place.rows(recipe), folder, device)
+        take_up(run)
+        run.train(every, progress(run, told))
+        about = {"name": which.name, "rung": which.rung.name, "seed": which.seed}
+        about |= {name: getattr(which.rung, name) for name in ("layers", "width", "heads")}
+        finish(run, about, place.model(*which), place)
+    told(DONE)
+
+
+def take_up(run: "Run") -> None:
+    """Go on where the run's folder stands. Raises DataError if what it holds is another run's."""
+
+    if not run.resume() and (run.folder / STATE).exists():
+        what = "the folder holds the state of a run of another recipe, text, device or number of steps"
+        raise DataError(what, str(run.folder / STATE), "Give another folder (--out), or remove it.")
+
+
+def progress(run: "Run", told: Tell) -> "Callable[[Run], None]":
+    """Tells after each step how far the run is, how fast, and what is left."""
+    before, began = run.done, run.seconds
+    tokens = run.course.batch * (run.rows.shape[1] - 1)
+
+    def tell(run: "Run") -> None:
+        speed = (run.done - before) / max(run.seconds - began, 1e-9)
+        left = (run.steps - run.done) / speed
+        told(
+            f"{run.done:,} of {run.steps:,} steps  loss {np.mean(run.losses[-LAST:]):.3f}  "
+            f"{speed * tokens:,.0f} tokens/s  {left // 60:.0f} min {left % 60:.0f} s left"
+        )
+
+    return tell
+
+
+def finish(run: "Run", about: dict[str, Any], folder: Path, place: Workspace) -> None:
+    """Write the model in half precision, with configuration and tokenizer, and say what the run came to.
+
+    about: what names the run, to which size, tokens, loss (nats, mean of the last steps), cost, processors, versions
+    and checksums are added.
+    """
+    import torch
+    from safetensors.torch import save
+
+    from rbp.ladder.text import read_tokenizer
+    from rbp.ranks.extraction import quiet
+    from rbp.ranks.models import non_embedding_params
+
+    model = run.model.cpu()
+    exact = save({name: value.contiguous() for name, value in model.state_dict().items()})
+    tokens = run.steps * run.course.batch * (run.rows.shape[1] - 1)
+    about = {
+        **about,
+        "size": non_embedding_params(model),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "steps": run.steps,
+        "tokens": tokens,
+        "loss": round(float(np.mean(run.losses[-LAST:])), 4),
+        "seconds": round(run.seconds, 1),
+        "cpu_seconds": round(run.cpu_seconds, 1),
+        "tokens_per_second": round(tokens / run.seconds),
+        "device": run.device.type,
+        "processors": run.processors,
+        "torch": torch.__version__,
+        "digest": run.digest(),
+        "checksum_float32": sha256(exact).hexdigest(),
+    }
+    with folder_beside(folder) as new, quiet():
+        model.half().save_pretrained(new)
+        read_tokenizer(place).save_pretrained(new)
+        (new / "generation_config.json").unlink(missing_ok=True)
+        about["checksum"] = checksum(new / "model.safetensors")
+        swap_in(new, folder)
+    write_json(run.folder / ABOUT, about)
+
+
+def losses(folder: Path) -> list[float]:
+    """The loss of every step of the run in `folder`."""
+    from safetensors import safe_open
+
+    with safe_open(folder / STATE, "np") as file:
+        found: list[float] = file.get_tensor("losses").tolist()
+    return found
+
+
+def _cost(rung: Rung, recipe: Recipe) -> int:
+    """Multiplications for a token, about."""
+    return rung.layers * 12 * rung.width**2 + recipe.text.vocabulary * rung.width
+
+
+def finished_runs(place: Workspace, recipe: Recipe) -> list[tuple[RungSeed, dict[str, Any]]]:
+    """The runs whose model is there, in the order of the recipe, with what run.json says."""
+    found = []
+    for rung in recipe.rungs:
+        for seed in rung.seeds:
+            path = place.run(rung, seed) / ABOUT
+            if path.is_file() and place.model(rung, seed).is_dir():
+                found.append((RungSeed(rung, seed), json.loads(path.read_bytes())))
+    return found

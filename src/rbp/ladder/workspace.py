@@ -1,0 +1,67 @@
+"""Where a ladder's files are: the working folder (runs/ladder) and what is shipped (data/ladder) look the same."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rbp.core.errors import DataError
+from rbp.core.files import lock
+from rbp.ladder.recipe import Recipe, Rung
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A ladder's folder."""
+
+    folder: Path
+
+    def __truediv__(self, name: str) -> Path:
+        """A file or folder in it."""
+        return self.folder / name
+
+    def run(self, rung: Rung, seed: int) -> Path:
+        """The folder of a run."""
+        return self.folder / "training" / f"{rung.name}-{seed}"
+
+    def model(self, rung: Rung, seed: int) -> Path:
+        """The folder of a run's model."""
+        return self.folder / "models" / model_name(rung, seed)
+
+    def rows(self, recipe: Recipe) -> npt.NDArray[np.uint16]:
+        """The training tokens. Raises DataError if they are missing, or made by another recipe."""
+        path, remedy = self.folder / "rows.npy", "Make the rows again: rbp ladder data."
+        try:
+            rows: npt.NDArray[np.uint16] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError):
+            raise DataError("the training tokens cannot be read", str(path), remedy) from None
+        wanted = recipe.text.tokens // recipe.text.context, recipe.text.context + 1
+        if rows.shape != wanted or rows.dtype != np.uint16:
+            what = f"the training tokens are {rows.shape} of {rows.dtype}, and the recipe wants {wanted} of uint16"
+            raise DataError(what, str(path), remedy)
+        if rows.max() >= recipe.text.vocabulary:
+            what = f"the training tokens go up to {rows.max()}, and the recipe has {recipe.text.vocabulary} tokens"
+            raise DataError(what, str(path), remedy)
+        return rows
+
+
+def model_name(rung: Rung, seed: int) -> str:
+    """ladder-<rung> for the first seed of a rung, ladder-<rung>-seed<i> for the others."""
+    return f"ladder-{rung.name}" + ("" if seed == rung.seeds[0] else f"-seed{seed}")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes off a folder; the system lets go of the lock when the process ends, however it ends.
+
+    Raises DataError if another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a") as stream:
+        if lock(stream) is False:
+            what = "another process is working on it"
+            raise DataError(what, str(folder), "Wait for it, or stop it; nothing is lost.")
+        yield

@@ -1,0 +1,205 @@
+"""The ledger's frame: a claim of the paper, the rule that decides it, and the verdict that the numbers give."""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from rbp.book import results
+from rbp.core.errors import ChapterError
+
+HOLDS, PART, FAILS, UNCHECKED = "holds", "holds in part", "does not hold", "cannot be checked here"
+
+#: verdict → (the key under which it is counted, its sign)
+VERDICTS = {
+    HOLDS: ("holds", "✓"),
+    PART: ("part", "◐"),
+    FAILS: ("fails", "✗"),
+    UNCHECKED: ("unchecked", "?"),
+}
+
+
+class Numbers(Mapping[str, results.Value]):
+    """What the chapters recorded, by "chapter::key". A missing number names the chapter that should record it."""
+
+    def __init__(self, recorded: Mapping[str, Mapping[str, results.Recorded]]) -> None:
+        self._values = {
+            f"{chapter}::{key}": each.value for chapter, own in recorded.items() for key, each in own.items()
+        }
+
+    @classmethod
+    def read(cls, chapters: Path) -> "Numbers":
+        """Read the `results.json` of every executed chapter below `chapters`, but the ledger's own."""
+        paths = sorted(path for path in chapters.glob("*/results.json") if path.parent.name != "11_claims")
+        if not paths:
+            raise ChapterError("no chapter has been executed yet", str(chapters), "Build the book first: make book.")
+        return cls(results.merge(paths))
+
+    def __getitem__(self, key: str) -> results.Value:
+        if key not in self._values:
+            chapter, _, name = key.partition("::")
+            raise ChapterError(f"the chapter {chapter} has not recorded '{name}'", "claims ledger", "Execute it again.")
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def number(self, key: str) -> float:
+        """A recorded number."""
+        value = self[key]
+        if isinstance(value, str):
+            raise ChapterError(f"'{key}' is a word, not a number", "claims ledger")
+        return float(value)
+
+    def count(self, key: str) -> int:
+        """A recorded count."""
+        return round(self.number(key))
+
+    def word(self, key: str) -> str:
+        """A recorded word or phrase."""
+        return str(self[key])
+
+    def all(self, start: str) -> list[float]:
+        """Every recorded number whose "chapter::key" begins with `start`. Raises ChapterError if there is none."""
+        found = [self.number(key) for key in self._values if key.startswith(start)]
+        if not found:
+            raise ChapterError(f"nothing is recorded under '{start}…'", "claims ledger", "Execute the chapter again.")
+        return found
+
+
+#: a judge turns the recorded numbers into a verdict and a sentence or two of what was found
+Judge = Callable[[Numbers], tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper in our words, where it stands there, and the rule that decides it.
+
+    `evidence` names the chapter to read, or a figure or table in it ("03_k1#figure-3").
+    """
+
+    number: int
+    part: str
+    place: str
+    text: str
+    rule: str
+    evidence: str
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A judged claim."""
+
+    claim: Claim
+    verdict: str
+    finding: str
+
+
+CLAIMS: list[Claim] = []
+
+
+def claim(number: int, part: str, place: str, text: str, *, rule: str, evidence: str) -> Callable[[Judge], Judge]:
+    """Enter the decorated judge into the ledger."""
+
+    def enter(judge: Judge) -> Judge:
+        CLAIMS.append(Claim(number, part, place, text, rule, evidence, judge))
+        return judge
+
+    return enter
+
+
+def by_exceptions(exceptions: int, cases: int, *, holds: float = 0.0, part: float = 0.5) -> str:
+    """The verdict where at most the share `holds`, or at most the share `part`, of the cases are exceptions."""
+    return HOLDS if exceptions <= holds * cases else PART if exceptions <= part * cases else FAILS
+
+
+def judge_all(numbers: Numbers) -> list[Entry]:
+    """Every claim, judged, in the order of their numbers. Raises ChapterError where a number is missing."""
+    entries = []
+    for each in sorted(CLAIMS, key=lambda entry: entry.number):
+        verdict, finding = each.judge(numbers)
+        if verdict not in VERDICTS:
+            raise ChapterError(f"claim {each.number} has the unknown verdict '{verdict}'", "claims ledger")
+        entries.append(Entry(each, verdict, finding))
+    return entries
+
+
+def counts(entries: list[Entry]) -> dict[str, int]:
+    """How many claims have each verdict, and `judged`: those decided either way."""
+    found = Counter(VERDICTS[entry.verdict][0] for entry in entries)
+    result = {key: found[key] for key, _ in VERDICTS.values()}
+    return result | {"judged": result["holds"] + result["part"] + result["fails"], "all": len(entries)}
+
+
+def badge(verdict: str) -> str:
+    """A verdict as a small label: its sign and its words, so that colour is never alone."""
+    key, sign = VERDICTS[verdict]
+    return f'<span class="rbp-verdict rbp-{key}"><span aria-hidden="true">{sign}</span> {verdict}</span>'
+
+
+def summary(entries: list[Entry]) -> str:
+    """How many claims have each verdict, as a line of badges."""
+    found = Counter(entry.verdict for entry in entries)
+    items = "".join(f"<li>{badge(verdict)} <b>{found[verdict]}</b></li>" for verdict in VERDICTS if found[verdict])
+    return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
+
+
+def as_table(entries: list[Entry]) -> pd.DataFrame:
+    """The ledger as a table of one row a claim."""
+    rows = [
+        (
+            e.claim.number,
+            e.claim.part,
+            e.claim.text,
+            e.claim.place,
+            e.verdict,
+            e.finding,
+            e.claim.rule,
+            e.claim.evidence,
+        )
+        for e in entries
+    ]
+    return pd.DataFrame(rows, columns=["claim", "part", "text", "place", "verdict", "finding", "rule", "evidence"])
+
+
+def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
+    """The ledger as HTML: a table on a wide page, one card for each claim on a phone.
+
+    `titles` maps a chapter's name to its title, for the links to the evidence.
+    """
+    parts = list(dict.fromkeys(entry.claim.part for entry in entries))
+    return "".join(
+        f'<section class="rbp-ledger"><h3>{html.escape(part)}</h3>'
+        "<table><thead><tr><th>No.</th><th>The paper says</th><th>Verdict</th><th>We find</th></tr></thead><tbody>"
+        + "".join(_row(entry, titles) for entry in entries if entry.claim.part == part)
+        + "</tbody></table></section>"
+        for part in parts
+    )
+
+
+def _typeset(text: str) -> str:
+    """A sentence as HTML, with indices and exponents set as such: RBP_k, S^(−α)."""
+    marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
+    return re.sub(r"(?<=[A-Zα])_([a-zSN])(?![a-z])", r"<sub>\1</sub>", marked)
+
+
+def _row(entry: Entry, titles: Mapping[str, str]) -> str:
+    claim = entry.claim
+    chapter, _, anchor = claim.evidence.partition("#")
+    title = html.escape(titles.get(chapter, chapter))
+    target = f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
+    link = f'<a class="rbp-evidence" href="{target}">Evidence: {title}</a>'
+    return (
+        f'<tr id="claim-{claim.number}"><td class="no">{claim.number}</td>'
+        f'<td>{_typeset(claim.text)} <span class="rbp-place">({html.escape(claim.place)})</span></td>'
+        f"<td>{badge(entry.verdict)}</td>"
+        f'<td>{_typeset(entry.finding)}<span class="rbp-rule">Rule: {_typeset(claim.rule)}</span>{link}</td></tr>'
+    )

@@ -1,0 +1,184 @@
+"""What ranking costs beside other ways, and what a study would take on more GPUs: tables for the book."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+
+from rbp.book.parameters import nearest
+from rbp.core import tables
+from rbp.core import tables as tables_module
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import ROOT
+from rbp.core.tables import label
+from rbp.study.config import Dtype, Study, short_name
+from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
+
+FOLDER = ROOT / "bench" / "results"
+OURS, PLAIN = "ours", "plain route"  # how the names of the two ways begin
+_COLUMNS = ["rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high", "extra_memory_mb"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The table of `read`, and where its numbers come from."""
+
+    table: pd.DataFrame
+
+    def statement(self, gpu: bool) -> str:
+        """One or two sentences: what ranks cost on CPUs, or on GPUs, or that it is still to be measured."""
+        mine = self.table[self.table["gpu"] == gpu]
+        if mine.empty:
+            return f"On a {'GPU' if gpu else 'CPU'} the cost of ranks is still to be measured."
+        sentences = []
+        for device, rows in mine.groupby("device", sort=True):
+            ours, plain = (rows[rows["way"].str.startswith(way)] for way in (OURS, PLAIN))
+            sentences.append(
+                f"On {device} the ranks cost {_span(ours['ratio'], '.2f')} times the bare matrix product with "
+                f"{_span(ours['extra_memory_mb'], ',.0f')} MB of extra memory, the plain route "
+                f"{_span(plain['ratio'], '.2f')} times with {_span(plain['extra_memory_mb'], ',.0f')} MB."
+            )
+        return " ".join(sentences)
+
+
+def read_costs(folder: Path = FOLDER) -> Costs:
+    """Every result of the ranking's benchmark in `folder`; none if there is no such file.
+
+    Columns device, gpu, dtype, date, rows (positions), d (width), vocabulary, way, ratio (the median, against the
+    bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
+    """
+    tables = []
+    for path in sorted(folder.glob("ranking*.json")):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            table = pd.DataFrame(content["rows"])[_COLUMNS]
+            about = {name: content[name] for name in ("device", "dtype", "date")}
+        except (ValueError, KeyError, TypeError):
+            remedy = "Write it again: python -m bench.ranking --json FILE."
+            raise DataError("this is no result of the ranking's benchmark", label(path), remedy) from None
+        tables_module.opened.add(label(path))
+        tables.append(table.assign(**about, gpu=about["dtype"] == "bfloat16"))
+    columns = ["device", "gpu", "dtype", "date", *_COLUMNS]
+    return Costs(pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns))
+
+
+def _span(values: "pd.Series[float]", how: str) -> str:
+    low, high = format(values.min(), how), format(values.max(), how)
+    return low if low == high else f"{low} to {high}"
+
+
+SLURM = ROOT / "bench" / "results" / "study-slurm.json"
+_RUN = ("date", "shards", "same_store", "slots", "seconds", "allowed", "sum_of_shards", "cores")
+PARTS = {
+    "operations": "the model's operations",
+    "read": "reading weights",
+    "digest": "checking weights",
+    "tokenize": "tokenizing",
+    "start": "starting jobs",
+}
+
+
+def check_scale(dtypes: Sequence[str], tokens: int, shards: int, gpus: Sequence[int]) -> None:
+    """Raise ParameterError for a dtype that no study has, none at all, or a count below 1."""
+    for name, values in {"dtypes": dtypes, "gpus": gpus}.items():
+        if not values:
+            raise ParameterError("an empty list", f"parameter {name}", "Give one at least.")
+    for dtype in dtypes:
+        if dtype not in BYTES:
+            raise ParameterError(f'there is no dtype "{dtype}"', "parameter dtypes", nearest(dtype, BYTES))
+    for name, count in {"tokens": tokens, "shards": shards, "gpus": min(gpus)}.items():
+        if count < 1:
+            raise ParameterError(f"{count} is below 1", f"parameter {name}", "Give a whole number from 1 on.")
+
+
+def planned(study: Study, dtype: Dtype, tokens: int, shards: int) -> Plan:
+    """The plan of a study in another dtype, with another budget and other shards."""
+    tables.opened.update(label(path) for path in (MEASURED, study.path))
+    return make_plan(replace(study, content=study.content.model_copy(update={"dtype": dtype})), tokens, shards)
+
+
+def hours_on_gpus(
+    study: Study, dtypes: Sequence[Dtype], tokens: int, shards: Sequence[int], gpus: Sequence[int]
+) -> pd.DataFrame:
+    """Hours on each number of GPUs: columns dtype, shards, gpus, hours, share (of the GPUs' time in operations).
+
+    Raises DataError if the size of a model is not known here.
+    """
+    rows = []
+    for dtype in dtypes:
+        for count in shards:
+            plan = planned(study, dtype, tokens, count)
+            work = sum(cost.seconds or 0.0 for cost in plan.costs) / 3600
+            for number in gpus:
+                took = plan.hours(number)
+                if took is None:
+                    unknown = next(cost.cell.model.name for cost in plan.costs if cost.shard_seconds is None)
+                    remedy = "Download it once, or leave it out."
+                    raise DataError("the cost of a model is not known here", unknown, remedy)
+                rows.append((dtype, count, number, took, work / (took * number)))
+    return pd.DataFrame(rows, columns=["dtype", "shards", "gpus", "hours", "share"])
+
+
+def hours_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of `hours` for a page: a row for each dtype and number of shards, the hours, then the shares."""
+    found = table.pivot_table(["hours", "share"], ["dtype", "shards"], "gpus", sort=False)
+    words = {"hours": "{} GPU{}, hours", "share": "operations, {} GPU{}"}
+    pairs = cast("list[tuple[str, int]]", found.columns.to_list())
+    found.columns = pd.Index([words[name].format(gpus, "s" if gpus > 1 else "") for name, gpus in pairs])
+    return found.reset_index()
+
+
+def where_time_goes(plan: Plan) -> pd.DataFrame:
+    """GPU hours of all jobs by part: columns part, hours; the parts of PARTS, in that order."""
+    used = plan.rates
+    seconds = dict.fromkeys(PARTS, 0.0)
+    for cost in plan.costs:
+        if cost.size is None or cost.seconds is None or cost.tokens is None:
+            continue
+        weights = cost.size.total * BYTES[plan.study.content.dtype]
+        seconds["operations"] += cost.seconds
+        seconds["read"] += cost.shards * weights / used.read
+        seconds["digest"] += cost.shards * weights / used.digest
+        seconds["tokenize"] += cost.shards * cost.tokens / used.tokenize
+        seconds["start"] += cost.shards * used.start
+    return pd.DataFrame({"part": list(PARTS.values()), "hours": [value / 3600 for value in seconds.values()]})
+
+
+def costs_by_model(plan: Plan) -> pd.DataFrame:
+    """One row per model: model, size, memory_gb (of a GPU), tokens, flops, gpu_hours, disk_mb."""
+    rows = []
+    for model in plan.study.models:
+        mine = [cost for cost in plan.costs if cost.cell.model == model]
+        size = mine[0].size
+        rows.append(
+            {
+                "model": short_name(model.name),
+                "size": size.non_embedding if size else None,
+                "memory_gb": (mine[0].memory or 0.0) / 1e9,
+                "tokens": sum(cost.tokens or 0 for cost in mine),
+                "flops": sum(cost.flops or 0.0 for cost in mine),
+                "gpu_hours": sum(cost.shards * (cost.shard_seconds or 0.0) for cost in mine) / 3600,
+                "disk_mb": sum(cost.disk or 0.0 for cost in mine) / 1e6,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def slurm_simulation(path: Path = SLURM) -> dict[str, Any] | None:
+    """What tests/slow/slurm_shards.py measured on a one-node Slurm; None if it has not been run.
+
+    same_store: whether the shards' merged store is, byte for byte, that of one run; times in seconds. Raises DataError
+    for a file that holds something else.
+    """
+    if not path.exists():
+        return None
+    tables.opened.add(label(path))
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        return {name: found[name] for name in _RUN}
+    except (ValueError, KeyError, TypeError):
+        remedy = "Write it again: python tests/slow/slurm_shards.py --json FILE."
+        raise DataError("this is no result of the run on Slurm", label(path), remedy) from None

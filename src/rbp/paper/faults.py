@@ -1,0 +1,137 @@
+"""What was done against faults: the list of faults with their tests, the survey of architectures, and the figures that
+the slow set has saved.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pandera.pandas as pa
+
+from rbp.core import tables
+from rbp.core.errors import DataError
+from rbp.core.files import parse_json
+from rbp.core.paths import DATA
+from rbp.core.tables import checked, label, read_csv
+
+FOLDER = DATA / "faults"
+KINDS = ("kills", "failures", "examples")
+_REMEDY = "Make it: make test-slow."
+_LISTED = pa.DataFrameSchema({"number": pa.Column("int64"), "fault": pa.Column("str"), "tests": pa.Column("str")})
+_SURVEYED = pa.DataFrameSchema(
+    {
+        **{name: pa.Column("str") for name in ("model", "variant", "route", "padding", "reason", "transformers")},
+        "outcome": pa.Column("str", pa.Check.isin(["exact", "wrong", "refused", "not built"])),
+        "tokens": pa.Column("int64"),
+        "near": pa.Column("int64"),
+    }
+)
+_SAID = {"date": str, "machine": str, "python": str, "busy": bool, "finished": bool, "found": list, "seconds": int}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One run of the slow set.
+
+    date; machine, in words; python: its version; busy: whether other work ran beside it; finished: whether all was
+    done, and held; seconds; counts: one row for each piece of it: kind (one of KINDS), what, count.
+    """
+
+    date: str
+    machine: str
+    python: str
+    busy: bool
+    finished: bool
+    seconds: int
+    counts: pd.DataFrame
+
+    def total(self, kind: str) -> int:
+        """How many of a kind were done in all."""
+        return int(self.counts.loc[self.counts["kind"] == kind, "count"].sum())
+
+    def least(self, kind: str) -> int:
+        """How many of a kind were done of what had the fewest; 0 for none."""
+        counts = self.counts.loc[self.counts["kind"] == kind, "count"]
+        return int(counts.min()) if len(counts) else 0
+
+
+def figures(folder: Path = FOLDER) -> Figures:
+    """The figures of the last run of the slow set. Raises DataError if there are none, or they have another form."""
+    path = folder / "figures.json"
+    try:
+        content: Any = parse_json(path.read_bytes())
+        if not all(type(content[name]) is kind for name, kind in _SAID.items()):
+            raise TypeError
+        rows = [(kind, str(what), int(count)) for kind in KINDS for what, count in content[kind].items()]
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError("these are no figures of the slow set", label(path), _REMEDY) from None
+    tables.opened.add(label(path))
+    said = {name: content[name] for name in _SAID if name != "found"}
+    return Figures(**said, counts=pd.DataFrame(rows, columns=["kind", "what", "count"]))
+
+
+def listed_faults(folder: Path = FOLDER) -> pd.DataFrame:
+    """The faults: number, fault, tests (files, or tests as pytest names them, between spaces). Raises DataError."""
+    path = folder / "faults.csv"
+    table = checked(read_csv(path), _LISTED, path, keys=("number",), remedy="Restore it: git checkout -- data/faults.")
+    tables.opened.add(label(path))
+    return table
+
+
+def architectures(folder: Path = FOLDER) -> pd.DataFrame:
+    """The survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
+
+    Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
+    "own logits"), padding ("unseen" or "seen"), tokens (ranked), near (of these, those with another logit within
+    rounding), reason, and transformers (its version).
+    """
+    path = folder / "architectures.csv"
+    table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "reason"), ""))
+    table = checked(table, _SURVEYED, path, keys=("model", "variant"), remedy=_REMEDY)
+    tables.opened.add(label(path))
+    return table
+
+
+def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
+    """`architectures` in groups, those with most models first.
+
+    Columns outcome, ranked (from what), padding, why (not exact), models (how many), tokens, undecided (of these), and
+    names (of the models, in a line).
+    """
+    named = table.assign(
+        names=table["model"] + table["variant"].map(lambda variant: f" ({variant})" if variant else ""),
+        why=table["reason"].map(_why),
+    )
+    groups = named.groupby(["outcome", "route", "padding", "why"], sort=False)
+    columns = {"models": ("model", "size"), "tokens": ("tokens", "sum"), "undecided": ("near", "sum")}
+    grouped = groups.agg(**columns, names=("names", ", ".join)).reset_index().rename(columns={"route": "ranked"})
+    return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
+
+
+def verdict(table: pd.DataFrame) -> str:
+    """What `architectures` found, in words."""
+    counts = table["outcome"].value_counts()
+    near = table.loc[table["outcome"] == "exact", "near"].sum()
+    wrong = f"Ranks are wrong in {counts['wrong']}" if "wrong" in counts else "None has a wrong rank"
+    return (
+        f"In {counts['exact']} models every rank agrees; {near:,} of their tokens have another logit within rounding, "
+        f"so that either place is right. {wrong}; {counts.get('refused', 0)} are refused with a reason, and "
+        f"{counts.get('not built', 0)} cannot be made tiny, or not without packages that are not installed."
+    )
+
+
+def _why(reason: str) -> str:
+    """A reason, less what differs from model to model."""
+    if reason.startswith("the model cannot read a row"):
+        return "its own code raises"
+    for known in ("the model sees the tokens that it is asked to predict", "cannot load the model"):
+        if reason.startswith(known):
+            return known
+    return reason and "transformers does not build it from a small configuration"
+
+
+def _exact_first(column: pd.Series) -> pd.Series:
+    return column.map({"exact": 0, "wrong": 1, "refused": 2, "not built": 3}) if column.name == "outcome" else column

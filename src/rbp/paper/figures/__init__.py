@@ -1,0 +1,1 @@
+"""The figures of the chapters, a module for each kind."""

@@ -1,0 +1,192 @@
+"""Figures of a family trained from scratch: its losses, its law at several k, and why rungs lie off their line."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rbp.book.figure_style import (
+    INK,
+    LABELS,
+    Panels,
+    families_legend,
+    family_style,
+    label_line_ends,
+    log_axis,
+    single_panel,
+)
+from rbp.paper.wording import dataset_label, dataset_order
+
+RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
+PARTS = {
+    "document": ("documents", "#2A7FC0", "o"),
+    "seed": ("seeds", "#D55E00", "s"),
+    "lack": ("lack of fit", "#009E73", "D"),
+}
+
+
+def ramp(count: int) -> list[str]:
+    """`count` colours from small to large."""
+    return [RAMP[round(i * (len(RAMP) - 1) / max(count - 1, 1)) % len(RAMP)] for i in range(count)]
+
+
+def learning_curves(losses: pd.DataFrame) -> Figure:
+    """Loss against tokens read, a line for each rung; further seeds of a rung are thin lines of its colour.
+
+    `losses` has rung, seed, size, first, tokens and loss (nats). Both axes are logarithmic.
+    """
+    rungs = list(losses.sort_values("size")["rung"].unique())
+    colours = dict(zip(rungs, ramp(len(rungs)), strict=True))
+
+    def draw(ax: Axes) -> None:
+        ends = {}
+        for (rung, _), run in losses.groupby(["rung", "seed"], sort=False):
+            main = bool(run["first"].iloc[0])
+            ax.plot(run["tokens"], run["loss"], color=colours[rung], lw=1.6 if main else 0.6, zorder=3 if main else 2)
+            if main:
+                ends[str(rung)] = (float(run["tokens"].iloc[-1]), float(run["loss"].iloc[-1]), colours[rung])
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlim(losses["tokens"].min(), losses["tokens"].max())
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel("tokens read")
+        ax.set_ylabel("loss (nats per token)")
+        label_line_ends(ax, ends)
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(5.8, 4.2))
+
+
+def law_panels(points: pd.DataFrame, fits: Mapping[tuple[str, int], Any]) -> Panels:
+    """−ln RBP_k of a family's rungs against S, by dataset, a line for each threshold, with its confidence band.
+
+    `points` has dataset, size, k, threshold (its name), value, low, high; `fits` maps (dataset, k) to a `PowerLawFit`.
+    """
+    named = points.sort_values("k").drop_duplicates("k")
+    thresholds = dict(zip(named["k"].tolist(), named["threshold"], strict=True))
+    colours = dict(zip(thresholds, ramp(len(thresholds)), strict=True))
+    low, high = points["value"].min() / 1.6, points["value"].max() * 1.6
+
+    def draw(ax: Axes, dataset: str) -> None:
+        ends = {}
+        for k in thresholds:
+            own = points[(points["dataset"] == dataset) & (points["k"] == k)]
+            if own.empty:
+                continue
+            colour = colours[k]
+            own = own.sort_values("size")
+            error = np.abs(own[["low", "high"]].to_numpy().T - own["value"].to_numpy())
+            ax.errorbar(own["size"], own["value"], error, fmt="o", color=colour, ms=3.5, lw=1.2, mew=0, zorder=3)
+            end = float(own["value"].iloc[-1])
+            if (fit := fits.get((dataset, k))) is not None:
+                line = fit.predict(np.geomspace(own["size"].min(), own["size"].max(), 60))
+                ax.plot(line["size"], line["value"], color=colour, lw=1.2)
+                ax.fill_between(line["size"], line["mean_low"], line["mean_high"], color=colour, alpha=0.2, lw=0)
+                end = float(line["value"].iloc[-1])
+            ends["k = " + thresholds[k]] = (float(own["size"].iloc[-1]), end, colour)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_ylim(low, high)
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel(r"$-\ln\,\mathrm{RBP}_k$")
+        ax.set_title(dataset_label(dataset))
+        label_line_ends(ax, ends)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(points["dataset"]), draw, size=(4.8, 4.2))
+
+
+def beside_panels(laws: pd.DataFrame, others: pd.DataFrame) -> Panels:
+    """α against k, by dataset: a family with both its intervals, and the published one with its only one.
+
+    `laws` has dataset, family, k, alpha, alpha_low, alpha_high, text_low, text_high; `others` the same without the
+    text's. Thin bars: scatter about the line; thick bars: which text was drawn.
+    """
+    families = [str(laws["family"].iloc[0]), *map(str, others["family"].unique())]
+    both = pd.concat([laws, others])
+    low, high = min(0.0, float(both["alpha"].min())), float(both["alpha"].max())
+    margin = 0.15 * (high - low)
+    bottom = low - margin if low < 0 else 0
+
+    def draw(ax: Axes, dataset: str) -> None:
+        styles = {}
+        for family in families:
+            own = (
+                both[(both["dataset"] == dataset) & (both["family"] == family)].dropna(subset="alpha").sort_values("k")
+            )
+            if own.empty:
+                continue
+            colour, marker = styles[family] = family_style(family, families)
+            x = own["k"].to_numpy(float)
+            gaps = np.flatnonzero(x[1:] > 30 * x[:-1]) + 1  # what happens between is not known
+            for stretch in np.split(np.arange(len(x)), gaps):
+                ax.plot(x[stretch], own["alpha"].iloc[stretch], color=colour, lw=1)
+            ax.plot(x, own["alpha"], marker, color=colour, ms=5, mew=0, zorder=4)
+            ax.vlines(x, own["alpha_low"], own["alpha_high"], color=colour, lw=1, alpha=0.7)
+            ax.vlines(x, own["text_low"], own["text_high"], color=colour, lw=4.5, alpha=0.35)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_ylim(bottom, high + margin)
+        ax.set_xlim(0.7, both["k"].max() * 1.6)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("exponent α")
+        ax.set_title(dataset_label(dataset))
+        families_legend(ax, styles)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(laws["dataset"]), draw, size=(4.6, 4.1))
+
+
+def scatter_panels(splits: pd.DataFrame) -> Panels:
+    """The scatter about the line and its parts, by dataset, beside each other for each threshold.
+
+    `splits` has dataset, k, threshold, and the variances total, document, seed, seed_low, seed_high, lack of
+    ln(−ln RBP_k). Drawn are square roots in per cent, on a logarithmic axis. Hollow marks at the lower edge: parts
+    whose variance comes out at zero or below.
+    """
+    drawn = 100 * np.sqrt(splits[["total", *PARTS]].clip(lower=0))
+    least = float(drawn[drawn > 0].min().min()) / 2
+    most = 2 * float(max(drawn.max().max(), 100 * np.sqrt(splits["seed_high"].max())))
+    thresholds: Sequence[str] = splits.sort_values("k")["threshold"].drop_duplicates().tolist()
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = splits[splits["dataset"] == dataset]
+        place = own["threshold"].map(thresholds.index).to_numpy(float)
+        whole = 100 * np.sqrt(own["total"].to_numpy(float))
+        ax.hlines(whole, place - 0.42, place + 0.42, color=INK, lw=1.3, label="whole scatter")
+        for i, (part, (name, colour, marker)) in enumerate(PARTS.items()):
+            if own[part].isna().all():
+                continue
+            x = place + 0.25 * (i - 1)
+            height = 100 * np.sqrt(own[part].clip(lower=0).to_numpy(float))
+            seen = height > least
+            ax.plot(x[seen], height[seen], marker, color=colour, ms=6, mew=0, label=name)
+            if not seen.all():
+                edge = np.full((~seen).sum(), least)
+                ax.plot(x[~seen], edge, marker, color=colour, mfc="none", ms=6, mew=1.3, clip_on=False)
+            if part == "seed":
+                ends = 100 * np.sqrt(own[["seed_low", "seed_high"]].to_numpy(float).T)
+                ax.vlines(x, np.maximum(ends[0], least), ends[1], color=colour, lw=1.2)
+        for border in range(1, len(thresholds)):
+            ax.axvline(border - 0.5, color=INK, lw=0.4, alpha=0.4)
+        ax.set_xticks(range(len(thresholds)), thresholds)
+        ax.set_xlim(-0.5, len(thresholds) - 0.5)
+        ax.set_yscale("log")
+        ax.set_ylim(least, most)
+        log_axis(ax, "y")
+        ax.tick_params(axis="x", length=0, pad=8)
+        ax.grid(visible=False, axis="x")
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("per cent of −ln RBP$_k$")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, columnspacing=1.5, handletextpad=0.3)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(splits["dataset"]), draw, size=(4.8, 4.0))

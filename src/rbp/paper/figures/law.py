@@ -1,0 +1,274 @@
+"""Figures of the law: measurements against size, against the threshold, forecasts, residuals, other curves."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from rbp.book.figure_style import (
+    GRID,
+    INK,
+    LABELS,
+    Panels,
+    families_legend,
+    family_style,
+    label_line_ends,
+    log_axis,
+    single_panel,
+)
+from rbp.core.errors import FitError
+from rbp.paper.wording import dataset_label, dataset_order
+
+
+def scaling_panel(
+    ax: Axes,
+    points: pd.DataFrame,
+    fits: Mapping[str, Any],
+    *,
+    ylabel: str,
+    title: str,
+) -> None:
+    """Measured values against S, by family, with the fitted power laws and the confidence bands of the lines.
+
+    `points` has columns family, size, value; `fits` maps a family to its `PowerLawFit` (families without one show
+    their points alone). Both axes are logarithmic, so a power law is a straight line.
+    """
+    families = list(dict.fromkeys(points.family))
+    ends: dict[str, tuple[float, float, str]] = {}
+    for family in families:
+        colour, marker = family_style(family, families)
+        own = points[points.family == family].sort_values("size")
+        ax.plot(own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3)
+        last = own.iloc[-1]
+        ends[family] = (float(last["size"]), float(last["value"]), colour)
+        fit = fits.get(family)
+        if fit is not None:
+            line = fit.predict(np.geomspace(own["size"].min(), own["size"].max(), 60))
+            ax.plot(line["size"], line["value"], "--" if fit.weak else "-", color=colour, lw=1.4)
+            ax.fill_between(line["size"], line["mean_low"], line["mean_high"], color=colour, alpha=0.18, lw=0)
+            ends[family] = (float(line["size"].iloc[-1]), float(line["value"].iloc[-1]), colour)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    # A band of three or four points can be wide beyond use: the points and lines set the view.
+    low, high = points["value"].min(), points["value"].max()
+    ax.set_ylim(low / (high / low) ** 0.15, high * (high / low) ** 0.15)
+    log_axis(ax, "x", plain=False)
+    log_axis(ax, "y")
+    ax.set_xlabel(LABELS["size"])
+    ax.set_ylabel(ylabel)
+    ax.set_title(title)
+    sns.despine(ax=ax)
+    label_line_ends(ax, ends)
+
+
+def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) -> Panels:
+    """One `scaling_panel` for each dataset of `points` (a measurement table of one metric and one k), fits included.
+
+    A family with too few sizes, or with a value that has no logarithm, is shown without a line.
+    """
+    from rbp.stats.power_law import fit_power_law  # statsmodels loads for a second: not every page has fits
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = points[points.dataset == dataset]
+        fits = {}
+        for family, rows in own.groupby("family"):
+            try:
+                fits[str(family)] = fit_power_law(rows["size"], rows["value"], level=level)
+            except FitError:
+                continue
+        scaling_panel(ax, own, fits, ylabel=ylabel, title=dataset_label(dataset))
+
+    return Panels(dataset_order(points.dataset), draw)
+
+
+SIGNED = FuncFormatter(lambda value, _: f"{value:+.0f}".replace("-", "−") if value else "0")
+SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
+MARKERS = "osD^"
+
+
+def forecast_panels(told: pd.DataFrame) -> Panels:
+    """Measured values of held-out models relative to their forecasts, with the forecasts' intervals, by dataset.
+
+    `told` is a table of `scaling.each.forecasts` of one k. Intervals wider than the view end in an arrow.
+    """
+    off = 100 * (told["value"] / told["predicted"] - 1)
+    reach = 1.3 * max(off.abs().max(), 100 * (told["high"] / told["predicted"] - 1).median())
+    families = sorted(told["family"].unique())
+    most = told.groupby("dataset").size().max()
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = told[told["dataset"] == dataset].sort_values(["family", "size"], ascending=[False, True])
+        ax.axvline(0, color=INK, lw=1)
+        for row, cell in enumerate(own.to_dict("records")):
+            colour, marker = family_style(cell["family"], families)
+            low, high = (100 * (cell[end] / cell["predicted"] - 1) for end in ("low", "high"))
+            seen = np.clip([low, high], -reach, reach)
+            ax.plot(seen, [row, row], color=colour, lw=6, alpha=0.25, solid_capstyle="butt")
+            for end, arrow in ((low, "<"), (high, ">")):
+                if abs(end) > reach:
+                    ax.plot(np.clip(end, -reach, reach), row, arrow, color=colour, ms=7, clip_on=False)
+            at = 100 * (cell["value"] / cell["predicted"] - 1)
+            ax.plot(at, row, marker, color=colour, mfc=colour if cell["covered"] else "none", mew=1.6, ms=7, zorder=3)
+        ax.set_yticks(range(len(own)), [str(model).rpartition("/")[2] for model in own["model"]])
+        ax.set_xlim(-1.06 * reach, 1.06 * reach)
+        ax.set_ylim(-0.6, most - 0.4)
+        ax.xaxis.set_major_formatter(SIGNED)
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel("measured against forecast (%)")
+        ax.set_title(dataset_label(dataset))
+        sns.despine(ax=ax, left=True)
+        ax.tick_params(axis="y", length=0)
+
+    return Panels(dataset_order(told["dataset"]), draw, size=(4.6, 0.9 + 0.42 * most))
+
+
+def residual_panels(points: pd.DataFrame) -> Panels:
+    """How far each point lies from its power law, by dataset, one line for each k.
+
+    `points` is a table of `scaling.each.residuals` of one family.
+    """
+    thresholds = sorted(points["k"].unique())
+    reach = 115 * points["residual"].abs().max()
+
+    def draw(ax: Axes, dataset: str) -> None:
+        ax.axhline(0, color=INK, lw=1)
+        for i, k in enumerate(thresholds):
+            own = points[(points["dataset"] == dataset) & (points["k"] == k)].sort_values("size")
+            colour, marker = SHADES[i % len(SHADES)], MARKERS[i % len(MARKERS)]
+            ax.plot(own["size"], 100 * own["residual"], marker, ls="-", color=colour, lw=1.3, ms=5, label=f"k = {k}")
+        log_axis(ax, "x", plain=False)
+        ax.set_ylim(-reach, reach)
+        ax.yaxis.set_major_formatter(SIGNED)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("distance from the line (%)")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper center", ncols=len(thresholds), handlelength=1.2, columnspacing=1)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(points["dataset"]), draw)
+
+
+def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str, beyond: float = 100) -> Figure:
+    """The points of one family with several fitted curves, drawn on to `beyond` times the largest size.
+
+    `fits` maps the name of a curve to its `ShapeFit`.
+    """
+    low, high = points["size"].min(), points["size"].max()
+    sizes = np.geomspace(low, high * beyond, 200)
+    styles = ["-", (0, (6, 2)), (0, (2, 1.5)), "-."]
+
+    def draw(ax: Axes) -> None:
+        ax.axvspan(high, high * beyond, color=GRID, alpha=0.5, lw=0)
+        ends = {}
+        for i, (name, fit) in enumerate(fits.items()):
+            value = np.maximum(fit.predict(sizes), points["value"].min() / 10)
+            colour = [INK, "#D55E00", "#2A7FC0", "#009E73"][i % 4]
+            ax.plot(sizes, value, ls=styles[i % 4], color=colour, lw=1.8, label=name)
+            ends[name] = value[-1]
+        ax.plot(points["size"], points["value"], "o", color=INK, ms=6, zorder=3, label="measured")
+        ax.set_xlim(low / 1.5, high * beyond)
+        ax.set_yscale("log")
+        log_axis(ax, "x", plain=False)
+        ax.set_ylim(max(min(ends.values()), points["value"].min() / 3) / 1.1, points["value"].max() * 1.1)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel(ylabel)
+        ax.annotate(
+            "no model here", (high * beyond**0.5, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top"
+        )
+        ax.legend(loc="lower left")
+        sns.despine(ax=ax)
+
+    return single_panel(draw)
+
+
+Quantity = Literal["alpha", "r_squared"]
+
+_R_SQUARED_TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999)
+_GAP = 30  # no line is drawn across a wider gap in k: what happens within is not known
+_DODGE = 1.045  # neighbours at one k stand this factor apart, so that their intervals do not hide each other
+
+
+def against_k(
+    fits: pd.DataFrame,
+    quantity: Quantity,
+    *,
+    printed: pd.DataFrame | None = None,
+    published: pd.DataFrame | None = None,
+) -> Panels:
+    """The exponent α, or R², against k: one panel for each dataset, a colour and a marker for each family.
+
+    `fits` comes from `scaling.fit_thresholds`: fits of all models are filled and joined by a solid line, with their
+    intervals; fits of the common models are hollow and joined by a dotted one. `printed` (dataset, family, k and
+    `quantity`) adds crosses; `published` (the same columns) adds a thin line in ink, the paper's curve.
+    Panels are limited to where the exponents lie: an interval may leave the view.
+    """
+    families = list(dict.fromkeys(fits["family"]))
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own, cells, curve = (_of(table, dataset, quantity) for table in (fits, printed, published))
+        curve = curve.sort_values("k")
+        ax.plot(curve["k"], _height(curve[quantity], quantity), color=INK, lw=0.9, zorder=1.5)
+        styles = {family: family_style(family, families) for family in families if family in set(own["family"])}
+        for place, (family, style) in enumerate(styles.items()):
+            dodge = _DODGE ** (place - (len(styles) - 1) / 2)
+            _family(ax, own[own["family"] == family], quantity, style, dodge)
+            there = cells[cells["family"] == family]
+            ax.plot(there["k"] * dodge, _height(there[quantity], quantity), "x", color=style[0], ms=5, zorder=3)
+        _axes(ax, pd.concat([table[["k", quantity]].astype(float) for table in (own, cells, curve)]), quantity)
+        ax.set_title(dataset_label(dataset))
+        families_legend(ax, styles)
+
+    return Panels(dataset_order(fits["dataset"]), draw, size=(4.6, 4.1))
+
+
+def _of(table: pd.DataFrame | None, dataset: str, quantity: Quantity) -> pd.DataFrame:
+    if table is None:
+        return pd.DataFrame({"family": [], "k": [], quantity: []})
+    return table[table["dataset"] == dataset].dropna(subset=[quantity])
+
+
+def _height(value: "pd.Series[float]", quantity: Quantity) -> "pd.Series[float]":
+    """R² is drawn as 1 − R² on a logarithmic axis upside down, which spreads what lies close to 1."""
+    return value if quantity == "alpha" else 1 - value
+
+
+def _family(ax: Axes, own: pd.DataFrame, quantity: Quantity, style: tuple[str, str], dodge: float) -> None:
+    colour, marker = style
+    for models, line, face, size in (("common", ":", "none", 3.5), ("all", "-", colour, 5)):
+        fits = own[own["models"] == models].sort_values("k")
+        height = _height(fits[quantity], quantity)
+        x = fits["k"].to_numpy(dtype=float) * dodge
+        for stretch in np.split(np.arange(x.size), np.flatnonzero(x[1:] > _GAP * x[:-1]) + 1):
+            ax.plot(x[stretch], height.iloc[stretch], line, color=colour, lw=1.1)
+        ax.plot(x, height, marker, color=colour, mfc=face, mew=1 if face == "none" else 0, ms=size, zorder=3)
+        if models == "all":
+            low, high = (_height(fits[f"{quantity}_{end}"], quantity) for end in ("low", "high"))
+            ax.vlines(x, low, high, color=colour, lw=1, alpha=0.55, zorder=2)
+
+
+def _axes(ax: Axes, shown: pd.DataFrame, quantity: Quantity) -> None:
+    if quantity == "alpha":
+        low, high = shown[quantity].min(), shown[quantity].max()
+        margin = 0.12 * max(high - low, 0.1)
+        ax.set_ylim(min(low - margin, 0), high + margin)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_ylabel("exponent α")
+    else:
+        ax.set_yscale("log")
+        ax.set_ylim(1, 6e-4)
+        ax.yaxis.set_major_locator(ticker.FixedLocator([1 - tick for tick in _R_SQUARED_TICKS]))
+        ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{1 - value:.3g}"))
+        ax.yaxis.set_minor_locator(ticker.NullLocator())
+        ax.axhline(0.1, color=INK, lw=0.9, ls=(0, (5, 3)), zorder=1)
+        ax.set_ylabel("R² (axis spread towards 1)")
+    ax.set_xlim(shown["k"].min() / 1.6, shown["k"].max() * 1.6)
+    log_axis(ax, "x", plain=False)
+    ax.set_xlabel("threshold k")
+    sns.despine(ax=ax)

@@ -1,0 +1,341 @@
+"""Figures on appendix C, on the curves that it predicts, and on distributions of ranks."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rbp.book.figure_style import INK, LABELS, Panels, family_style, label_line_ends, log_axis, single_panel
+from rbp.evidence.histograms import MeasuredRanks
+from rbp.paper.wording import cell_label, dataset_label, dataset_order, model_label
+from rbp.stats.rank_families import FAMILIES
+from rbp.stats.rank_fits import RankDistribution
+
+_TERMS = {
+    "square": ("μ²/(2σ²)", "#B8579A", "D"),
+    "log_scale": ("ln(√(2π)σ)", "#009E73", "^"),
+    "log_c": ("ln c", "#2A7FC0", "o"),
+    "neg_log_p1": ("their sum, −ln p₁", INK, "s"),
+    "entropy": ("−Σ p ln p", "#D55E00", "v"),
+}
+_COLOURS = ("#2A7FC0", "#D55E00", "#009E73", "#B8579A")
+_TWO = {"neg_log_p1": ("−ln p₁", "#2A7FC0", "o"), "entropy": ("−Σ p ln p", "#D55E00", "v")}
+
+
+def terms_figure(terms: pd.DataFrame) -> Figure:
+    """The terms of equation 16, their sum, and the entropy, against S: a table of `derivation.points.terms`."""
+
+    def draw(ax: Axes) -> None:
+        ax.axhline(0, color=INK, lw=0.8)
+        ends = {}
+        for column, (name, colour, marker) in _TERMS.items():
+            width = 2.4 if column == "neg_log_p1" else 1.4
+            ax.plot(terms["size"], terms[column], marker, ls="-", color=colour, lw=width, ms=5)
+            ends[name] = (terms["size"].iloc[-1], terms[column].iloc[-1], colour)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("nats")
+        sns.despine(ax=ax)
+        label_line_ends(ax, ends)
+
+    return single_panel(draw, size=(7.2, 4.6))
+
+
+def error_figure(errors: pd.DataFrame, seen: tuple[float, float]) -> Figure:
+    """How far −ln p₁ is off with more and more Euler–Maclaurin terms, against λ: columns lam, terms, error.
+
+    `seen` is the range of λ of the fitted points, shaded.
+    """
+
+    def draw(ax: Axes) -> None:
+        ax.axvspan(*seen, color="#8a8d91", alpha=0.25, lw=0)
+        ax.axhline(0, color=INK, lw=0.8)
+        for terms, colour in zip(range(errors["terms"].nunique()), _COLOURS, strict=False):
+            own = errors[errors["terms"] == terms]
+            name = "equation 20" if terms == 0 else f"{terms} more term{'s' if terms > 1 else ''}"
+            ax.plot(own["lam"], own["error"], color=colour, label=name)
+        ax.set_ylim(-0.5, 0.5)
+        ax.set_xlabel("λ = −μ/σ²")
+        ax.set_ylabel("−ln p₁: approximated less exact (nats)")
+        ax.legend(loc="lower left")
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(6.4, 4.0))
+
+
+def region_figure(boundary: pd.DataFrame, points: pd.DataFrame) -> Figure:
+    """Where the approximated p₁ exceeds 1, in the plane of σ and −μ: boundary (sigma, mu), points (sigma, mu)."""
+
+    def draw(ax: Axes) -> None:
+        top = boundary["sigma"].max()
+        ax.fill_between(boundary["sigma"], -boundary["mu"], 1e4, color="#B3352B", alpha=0.16, lw=0)
+        ax.plot(boundary["sigma"], -boundary["mu"], color="#B3352B")
+        positive = points[points["mu"].lt(0)]
+        ax.plot(positive["sigma"], -positive["mu"], "o-", color="#2A7FC0", ms=5)
+        ax.set_xlim(boundary["sigma"].min(), top)
+        ax.set_ylim(0.5, -1.3 * float(boundary["mu"].min()))
+        log_axis(ax, "y")
+        ax.annotate("approximated p₁ > 1", (0.06, 0.9), xycoords="axes fraction", color="#B3352B", fontweight="bold")
+        ax.annotate("the authors’ points", (0.6, 0.3), xycoords="axes fraction", color="#2A7FC0", fontweight="bold")
+        ax.set_xlabel("σ")
+        ax.set_ylabel("−μ")
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(6.4, 4.0))
+
+
+def path_panels(curves: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Panels:
+    """−ln p₁ and the entropy along each extrapolation (tables of `derivation.points.along`), with the fitted points."""
+    low = 0.8 * min(curve["neg_log_p1"].min() for curve in curves.values())
+    high = 1.2 * max(curve["entropy"].max() for curve in curves.values())
+
+    def draw(ax: Axes, key: str) -> None:
+        curve, ends = curves[key], {}
+        ax.axvspan(points["size"].min(), points["size"].max(), color="#8a8d91", alpha=0.2, lw=0)
+        for column, (name, colour, marker) in _TWO.items():
+            ax.plot(curve["size"], curve[column], color=colour)
+            ax.plot(points["size"], points[column], marker, color=colour, ms=5, mew=0)
+            ends[name] = (curve["size"].iloc[-1], curve[column].iloc[-1], colour)
+        ax.set_xlim(curve["size"].min(), curve["size"].max())
+        ax.set_ylim(low, high)
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("nats")
+        ax.set_title(key)
+        sns.despine(ax=ax)
+        label_line_ends(ax, ends)
+
+    return Panels(list(curves), draw, size=(5.0, 3.9))
+
+
+def predicted_panels(table: pd.DataFrame, kinds: Sequence[str]) -> Panels:
+    """Measured and predicted curves against S, a panel for each metric: columns metric, kind, size, value."""
+    names = {"cross_entropy": "Cross-entropy and entropies of ranks", "neg_log_rbp1": "−ln RBP₁ and −ln p₁"}
+    markers = "oDs^vPX"
+
+    def draw(ax: Axes, metric: str) -> None:
+        for i, kind in enumerate(kinds):
+            own = table[(table["metric"] == metric) & (table["kind"] == kind)].sort_values("size")
+            colour = INK if i == 0 else _COLOURS[(i - 1) % 4]
+            style = "-" if i == 0 else "--"
+            ax.plot(own["size"], own["value"], markers[i], ls=style, color=colour, ms=5, mew=0, lw=1.5, label=kind)
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("nats")
+        ax.set_title(names[metric])
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1)
+        sns.despine(ax=ax)
+
+    return Panels([name for name in names if (table["metric"] == name).any()], draw, size=(4.8, 5.0))
+
+
+def entropy_panels(table: pd.DataFrame) -> Panels:
+    """Cross-entropy, the entropy of ranks and the lognormal's against S, a panel for each dataset and family.
+
+    `table` is one of `premise.entropies`.
+    """
+    largest_first = table.sort_values("size", ascending=False).groupby(["family", "dataset"], sort=False)
+    keys = {cell_label(own.iloc[0]): own.sort_values("size") for _, own in largest_first}
+    curves = {
+        "cross_entropy": ("cross-entropy", INK, "o", "-"),
+        "rank_entropy": ("entropy of ranks", "#2A7FC0", "D", "-"),
+        "lognormal": ("entropy of the lognormal fitted to all ranks", "#009E73", "^", "--"),
+        "exact": ("−Σ p ln p at the authors’ μ and σ", "#D55E00", "v", "--"),
+        "formula": ("the authors’ formula", "#B8579A", "s", "--"),
+    }
+
+    def draw(ax: Axes, key: str) -> None:
+        own = keys[key]
+        for column, (name, colour, marker, style) in curves.items():
+            if own[column].notna().any():
+                ax.plot(own["size"], own[column], marker, ls=style, color=colour, ms=5, mew=0, lw=1.4, label=name)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("nats")
+        ax.set_title(key)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17))
+        sns.despine(ax=ax)
+
+    return Panels(list(keys), draw, size=(4.8, 4.9))
+
+
+def split_panels(table: pd.DataFrame) -> Panels:
+    """The parts of the gap between entropy of ranks and cross-entropy against S, by dataset: the step `premise`."""
+    parts = {
+        "gap": ("H(π) − CE", INK, "o", 2.2),
+        "mixing": ("mixing", "#2A7FC0", "D", 1.4),
+        "profile": ("profile", "#009E73", "^", 1.4),
+        "minus_confidence": ("− confidence", "#D55E00", "s", 1.4),
+    }
+    shown = table.assign(minus_confidence=-table["confidence"])
+    low, high = (f(shown[list(parts)].to_numpy()) for f in (np.min, np.max))
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = shown[shown["dataset"] == dataset].sort_values("size")
+        ax.axhline(0, color=INK, lw=0.8)
+        for column, (name, colour, marker, width) in parts.items():
+            ax.plot(own["size"], own[column], marker, ls="-", color=colour, ms=5, mew=0, lw=width, label=name)
+        ax.errorbar(
+            own["size"], own["minus_confidence"], own["confidence_error"], fmt="none", ecolor="#D55E00", elinewidth=1
+        )
+        ax.set_ylim(low - 0.1, high + 0.1)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("nats")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(table["dataset"]), draw, size=(4.6, 4.2))
+
+
+COLOURS = ("#2A7FC0", "#D55E00", "#009E73", "#B8579A", "#8A7A00")
+_LINES = tuple(zip(COLOURS, ("-", "--", "-.", ":", "-"), strict=True))
+DATASET_STYLES = {
+    "wikipedia": ("#2A7FC0", "o"),
+    "humaneval": ("#D55E00", "s"),
+    "hotpotqa": ("#009E73", "^"),
+    "auslegal": ("#B8579A", "D"),
+}
+
+
+def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
+    """How many nats per token each fit lies below the best of its model, for each first rank: rows of `rank_fits.fits`.
+
+    A row for each distribution of `order`, a marker for each model, in its family's colour; open at a limit.
+    """
+    families = sorted(table["family"].unique())
+    low = table.groupby(["dataset", "model", "first"])["per_token"].transform("max") - table["per_token"]
+    shown = table.assign(gap=np.maximum(low, 1e-5))
+
+    def draw(ax: Axes, first: int) -> None:
+        own = shown[shown["first"] == first]
+        names = [name for name in order if (own["distribution"] == name).any()]
+        for place, family in enumerate(families):
+            colour, marker = family_style(family, families)
+            some = own[(own["family"] == family) & own["distribution"].isin(names)]
+            shift = 0.18 * (place - (len(families) - 1) / 2)
+            heights = some["distribution"].map(names.index) + shift
+            inner = ~some["at_limit"]
+            ax.plot(some["gap"][inner], heights[inner], marker, color=colour, ms=5, mew=0, alpha=0.7, label=family)
+            ax.plot(some["gap"][~inner], heights[~inner], marker, color=colour, ms=5, mfc="none")
+        ax.set_yticks(range(len(names)), [FAMILIES[name].label for name in names])
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        ax.set_xlim(0.8e-5, 1.5 * shown["gap"].max())
+        log_axis(ax, "x")
+        ax.set_xlabel("nats per token below the best fit")
+        ax.set_title(f"Ranks from {first}")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.16), ncols=len(families))
+        sns.despine(ax=ax)
+
+    return Panels(sorted(table["first"].unique()), draw, size=(5.6, 4.2))
+
+
+def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]) -> Panels:
+    """P(R > k) against k on logarithmic axes: measured (at the bins' ends), and the fitted distributions by name.
+
+    Distributions that begin at rank 2 are drawn as shares of the tokens with rank 2 or more, times that share.
+    """
+
+    def draw(ax: Axes, key: str) -> None:
+        own, fitted = cases[key]
+        counts = own.counts
+        beyond = 1 - np.cumsum(counts.count) / counts.total
+        some = beyond > 0
+        grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
+        for (name, distribution), (colour, style) in zip(fitted.items(), _LINES, strict=False):
+            share = counts.since(distribution.first).total / counts.total
+            at = grid[grid >= distribution.first - 1]
+            ax.plot(at, share * distribution.sf(at), ls=style, color=colour, lw=1.5, label=name)
+        ax.plot(counts.high[some], beyond[some], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
+        ax.set_ylim(beyond[some].min() / 2, 1)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ax.set_xlabel("rank k")
+        ax.set_ylabel("share of tokens with a rank above k")
+        ax.set_title(key)
+        ax.legend(loc="lower left")
+        sns.despine(ax=ax)
+
+    return Panels(list(cases), draw, size=(4.9, 4.0))
+
+
+def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]) -> Panels:
+    """Q–Q: the ratio of fitted to measured rank at the same share of tokens, at the measured bins' ends.
+
+    Only for distributions that begin at rank 1, and ranks from 5: before that a step of one rank is coarse.
+    """
+
+    def draw(ax: Axes, key: str) -> None:
+        own, fitted = cases[key]
+        share = np.cumsum(own.counts.count) / own.counts.total
+        some = (share < 1 - 1e-9) & (own.counts.high >= 5)
+        ax.axhline(1, color=INK, lw=1)
+        for (name, distribution), (colour, style) in zip(fitted.items(), _LINES, strict=False):
+            if distribution.first == 1:
+                ratio = distribution.quantile(share[some]) / own.counts.high[some]
+                ax.plot(own.counts.high[some], ratio, ls=style, color=colour, lw=1.4, label=name)
+        ax.set_ylim(0.3, 3)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ax.set_xlabel("measured rank")
+        ax.set_ylabel("fitted rank / measured rank")
+        ax.set_title(key)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        sns.despine(ax=ax)
+
+    return Panels(list(cases), draw, size=(4.9, 4.4))
+
+
+def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]]) -> Figure:
+    """The log-likelihood of a lognormal over μ and σ, as a drop per 1000 tokens; `marks` names points (mu, sigma).
+
+    `grid` is a table of `rank_fits.profile` with a column `per_thousand`.
+    """
+
+    def draw(ax: Axes) -> None:
+        wide = grid.pivot_table(index="sigma", columns="mu", values="per_thousand")
+        levels = [-30, -10, -3, -1]
+        lines = ax.contour(
+            wide.columns, wide.index, wide.to_numpy(), levels, colors="#2A7FC0", linewidths=1.2, linestyles="solid"
+        )
+        ax.clabel(lines, fmt=lambda value: f"{value:g}".replace("-", "−"), fontsize=8.5)
+        for (name, (mu, sigma)), marker in zip(marks.items(), "oD^s", strict=False):
+            ax.plot(mu, sigma, marker, color="#D55E00", ms=7, zorder=3)
+            ax.annotate(name, (mu, sigma), (8, 6), textcoords="offset points", color="#D55E00", fontsize=9.5)
+        ax.set_xlabel("μ")
+        ax.set_ylabel("σ")
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(6.4, 4.4))
+
+
+def parameter_panels(table: pd.DataFrame, columns: Mapping[str, str]) -> Panels:
+    """Fitted parameters against S, a panel for each of `columns` (column → axis label): family, dataset, size, …"""
+    cells = table[["family", "dataset"]].drop_duplicates().itertuples(index=False, name=None)
+    styles = {cell: DATASET_STYLES.get(cell[1], (INK, "v")) for cell in cells}
+
+    def draw(ax: Axes, column: str) -> None:
+        ax.axhline(0, color=INK, lw=0.8)
+        for (family, dataset), (colour, marker) in styles.items():
+            own = table[(table["family"] == family) & (table["dataset"] == dataset)].sort_values("size")
+            face = colour if family == "Pythia" else "none"
+            name = f"{family}, {dataset_label(dataset)}"
+            ax.plot(own["size"], own[column], marker, ls="-", color=colour, mfc=face, lw=1.2, ms=5.5, label=name)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel(columns[column])
+        ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
+        sns.despine(ax=ax)
+
+    return Panels(list(columns), draw, size=(5.0, 4.4))
+
+
+def case_name(own: MeasuredRanks) -> str:
+    """ "pythia-14m on Wikipedia"."""
+    return f"{model_label(own.model)} on {dataset_label(own.dataset)}"

@@ -1,0 +1,280 @@
+"""Figures about the metric, about which measurements there are, and Table 1 as a picture."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import seaborn as sns
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from rbp.book.figure_style import GRID, INK, Panels, family_style, label_line_ends, log_axis, single_panel
+from rbp.paper.wording import dataset_label, dataset_order
+
+#: the truth, and all other tokens
+TRUTH, OTHER = "#D55E00", "#8A97A6"
+#: lines that are no families: one colour and dash each
+LINES = (("#2A7FC0", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#B8579A", ":"))
+
+
+def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
+    """Bars of probability, the most probable first: one panel for each `panel`.
+
+    `tokens` has panel, token, probability, truth (whether it is the ground truth). The truth is coloured and its rank
+    written beside it. With `k`, a line closes the top k.
+    """
+
+    def draw(ax: Axes, panel: str) -> None:
+        own = tokens[tokens["panel"] == panel].sort_values("probability", ascending=False, kind="stable")
+        place = np.arange(1, len(own) + 1)
+        colours = [TRUTH if truth else OTHER for truth in own["truth"]]
+        ax.barh(place, own["probability"], color=colours, height=0.7)
+        for y, width, truth in zip(place, own["probability"], own["truth"], strict=True):
+            note = f"{width:.2f}" + (f"  truth, rank {y}" if truth else "")
+            weight = "bold" if truth else "normal"
+            ax.annotate(
+                note, (width, y), (4, 0), textcoords="offset points", va="center", fontsize=9, fontweight=weight
+            )
+        ax.set_yticks(place, [str(token) for token in own["token"]])
+        ax.set_ylim(len(own) + 0.6, 0.4)
+        ax.set_xlim(0, tokens["probability"].max() * 1.75)
+        if k is not None and k < len(own):
+            ax.axhline(k + 0.5, color=INK, lw=1, ls=(0, (4, 3)))
+            ax.annotate(
+                f"top {k}", (1, k + 0.5), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
+                ha="right", va="bottom", fontsize=9,
+            )  # fmt: skip
+        ax.grid(False, axis="y")
+        ax.set_xlabel("probability")
+        ax.set_title(panel)
+        sns.despine(ax=ax, left=True)
+        ax.tick_params(axis="y", length=0)
+
+    panels = list(dict.fromkeys(tokens["panel"]))
+    return Panels(panels, draw, size=(3.6, 2.7), columns=len(panels))
+
+
+def line_panels(table: pd.DataFrame, x: str, y: Mapping[str, str], *, xlabel: str, log: bool = False) -> Panels:
+    """Columns of a table against its column `x`: a panel for each y (column → axis label), a line for each `line`.
+
+    The lines are named at their right ends. The horizontal axis runs as the rows do: down where `x` falls;
+    `log` makes it logarithmic.
+    """
+    names = list(dict.fromkeys(table["line"]))
+
+    def draw(ax: Axes, column: str) -> None:
+        ends = {}
+        for name, (colour, dash) in zip(names, LINES, strict=False):
+            own = table[table["line"] == name].dropna(subset=column)
+            if len(own):
+                ax.plot(own[x], own[column], dash, color=colour, marker="o", ms=3.5)
+                ends[name] = (float(own[x].iloc[-1]), float(own[column].iloc[-1]), colour)
+        if log:
+            log_axis(ax, "x")
+        if table[x].iloc[0] > table[x].iloc[-1]:
+            ax.invert_xaxis()
+        ax.set_xlabel(xlabel)
+        ax.set_ylabel(y[column])
+        sns.despine(ax=ax)
+        label_line_ends(ax, ends)
+
+    return Panels(list(y), draw, size=(4.6, 3.4))
+
+
+def rank_distribution(ranks: Sequence[float] | np.ndarray, marked: Mapping[int, float], vocabulary: int) -> Figure:
+    """The empirical distribution function of the ranks as steps, with RBP_k marked at some k (k → RBP_k)."""
+
+    def draw(ax: Axes) -> None:
+        ordered = np.sort(np.asarray(ranks, dtype=np.float64))
+        value, last = np.unique(ordered, return_index=True)
+        height = np.append(last[1:], ordered.size) / ordered.size
+        ax.step([0.7, *value, vocabulary], [0, *height, 1], where="post", color="#2A7FC0")
+        ax.plot(list(marked), list(marked.values()), "o", color=TRUTH, zorder=3)
+        for k, share in marked.items():
+            name = rf"$\mathrm{{RBP}}_{{{k}}}$ = {share:.3f}"
+            ax.annotate(name, (k, share), (8, -12), textcoords="offset points", fontsize=9)
+        ax.set_xlim(0.7, vocabulary)
+        log_axis(ax, "x")
+        ax.set_ylim(0, 1.04)
+        ax.set_xlabel("rank R")
+        ax.set_ylabel("share of tokens with rank at most R")
+        sns.despine(ax=ax)
+
+    return single_panel(draw)
+
+
+_FULL, _PART = "#2A7FC0", "#9DC3E6"
+_ENTROPY = "CE"
+
+
+def coverage(table: pd.DataFrame) -> pd.DataFrame:
+    """How many models were measured: dataset, family, column (the threshold k as text, or CE), models, of.
+
+    `table` is a measurement table; `of` is how many models of the family it holds anywhere. Columns are in order.
+    """
+    column = table["k"].astype("string").fillna(_ENTROPY).rename("column")
+    counted = table.groupby(["dataset", "family", column])["model"].nunique().rename("models").reset_index()
+    counted["of"] = counted["family"].map(table.groupby("family")["model"].nunique())
+    order = pd.to_numeric(counted["column"], errors="coerce").astype("Float64").fillna(np.inf)
+    return counted.assign(order=order).sort_values(["dataset", "family", "order"]).drop(columns="order")
+
+
+def coverage_panels(counted: pd.DataFrame) -> Panels:
+    """A grid of family by threshold for each dataset, with the number of models in each square (`coverage`).
+
+    Dark squares hold all models of the family, light ones some; a missing square holds none.
+    """
+    numbers = sorted(int(name) for name in set(counted["column"]) - {_ENTROPY})
+    columns = [str(number) for number in numbers] + [_ENTROPY] * (_ENTROPY in set(counted["column"]))
+    families = sorted(counted["family"].unique())
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = counted[counted["dataset"] == dataset]
+        for column, family, models, of in own[["column", "family", "models", "of"]].itertuples(index=False, name=None):
+            x, y = columns.index(column), families.index(family)
+            full = models == of
+            colour = _FULL if full else _PART
+            ax.add_patch(Rectangle((x - 0.45, y - 0.43), 0.9, 0.86, facecolor=colour, edgecolor="none"))
+            ink = "white" if full else "black"
+            ax.text(x, y, str(models), ha="center", va="center", color=ink, fontsize=8)
+        ax.set_xlim(-0.6, len(columns) - 0.4)
+        ax.set_ylim(len(families) - 0.4, -0.6)
+        ax.set_xticks(range(len(columns)), columns, rotation=90)
+        ax.set_yticks(range(len(families)), families)
+        ax.tick_params(length=0)
+        ax.grid(False)
+        ax.set_xlabel("threshold k; CE: cross-entropy")
+        ax.set_title(dataset_label(dataset))
+        sns.despine(ax=ax, left=True, bottom=True)
+
+    return Panels(dataset_order(counted["dataset"]), draw, size=(5.2, 0.33 * len(families) + 1.5))
+
+
+def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
+    """The number of tokens behind the points of each dataset and family, beside the number `stated`.
+
+    `behind` has dataset, family, tokens and basis; hollow markers are "likely", not identified.
+    """
+    datasets, families = dataset_order(behind["dataset"]), sorted(set(behind["family"]))
+
+    def draw(ax: Axes) -> None:
+        ax.axvline(stated, color=INK, lw=1.2, ls=(0, (5, 3)))
+        ax.annotate(
+            f"the paper: at least {stated:,}", (stated, 1), (-5, 4), xycoords=("data", "axes fraction"),
+            textcoords="offset points", ha="right", fontsize=9.5,
+        )  # fmt: skip
+        for place, family in enumerate(families):
+            colour, marker = family_style(family, families)
+            own = behind[behind["family"] == family]
+            y = own["dataset"].map(datasets.index).to_numpy(float) + 0.17 * (place - (len(families) - 1) / 2)
+            likely = (own["basis"] == "likely").to_numpy()
+            for chosen, face in ((~likely, colour), (likely, "none")):
+                x = own["tokens"].to_numpy(float)[chosen]
+                label = family if face == colour else None
+                ax.plot(x, y[chosen], marker, color=colour, mfc=face, ms=7, mew=1.4, label=label)
+        ax.set_yticks(range(len(datasets)), [dataset_label(name) for name in datasets])
+        ax.set_ylim(len(datasets) - 0.4, -0.6)
+        ax.set_xlim(behind["tokens"].min() / 1.5, max(stated, behind["tokens"].max()) * 1.5)
+        log_axis(ax, "x", plain=False)
+        ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        ax.set_xlabel("tokens behind a point")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, columnspacing=1, handletextpad=0.2)
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(7.2, 3.4))
+
+
+def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
+    """Where the products of `share` with a total fall between two whole numbers: a histogram for each total.
+
+    `totals` maps a panel's title to the total. For the right one the products lie on whole numbers.
+    """
+    part = np.asarray(share, dtype=np.float64)
+
+    def draw(ax: Axes, title: str) -> None:
+        product = part * totals[title]
+        ax.hist(product - np.rint(product), bins=np.linspace(-0.5, 0.5, 26).tolist(), color=_FULL)
+        ax.set_xlim(-0.5, 0.5)
+        ax.set_xlabel("distance to the nearest whole number")
+        ax.set_ylabel("readings")
+        ax.set_title(title)
+        sns.despine(ax=ax)
+
+    return Panels(list(totals), draw, size=(4.4, 2.8))
+
+
+def sampling_panels(points: pd.DataFrame, scatter: pd.DataFrame) -> Panels:
+    """Relative error of −ln RBP_k against k: what counting independent tokens gives, and the scatter found.
+
+    `points` has dataset, family, k and relative_se: lines join its median over the models of a family. `scatter` has
+    dataset, family, k and residual_se: a marker each.
+    """
+    families = sorted(set(points["family"]))
+    low = 100 * min(points["relative_se"].min(), scatter["residual_se"].min()) / 1.5
+    high = 100 * max(points["relative_se"].max(), scatter["residual_se"].max()) * 1.5
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = points[points["dataset"] == dataset]
+        for place, family in enumerate(families):
+            colour, marker = family_style(family, families)
+            line = own[own["family"] == family].groupby("k")["relative_se"].median()
+            ax.plot(line.index.to_numpy(float), 100 * line.to_numpy(), "-", color=colour, lw=1.3)
+            found = scatter[(scatter["dataset"] == dataset) & (scatter["family"] == family)]
+            x = found["k"].to_numpy(float) * 1.1 ** (place - (len(families) - 1) / 2)
+            ax.plot(x, 100 * found["residual_se"].to_numpy(), marker, color=colour, mew=0, ms=6, label=family)
+        ax.set_xlim(0.7, points["k"].max() * 1.4)
+        ax.set_ylim(low, high)
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("relative error (per cent)")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper left", ncols=2, columnspacing=0.8, handletextpad=0.2, labelcolor=INK)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 3.8))
+
+
+FILLS = {"agrees": "#1F6FB0", "differs": "#B34700"}  # dark enough for white numbers
+LOW = "#D55E00"
+
+
+def metric_label(metric: str, k: int | None) -> str:
+    """The row's name: "CE", or the threshold k."""
+    return "CE" if metric == "cross_entropy" else f"{k}"
+
+
+def cell_panels(cells: pd.DataFrame, *, low: float = 0.9) -> Panels:
+    """The printed R² of every cell, by dataset: filled where recomputed, open where no points were published.
+
+    `cells` is a table of `table1.recompute`. An R² below `low` in an open cell is set in colour.
+    """
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = cells[cells["dataset"] == dataset]
+        rows = [metric_label(metric, k) for metric, k in own[["metric", "k"]].drop_duplicates().itertuples(index=False)]
+        families = list(dict.fromkeys(own["family"]))
+        for cell in own.to_dict("records"):
+            x, y = families.index(cell["family"]), rows.index(metric_label(cell["metric"], cell["k"]))
+            fill = FILLS.get(cell["verdict"])
+            box = Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, fc=fill or "none", ec=fill or GRID, lw=1)
+            ax.add_patch(box)
+            is_low = cell["printed_r_squared"] < low
+            colour = "#FFFFFF" if fill else LOW if is_low else INK
+            text = f"{cell['printed_r_squared']:.3f}"
+            ax.text(x, y, text, ha="center", va="center", color=colour, fontsize=9.5, weight="bold" if is_low else None)
+        ax.set_xlim(-0.5, len(families) - 0.5)
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_xticks(range(len(families)), families)
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set_ylabel("k, or cross-entropy")
+        ax.set_title(dataset_label(dataset))
+        ax.tick_params(length=0)
+        ax.grid(visible=False)
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+
+    return Panels(list(dict.fromkeys(cells["dataset"])), draw, size=(4.2, 3.1))

@@ -1,0 +1,133 @@
+"""Figures of noise at large k: R² beside what counting gives, missed tokens by how often they were trained on."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import ticker
+from matplotlib.axes import Axes
+
+from rbp.book.figure_style import INK, Panels, family_style, log_axis
+from rbp.paper.figures.emergence import by_number, shade_legend, shades
+from rbp.paper.figures.interactive import AXIS, slider_layout
+from rbp.paper.wording import dataset_label, dataset_order
+
+_TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999)
+
+
+def r_squared_panels(table: pd.DataFrame) -> Panels:
+    """Measured R² (dots) in the band that counting noise alone would give (`counting.expected`), against k.
+
+    One panel for each family and dataset. The axis shows 1 − R² logarithmically, upside down.
+    """
+    cells = table[["dataset", "family"]].drop_duplicates().itertuples(index=False)
+    order = dataset_order(table["dataset"])
+    ordered = sorted(cells, key=lambda cell: (order.index(cell[0]), cell[1]))
+    keys = {f"{family} on {dataset_label(dataset)}": (dataset, family) for dataset, family in ordered}
+    ends = table["k"].min() / 1.6, table["k"].max() * 1.6
+
+    def draw(ax: Axes, key: str) -> None:
+        dataset, family = keys[key]
+        own = table[(table["dataset"] == dataset) & (table["family"] == family)].sort_values("k")
+        colour, marker = family_style(family, sorted(set(table["family"])))
+        own = own.dropna(subset=["noise_low"])
+        for row in own.itertuples():
+            low, high = 1 - row.noise_low, max(1 - row.noise_high, 1e-5)
+            ax.plot([row.k, row.k], [low, high], color=INK, lw=5, alpha=0.22, solid_capstyle="butt")
+            ax.plot(row.k, 1 - row.noise_median, "_", color=INK, ms=8, alpha=0.7)
+        beyond = own["verdict"] == "more than noise"
+        height = 1 - own["r_squared"]
+        ax.plot(own["k"][beyond], height[beyond], marker, color=colour, mew=0, ms=6)
+        ax.plot(own["k"][~beyond], height[~beyond], marker, color=colour, mfc="none", mew=1.2, ms=6)
+        ax.set_yscale("log")
+        ax.set_ylim(1.05, 6e-5)
+        ax.yaxis.set_major_locator(ticker.FixedLocator([1 - tick for tick in _TICKS]))
+        ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{1 - value:.4g}"))
+        ax.yaxis.set_minor_locator(ticker.NullLocator())
+        ax.set_xlim(*ends)
+        log_axis(ax, "x")
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("R² (axis spread towards 1)")
+        ax.set_title(key)
+        sns.despine(ax=ax)
+
+    return Panels(list(keys), draw)
+
+
+def by_count_panels(table: pd.DataFrame) -> Panels:
+    """The rate of misses by how often a token stood in the training text, a panel for each dataset, a line for each S.
+
+    table: dataset, size, low, miss_rate, tokens (`counting.misses.by_training_count` at one rate). Classes of fewer
+    than 20 tokens in the text are left out.
+    """
+    lows = sorted(int(low) for low in table["low"].unique())
+    names = [f"{a}" if b == a + 1 else f"{a:,}–{b - 1:,}" for a, b in pairwise(lows)] + [f"{lows[-1]:,}+"]
+    colours = shades(sorted(int(size) for size in table["size"].unique()))
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = table[(table["dataset"] == dataset) & (table["tokens"] >= 20)]
+        for size, rows in by_number(own, "size"):
+            rows = rows[rows["miss_rate"] > 0].sort_values("low")
+            place = [lows.index(low) for low in rows["low"]]
+            ax.plot(place, rows["miss_rate"], "o-", color=colours[size], ms=4.5, mew=0, lw=1.2)
+        ax.set_xticks(range(len(lows)), names, rotation=30, ha="right")
+        ax.set_yscale("log")
+        log_axis(ax, "y")
+        ax.set_xlabel("times in the training text")
+        ax.set_ylabel("share of tokens missed")
+        ax.set_title(dataset_label(dataset))
+        sns.despine(ax=ax)
+        shade_legend(ax, colours, "S", below=0.36)
+
+    return Panels(list(dict.fromkeys(table["dataset"])), draw, size=(4.8, 4.8))
+
+
+def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None) -> Any:
+    """How many tokens a wanted precision of α takes, with a slider over k.
+
+    table: k, half_width, effect (design effect), tokens (infinite: not drawn). `used`: the tokens that were in fact
+    used, a dashed line. Returns a plotly Figure.
+    """
+    import plotly.graph_objects as go
+
+    stops = sorted(int(k) for k in table["k"].unique())
+    effects = sorted(table["effect"].unique())
+    colours = ["#2A7FC0", "#D55E00", "#009E73", "#B8579A"]
+    traces, owners = [], []
+    for k in stops:
+        for i, effect in enumerate(effects):
+            own = table[(table["k"] == k) & (table["effect"] == effect) & np.isfinite(table["tokens"])]
+            traces.append(
+                go.Scatter(
+                    x=own["half_width"].tolist(),
+                    y=[float(f"{tokens:.4g}") for tokens in own["tokens"]],
+                    mode="lines",
+                    name=f"design effect {effect:g}",
+                    line={"color": colours[i % len(colours)], "width": 2},
+                    hovertemplate="± %{x:.3g}: %{y:.3s} tokens<extra></extra>",
+                    visible=k == start,
+                )
+            )
+            owners.append(k)
+    finite = table.loc[np.isfinite(table["tokens"]), "tokens"]
+    widths = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
+    axis = AXIS | {"type": "log", "dtick": 1}
+    figure = go.Figure(traces)
+    figure.update_layout(
+        slider_layout(stops, owners, start=start, prefix="threshold k = ", plot=340, legend=22 * len(effects), left=70)
+    )
+    figure.update_layout(
+        xaxis=axis
+        | {"title": {"text": "wanted half-width of the interval of α"}, "tickvals": widths, "ticktext": widths},
+        yaxis=axis
+        | {
+            "title": {"text": "tokens for each model", "standoff": 8},
+            "range": np.log10([finite.min() / 2, finite.max() * 2]).tolist(),
+            "exponentformat": "power",
+        },
+    )
+    if used is not None:
+        figure.add_hline(y=used, line={"dash": "dash", "width": 1, "color": "#808080"}, annotation_text="tokens used")
+    return figure

@@ -1,0 +1,234 @@
+"""Figures that set two quantities side by side: cross-entropy and −ln RBP_k, the threshold k and the size."""
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rbp.book.figure_style import (
+    INK,
+    LABELS,
+    Panels,
+    families_legend,
+    family_style,
+    label_line_ends,
+    log_axis,
+    single_panel,
+)
+from rbp.core.errors import FitError
+from rbp.paper.two_metrics import ROUNDING
+from rbp.paper.wording import dataset_label, dataset_order
+from rbp.stats.law_in_k import exact_factor, local_factor
+from rbp.stats.power_law import fit_power_law
+
+
+def threshold_panels(points: pd.DataFrame, column: str, *, ylabel: str, log: bool) -> Panels:
+    """One panel for each dataset: `column` of each model against k, larger models darker, a colour a family.
+
+    `points` has columns dataset, family, model, size, k and `column`. The axis of k is logarithmic; the other one
+    where `log` says so, else it has a line at 0 and one range in all panels.
+    """
+    families = sorted(points["family"].unique())
+    reach = 1.1 * points[column].abs().max()
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = points[points["dataset"] == dataset]
+        styles = {family: family_style(family, families) for family in families if family in set(own["family"])}
+        for family, (colour, marker) in styles.items():
+            models = own[own["family"] == family].sort_values("size")["model"].unique()
+            for place, model in enumerate(models, 1):
+                line = own[own["model"] == model].sort_values("k")
+                shade = 0.3 + 0.7 * place / len(models)
+                ax.plot(line["k"], line[column], marker=marker, color=colour, alpha=shade, lw=1, ms=3.5, mew=0)
+        ax.set_xscale("log")
+        log_axis(ax, "x")
+        ax.set_xlabel("threshold k")
+        if log:
+            ax.set_yscale("log")
+            log_axis(ax, "y")
+        else:
+            ax.axhline(0, color=INK, lw=0.8)
+            ax.set_ylim(-reach, reach)
+        ax.set_ylabel(ylabel)
+        ax.set_title(dataset_label(dataset))
+        sns.despine(ax=ax)
+        families_legend(ax, styles)
+
+    return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 4.2))
+
+
+def exponent_panels(in_k: pd.DataFrame, in_s: pd.DataFrame) -> Panels:
+    """One panel for each dataset: the models' exponents in k, above the families' exponents in S.
+
+    `in_k`: a `fit_in_k`; `in_s`: fits by dataset, family and k with size_min and size_max. An exponent in S is one
+    number for a family, drawn along its sizes; its k stands at the line's end.
+    """
+    families = sorted(in_k["family"].unique())
+
+    def draw(ax: Axes, dataset: str) -> None:
+        points, lines = (table[table["dataset"] == dataset] for table in (in_k, in_s))
+        styles = {family: family_style(family, families) for family in families if family in set(points["family"])}
+        for family, (colour, marker) in styles.items():
+            own = points[points["family"] == family].sort_values("size")
+            ax.vlines(own["size"], own["alpha_low"], own["alpha_high"], color=colour, lw=1.2)
+            ax.plot(own["size"], own["alpha"], marker=marker, color=colour, lw=1, mew=0, zorder=3)
+            for row in lines[lines["family"] == family].to_dict("records"):
+                ax.plot([row["size_min"], row["size_max"]], [row["alpha"]] * 2, "--", color=colour, lw=1.1)
+        ax.set_xscale("log")
+        ax.set_ylim(0, 1.08 * points["alpha_high"].max())
+        log_axis(ax, "x", plain=False)
+        # The families' exponents in S at one k lie close together: one label for each k stands at their mean.
+        right = ax.get_xlim()[1]
+        means = lines.groupby("k")["alpha"].mean()
+        label_line_ends(ax, {f"S, k = {k}": (right, float(alpha), INK) for k, alpha in means.items()})
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("exponent α")
+        ax.set_title(dataset_label(dataset))
+        sns.despine(ax=ax)
+        families_legend(ax, styles)
+
+    return Panels(dataset_order(in_k["dataset"]), draw, size=(4.9, 4.2))
+
+
+def exchange_panels(steps: pd.DataFrame, k_from: int) -> Panels:
+    """One panel for each dataset: S′/S against k by the local formula, its integral, and the measurements.
+
+    `steps`: rows of `exchange` for one model a dataset, with the column k_to. Hollow points are extrapolated. The
+    local formula falls to zero within the panel: beyond, it names no size.
+    """
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = steps[steps["dataset"] == dataset].sort_values("k_to")
+        colour, marker = family_style(own["family"].iloc[0])
+        ratio, last = float(own["ratio"].iloc[0]), float(own["k_to"].max())
+        k = np.geomspace(k_from, last, 200)
+        ax.plot(k, exact_factor(ratio, k_from, k), color=INK, lw=1.2, label="integrated")
+        near = k_from * np.linspace(1, 1 + (1 - 1e-9) / ratio, 400)
+        ax.plot(near, local_factor(ratio, k_from, near), ":", color=INK, lw=1.6, label="local")
+        for extrapolated, face in ((False, colour), (True, "none")):
+            some = own[own["extrapolated"] == extrapolated]
+            label = "measured, extrapolated" if extrapolated else "measured"
+            ax.plot(some["k_to"], some["measured"], marker, color=colour, mfc=face, label=label, zorder=3)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_ylim(float(own[["measured", "exact"]].min().min()) / 3, 3)
+        log_axis(ax, "x")
+        log_axis(ax, "y", plain=False)
+        ax.yaxis.set_minor_locator(ticker.NullLocator())  # the axis spans many decades
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel(f"S′/S that keeps RBP at its value at k = {k_from}")
+        ax.set_title(f"{dataset_label(dataset)}: {own['model'].iloc[0].rsplit('/', 1)[-1]}")
+        ax.legend(loc="upper right")
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(steps["dataset"]), draw)
+
+
+METRICS = {"cross_entropy": ("#B0457B", "D"), "neg_log_rbp": ("#2A7FC0", "o")}
+
+
+def fall_panels(pairs: pd.DataFrame, k: int) -> Panels:
+    """Both metrics of `two_metrics.pair_metrics` against S, each over its fitted line at the smallest model.
+
+    One panel for each dataset and family with three sizes or more.
+    """
+    sizes = pairs.groupby(["dataset", "family"])["size"].nunique()
+    cells = [cell for cell in sizes.index if sizes[cell] >= 3]
+    order = dataset_order(dataset for dataset, _ in cells)
+    keys = {f"{dataset_label(d)}: {f}": (d, f) for d, f in sorted(cells, key=lambda c: (order.index(c[0]), c[1]))}
+    names = {"cross_entropy": "cross-entropy", "neg_log_rbp": rf"$-\ln\,\mathrm{{RBP}}_{{{k}}}$"}
+
+    def draw(ax: Axes, key: str) -> None:
+        dataset, family = keys[key]
+        own = pairs[(pairs["dataset"] == dataset) & (pairs["family"] == family)].sort_values("size")
+        ends = {}
+        for metric, (colour, marker) in METRICS.items():
+            try:
+                law = fit_power_law(own["size"], own[metric])
+            except FitError:
+                continue
+            line = law.predict(np.geomspace(law.size_min, law.size_max, 30))
+            start = float(line["value"].iloc[0])
+            ax.plot(own["size"], own[metric] / start, marker, color=colour, mew=0, zorder=3)
+            ax.plot(line["size"], line["value"] / start, "--" if law.weak else "-", color=colour, lw=1.4)
+            ends[names[metric]] = (law.size_max, float(line["value"].iloc[-1]) / start, colour)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("relative to the smallest model")
+        ax.set_title(key)
+        sns.despine(ax=ax)
+        label_line_ends(ax, ends)
+
+    return Panels(list(keys), draw)
+
+
+def difference_dots(printed: pd.DataFrame, tests: pd.DataFrame) -> Figure:
+    """Printed α of cross-entropy minus α of −ln RBP_1, a row for each dataset, a marker for each family.
+
+    `printed`: rows of `two_metrics.printed_differences` at one k; `tests`: a `paired_table`, whose intervals are
+    drawn where there is one. The grey band is what rounding can do.
+    """
+    datasets = dataset_order(printed["dataset"])[::-1]
+    families = sorted(printed["family"].unique())
+
+    def place(dataset: str, family: str) -> float:
+        return datasets.index(dataset) + 0.16 * ((len(families) - 1) / 2 - families.index(family))
+
+    def draw(ax: Axes) -> None:
+        ax.axvspan(-ROUNDING, ROUNDING, color="#8a8d91", alpha=0.35, lw=0)
+        ax.axvline(0, color=INK, lw=0.8)
+        for row in tests.to_dict("records"):
+            if row["dataset"] in datasets and row["family"] in families:
+                colour = family_style(row["family"])[0]
+                ax.hlines(place(row["dataset"], row["family"]), row["low"], row["high"], color=colour, lw=1.6)
+        for family in families:
+            own = printed[printed["family"] == family]
+            colour, marker = family_style(family, families)
+            heights = [place(dataset, family) for dataset in own["dataset"]]
+            ax.plot(own["difference"], heights, marker, color=colour, mew=0, label=family, zorder=3)
+        ax.set_yticks(range(len(datasets)), [dataset_label(dataset) for dataset in datasets])
+        ax.set_xlabel("α of cross-entropy − α of −ln RBP₁, as printed")
+        ax.grid(axis="y", visible=False)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.13), ncols=len(families))
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(6.4, 4.6))
+
+
+def printed_scatter(printed: pd.DataFrame, named: int = 5) -> Figure:
+    """Printed α of cross-entropy against α of −ln RBP_1, with the diagonal; the `named` farthest cells are named."""
+    families = sorted(printed["family"].unique())
+
+    def draw(ax: Axes) -> None:
+        both = printed[["alpha_rbp", "alpha_ce"]]
+        ends = [both.min().min() * 0.7, both.max().max() * 1.06]
+        ax.plot(ends, ends, color=INK, lw=0.9)
+        for family in families:
+            own = printed[printed["family"] == family]
+            colour, marker = family_style(family, families)
+            ax.plot(own["alpha_rbp"], own["alpha_ce"], marker, color=colour, mew=0, label=family)
+        for row in printed.loc[printed["difference"].abs().nlargest(named).index].to_dict("records"):
+            above = row["difference"] > 0
+            text = f"{dataset_label(row['dataset'])}, R² {row['r_squared_ce']:.2f}"
+            text = text if row["r_squared_ce"] < 0.9 else dataset_label(row["dataset"])
+            ax.annotate(
+                text,
+                (row["alpha_rbp"], row["alpha_ce"]),
+                xytext=(-7, 2) if above else (7, -4),
+                textcoords="offset points",
+                ha="right" if above else "left",
+                fontsize=9,
+                color=family_style(row["family"], families)[0],
+            )
+        ax.set(xlim=ends, ylim=ends, aspect="equal")
+        ax.set_xlabel("α of −ln RBP₁, printed")
+        ax.set_ylabel("α of cross-entropy, printed")
+        ax.legend(loc="upper left")
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(5.2, 4.9))

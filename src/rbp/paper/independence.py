@@ -1,0 +1,261 @@
+"""How far from independent the tokens of a window are: by published counts, and by rank stores."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+from scipy.stats import t as t_distribution
+
+from rbp.core.arrays import Integers, Reals
+from rbp.core.errors import DataError, FitError
+from rbp.evidence.ranked import Ranked
+from rbp.ranks.metric import TieRule
+from rbp.ranks.store import RankStore
+from rbp.stats.clustering import autocorrelation, design_effect, run_counts, variance_parts
+from rbp.stats.compare import paired_exponents
+from rbp.stats.hit_models import PARAMETERS, fit_distance, held_out, summed
+from rbp.stats.windows import runs, window_counts, with_error
+
+CELL = ["dataset", "family", "k"]
+
+
+def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """−ln p(N) over N·(−ln RBP_k) for every model, k and N > 1: 1 where the tokens are independent.
+
+    counts: dataset, model, family, size, k, n, successes, windows, with n = 1 for every k. Adds neg_log (−ln p),
+    single (−ln RBP_k), ratio, ratio_low, ratio_high; effective (ratio·N: as many independent tokens would succeed as
+    rarely), and log10_gain (log₁₀ of p(N) over RBP_k^N: how many times more often windows succeed than equation 6
+    says, as a power of ten). The interval is that of `counts.share_error`, normal on ln p; the error of the single
+    token, far smaller, is left out. Where no window succeeds, ratio and ratio_high are missing and ratio_low is what
+    one success would give.
+    """
+    first = counts[counts["n"] == 1].set_index(["dataset", "model", "k"])
+    if first.empty:
+        raise DataError("there are no windows of one token", "windows", "Count windows for n = 1 too.")
+    table = with_error(counts)
+    single = pd.Series(-np.log((first["successes"] / first["windows"]).astype(float)), first.index)
+    table = table[table["n"] > 1].join(single.rename("single"), on=["dataset", "model", "k"])
+    table = table[table["single"] > 0]
+    count, windows = table["successes"].to_numpy(float), table["windows"].to_numpy(float)
+    neg_log = -np.log(np.where(count > 0, count, np.nan) / windows)
+    half = norm.ppf((1 + level) / 2) * table["error"].to_numpy()
+    independent = table["n"].to_numpy() * table["single"].to_numpy()
+    low = np.where(count > 0, np.maximum(neg_log - half, 0), np.log(windows))
+    ratio = neg_log / independent
+    return table.assign(
+        neg_log=neg_log,
+        ratio=ratio,
+        ratio_low=low / independent,
+        ratio_high=(neg_log + half) / independent,
+        effective=ratio * table["n"],
+        log10_gain=(independent - neg_log) / np.log(10),
+    ).reset_index(drop=True)
+
+
+def ratio_by_length(found: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The ratio by family, k and N over the models: its geometric mean, with the spread of models as the interval.
+
+    found: `ratios`. Only cells in which every model has a success. Columns CELL, n, models, ratio, low, high (a t
+    interval of the mean of ln ratio: of models drawn anew on this very text), smallest, largest, effective.
+    """
+    rows = []
+    for key, own in found.groupby([*CELL, "n"]):
+        if own["ratio"].isna().any() or len(own) < 2:
+            continue
+        logs = np.log(own["ratio"].to_numpy())
+        half = t_distribution.ppf((1 + level) / 2, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+        mean, low, high = np.exp([logs.mean(), logs.mean() - half, logs.mean() + half])
+        n = key[-1]
+        rows.append((*key, len(logs), mean, low, high, own["ratio"].min(), own["ratio"].max(), mean * n))
+    names = [*CELL, "n", "models", "ratio", "low", "high", "smallest", "largest", "effective"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def by_size(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Does the exponent change with N? α of −ln p(N), less that of −ln RBP_k, for the same models.
+
+    Under independence both are the same. Only cells in which every model has a success, and three models at least.
+    Columns CELL, n, models, alpha (of −ln p(N)), alpha_single, difference, low, high, p: `scaling.paired_exponents`.
+    The models are the only source of error that the test knows: few windows stand behind a long N.
+    """
+    rows = []
+    for key, own in counts.groupby(CELL):
+        share = (own["successes"] / own["windows"]).where(own["successes"] > 0)
+        wide = own.assign(y=-np.log(share.astype(float)))
+        wide = wide.pivot_table(values="y", index="size", columns="n", dropna=False)
+        lengths = [int(n) for n in wide.columns]
+        for n in (n for n in lengths if n > 1 and 1 in lengths):
+            both = wide[[1, n]]
+            if both.isna().any(axis=None) or len(both) < 3:
+                continue
+            try:
+                test = paired_exponents(both.index.to_numpy(), both[n], both[1], level=level)
+            except FitError:
+                continue
+            found = (len(both), test.alpha_first, test.alpha_second, test.difference, test.low, test.high, test.p)
+            rows.append((*key, n, *found))
+    names = [*CELL, "n", "models", "alpha", "alpha_single", "difference", "low", "high", "p"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def extrapolations(counts: pd.DataFrame, *, up_to: int = 10, at: Sequence[int] = (50, 100)) -> pd.DataFrame:
+    """Each law fitted to N ≤ up_to, and held against the success at longer N.
+
+    Independence is equation 6: the single token alone. One row for each model, k, law and length of `at` at which
+    some window succeeds: dataset, family, model, size, k, law, n, distance (of the fit), predicted and measured
+    (−ln p), factor (predicted over measured), log10_factor (log₁₀ of the predicted p over the measured), error (of
+    ln p, `counts.share_error`); edge (the simpler law that it has become, `models.SequenceFit`); and the law's
+    parameters. Cells in which a law has more parameters than points, or a share is 0 or 1, are left out.
+    """
+    rows = []
+    for key, own in with_error(counts).groupby(["dataset", "family", "model", "size", "k"]):
+        own = own.sort_values("n")
+        near, far = own[own["n"] <= up_to], own[own["n"].isin(list(at)) & (own["successes"] > 0)]
+        if far.empty or not (near["successes"] > 0).all():
+            continue
+        for law in PARAMETERS:
+            used = near[near["n"] == 1] if law == "independence" else near
+            try:
+                fit = fit_distance(used["n"], -np.log((used["successes"] / used["windows"]).astype(float)), law)
+            except DataError:
+                continue
+            measured = -np.log(far["successes"].to_numpy(float) / far["windows"].to_numpy(float))
+            for n, real, said, error in zip(far["n"], measured, fit.neg_log(far["n"]), far["error"], strict=True):
+                rows.append((*key, law, n, fit.distance, said, real, error, fit.edge, fit.parameters))
+    names = ["dataset", "family", "model", "size", "k", "law", "n", "distance"]
+    names += ["predicted", "measured", "error", "edge"]
+    table = pd.DataFrame([row[:-1] for row in rows], columns=names)
+    table["factor"] = table["predicted"] / table["measured"]
+    table["log10_factor"] = (table["measured"] - table["predicted"]) / np.log(10)
+    parameters = pd.DataFrame([row[-1] for row in rows], columns=["hit", "stay", "correlation", "renewal"])
+    return pd.concat([table, parameters], axis=1)
+
+
+_MARGIN = 1e-8  # of a factor: the same from other starts, and from counts changed by 1e-13, to 1e-9
+
+
+def closest(found: pd.DataFrame) -> "pd.Series[str]":
+    """Which law comes closest to the measured −ln p, by model and k; "undecided" where two are as close, to rounding.
+
+    found: rows of `extrapolations` at one length. A law that has become a simpler one is that one, and does not count.
+    """
+    own = found[found["edge"] == ""]
+    off = own.assign(off=own["factor"].map(np.log).abs()).set_index(["model", "k", "law"])["off"].unstack()  # noqa: PD010
+    least = off.min(axis=1)
+    near = off.le(least + _MARGIN, axis=0).sum(axis=1)
+    return off.idxmin(axis=1).where(near == 1, "undecided")
+
+
+K = (1, 10, 100)
+LAGS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
+LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
+RESAMPLES = 400
+PAIRS = 1000  # the fewest pairs of tokens of which a correlation is shown
+
+Row = tuple[str, float, float, float, float]  # quantity, x, value, low, high
+_NONE = float("nan")
+
+
+def dependence(
+    stores: Sequence[RankStore],
+    k: Sequence[int],
+    rule: TieRule = "paper",
+    *,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """All that a chapter shows of hits along documents: dataset, model, family, size, k, quantity, x, value, low, high.
+
+    quantity, with x:
+    - correlation, within: `along.autocorrelation`, x the lag, where there are PAIRS.
+    - runs, runs independent: `along.run_counts`, x the length.
+    - ratio, ratio separate: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows (low and high by drawing whole
+      documents anew), and of windows that do not overlap.
+    - p: success of overlapping windows, x = n, with its interval by documents.
+    - shared, design effect: of `counting.clustering`, x missing.
+    - gain markov, gain documents, gain both: `heldout.held_out`, nats per token, with intervals by documents.
+    A k at which every token is a hit, or none, and a k beyond the vocabulary, are left out.
+    """
+    parts = []
+    for store in stores:
+        ranked = Ranked(store, rule)
+        for threshold in (each for each in k if each <= store.vocabulary):
+            hit = np.asarray(ranked.ranks <= threshold)
+            if hit.all() or not hit.any():
+                continue
+            places = ranked.tokens["document"].to_numpy(), ranked.tokens["position"].to_numpy()
+            rows = list(_rows(hit, *places, resamples, level, seed))
+            table = pd.DataFrame(rows, columns=["quantity", "x", "value", "low", "high"])
+            about: dict[str, Any] = {
+                "dataset": store.dataset,
+                "model": store.model,
+                "family": store.family,
+                "size": store.size,
+            }
+            parts.append(table.assign(**about, k=threshold))
+    if not parts:
+        raise DataError("no store has hits and misses at these thresholds", "k", "Choose other thresholds.")
+    columns = ["dataset", "model", "family", "size", "k", "quantity", "x", "value", "low", "high"]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def _rows(
+    hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float, seed: int
+) -> Iterator[Row]:
+    found = autocorrelation(hit, documents, positions, LAGS)
+    for lag, _, correlation, within in found[found["pairs"] >= PAIRS].itertuples(index=False):
+        yield "correlation", lag, correlation, _NONE, _NONE
+        yield "within", lag, within, _NONE, _NONE
+    for length, count, independent in run_counts(hit, documents, positions, LENGTHS).itertuples(index=False):
+        yield "runs", length, count, _NONE, _NONE
+        yield "runs independent", length, independent, _NONE, _NONE
+    yield from _windows(hit, documents, positions, resamples, level, seed)
+    yield "shared", _NONE, variance_parts(hit, documents).shared, _NONE, _NONE
+    yield "design effect", _NONE, design_effect(hit, documents), _NONE, _NONE
+    try:
+        gains = held_out(summed(hit, documents, positions))
+    except (DataError, FitError):  # too few documents, or too short ones
+        return
+    for name, gain, low, high in gains[["model", "gain", "low", "high"]].itertuples(index=False):
+        yield f"gain {name}", _NONE, gain, low, high
+
+
+@lru_cache(maxsize=1)  # the same for every model and threshold of a dataset
+def _drawn(documents: int, resamples: int, seed: int) -> Reals:
+    """How often each document is in a corpus drawn anew, shape (resamples, documents)."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples).astype(np.float64)
+
+
+def _windows(
+    hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float, seed: int
+) -> Iterator[Row]:
+    """Window success and its ratio to independence, with intervals from documents drawn anew."""
+    _, document = np.unique(documents, return_inverse=True)
+    reached, place = runs(hit, documents, positions), runs(np.ones_like(hit), documents, positions)
+    lengths = [n for n in LENGTHS if (place >= n).any()]
+    count = int(document.max()) + 1
+    good = np.column_stack([np.bincount(document[reached >= n], minlength=count) for n in lengths])
+    all_ = np.column_stack([np.bincount(document[place >= n], minlength=count) for n in lengths])
+    drawn = _drawn(count, resamples, seed)
+    n = np.array(lengths, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p, ps = good.sum(axis=0) / all_.sum(axis=0), (drawn @ good) / (drawn @ all_)
+        ratio, ratios = np.log(p) / (n * np.log(p[0])), np.log(ps) / (n * np.log(ps[:, :1]))
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    for i, length in enumerate(lengths):
+        low, high = np.nanquantile(ps[:, i], tails)
+        yield "p", length, float(p[i]), float(low), float(high)
+        if length > 1 and p[i] > 0:
+            finite = np.isfinite(ratios[:, i]).all()  # else a draw without success: the interval has no upper end
+            low, high = np.quantile(ratios[:, i], tails) if finite else (_NONE, _NONE)
+            yield "ratio", length, float(ratio[i]), float(low), float(high)
+    apart = window_counts(hit, documents, positions, lengths[1:], overlapping=False)
+    for length, successes, windows in apart.itertuples(index=False):
+        if successes:
+            separate = np.log(successes / windows) / (length * np.log(p[0]))
+            yield "ratio separate", length, float(separate), _NONE, _NONE

@@ -1,0 +1,371 @@
+"""What the chapter on the ladder asks of a family's rank stores: the law, its intervals, its scatter, and Pythia's."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from rbp.book import steps
+from rbp.core.arrays import Reals
+from rbp.core.errors import FitError, ParameterError
+from rbp.evidence import document_hits
+from rbp.evidence.document_hits import Hits
+from rbp.evidence.published import models
+from rbp.evidence.ranked import SHARES, large
+from rbp.evidence.sources import load, select
+from rbp.paper.wording import dataset_order
+from rbp.stats.cells import fit_table
+from rbp.stats.power_law import fit_power_law
+
+_AT_ONCE = 100  # draws in memory at once: a domain can have thousands of documents
+
+
+def heights(hits: Hits) -> Reals:
+    """y = ln(−ln RBP_k) on the text as it is, shape (models, thresholds); −inf where every token is a hit."""
+    found: Reals = _heights(np.array([hits.tokens.sum()]), hits.hits.sum(axis=0)[None])[0]
+    return found
+
+
+def resample(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> Reals:
+    """`heights` on corpora drawn anew, shape (resamples, models, thresholds).
+
+    Whole documents are drawn with replacement, as many as there are, and the same ones for all models at all k: an
+    easy document is easy for all. −inf where all tokens of a draw are hits.
+    """
+    documents = len(hits.tokens)
+    flat = np.column_stack([hits.tokens, hits.hits.reshape(documents, -1)]).astype(np.float64)
+    even = np.full(documents, 1 / documents)
+    rng = np.random.default_rng(seed)
+    sizes = [min(_AT_ONCE, resamples - first) for first in range(0, resamples, _AT_ONCE)]
+    sums = np.concatenate([rng.multinomial(documents, even, size=size).astype(np.float64) @ flat for size in sizes])
+    return _heights(sums[:, 0], sums[:, 1:].reshape(resamples, *hits.hits.shape[1:]))
+
+
+def _heights(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
+    with np.errstate(divide="ignore"):
+        found: Reals = np.log(np.log(tokens[:, None, None] / hits))
+    return found
+
+
+def resampled_points(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
+    """−ln RBP_k of every model at every k, with the percentile interval of `draws` (from `resample`).
+
+    Columns dataset, family, model, size, k, value, low, high (NaN where too many draws have no logarithm). An
+    interval says what other documents of the kind could have given this very model.
+    """
+    values, rows = np.exp(heights(hits)), []
+    for m, model in enumerate(hits.models):
+        for i, k in enumerate(hits.thresholds):
+            low, high = np.exp(_percentiles(draws[:, m, i], level))
+            cell = (hits.dataset, hits.family, model, int(hits.sizes[m]), k)
+            rows.append((*cell, values[m, i], low, high))
+    columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def resampled_laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
+    """The power law through the rungs at each k, with two intervals of α that answer different questions.
+
+    alpha_low, alpha_high: ordinary least squares, from the scatter about the line, taken as independent between
+    rungs. It covers all that moves single rungs: seeds, lack of fit, and the part of the document noise that rungs
+    do not share. text_low, text_high: percentiles over `draws`, each fitted anew. It covers which documents were
+    drawn, the shared part included, and takes the rungs as they are. Neither holds the other.
+
+    One row for each k: dataset, family, k, documents, tokens, misses (fewest of a rung), n, alpha, alpha_low,
+    alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
+    there is no fit; its numbers are then NaN).
+    """
+    values, rungs = np.exp(heights(hits)), hits.rungs
+    total = int(hits.tokens.sum())
+    rows = []
+    for i, k in enumerate(hits.thresholds):
+        row: dict[str, Any] = {
+            "dataset": hits.dataset,
+            "family": hits.family,
+            "k": k,
+            "documents": len(hits.tokens),
+            "tokens": total,
+            "misses": total - int(hits.hits[:, rungs, i].sum(axis=0).max()),
+            "n": len(rungs),
+        }
+        slopes = exponents(hits.sizes[rungs], draws[:, rungs, i])
+        low, high = _percentiles(slopes, level)
+        try:
+            fit = fit_power_law(hits.sizes[rungs], values[rungs, i], level=level)
+        except FitError as error:
+            row["note"] = error.what
+        else:
+            names = ("alpha", "alpha_low", "alpha_high", "alpha_se", "r_squared", "residual_se", "df")
+            row |= {name: getattr(fit, name) for name in names}
+            row |= {"text_low": low, "text_high": high, "lost": int((~np.isfinite(slopes)).sum()), "note": ""}
+        rows.append(row)
+    columns = ["alpha", "alpha_low", "alpha_high", "alpha_se", "df", "text_low", "text_high", "lost", "r_squared"]
+    wanted = ["dataset", "family", "k", "documents", "tokens", "misses", "n", *columns, "residual_se", "note"]
+    return pd.DataFrame(rows, columns=wanted)
+
+
+def exponents(sizes: npt.ArrayLike, y: Reals) -> Reals:
+    """α of the least-squares line through each row of `y` [draws, rungs] against ln S; NaN where a y is infinite."""
+    x = np.log(np.asarray(sizes, dtype=np.float64))
+    x = x - x.mean()
+    known = np.where(np.isfinite(y), y, np.nan)
+    slope: Reals = -(known @ x) / (x @ x)
+    return slope
+
+
+def _percentiles(values: Reals, level: float) -> tuple[float, float]:
+    """The interval of `level` over the finite values; NaN where those without a logarithm would fill a tail."""
+    finite = values[np.isfinite(values)]
+    if len(values) - len(finite) > (1 - level) / 2 * len(values):
+        return float("nan"), float("nan")
+    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class ScatterParts:
+    """Variances of ln(−ln RBP_k) about the line: total = document + seed + lack, of which the last two can be negative.
+
+    total: |M y|²/(n − 2), the squared scatter of the fit.
+    document: D/(D − 1) times the mean square of M y over resampled corpora (its variance), D documents. What all
+    rungs share, and what is linear in ln S, moves the line and is not in it.
+    seed: the variance between seeds of one size on the same text, pooled over the sizes with several (`seed_df`
+    degrees of freedom), less what drawing other documents adds to it (estimated like `document`, in which it is
+    counted already). Sizes without other seeds are taken to vary as much. NaN without repeated sizes.
+    seed_low, seed_high: its interval, from chi-square for the variance on the same text, the rest held fixed.
+    lack: what is left. Without repeated sizes it holds the seeds' part as well.
+    f, df_num, df_den, p: F = total/(document + seed) tests lack = 0. The residuals are correlated, and the
+    denominator is a sum, so both degrees of freedom are Satterthwaite's approximation: df_num of the quadratic form
+    |M y|² under that covariance, df_den from the seeds' and the documents' (D − 1). The first seeds are in numerator
+    and denominator, which makes the test cautious: it calls a true line bent more rarely than p says.
+    """
+
+    total: float
+    document: float
+    seed: float
+    seed_low: float
+    seed_high: float
+    lack: float
+    n: int
+    seed_df: int
+    f: float
+    df_num: float
+    df_den: float
+    p: float
+
+
+def split_scatter(sizes: npt.ArrayLike, y: Reals, draws: Reals, documents: int, *, level: float = 0.95) -> ScatterParts:
+    """Split the scatter of y, shape (models,), about the line through the first model of each of `sizes`.
+
+    Models of one size stand side by side and differ in their seed. draws: y on resampled corpora of `documents`
+    documents, shape (resamples, models), all finite; at least three different sizes, and two documents.
+    """
+    size, rung = np.unique(np.asarray(sizes, dtype=np.float64), return_inverse=True)
+    first = np.unique(rung, return_index=True)[1]
+    design = np.column_stack([np.ones(len(size)), np.log(size)])
+    residual = np.eye(len(size)) - design @ np.linalg.pinv(design)
+    df = len(size) - 2
+    member = np.eye(len(size))[rung]
+    within = np.eye(len(rung)) - member @ (member / member.sum(axis=0)).T
+    seed_df = len(rung) - len(size)
+
+    text = documents / (documents - 1) * np.atleast_2d(np.cov(draws, rowvar=False))
+    moved = residual @ text[np.ix_(first, first)] @ residual  # the residuals' covariance by documents
+    total = float(np.sum((residual @ y[first]) ** 2)) / df
+    document = float(np.trace(moved)) / df
+    seed = low = high = nan
+    kept, between = 0.0, 0.0  # the seeds' part where it is known and positive
+    if seed_df:
+        between = float(np.sum((within @ y) ** 2)) / seed_df
+        shared = float(np.trace(within @ text @ within)) / seed_df
+        seed = between - shared
+        tails = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], seed_df)
+        low, high = np.maximum(seed_df * between / tails - shared, 0)
+        kept = max(seed, 0.0)
+    noise = moved + kept * residual
+    expected = document + kept
+    df_num = float(np.trace(noise) ** 2 / np.sum(noise**2))
+    df_den = expected**2 / (document**2 / (documents - 1) + (between**2 / seed_df if seed_df else 0))
+    f = total / expected
+    return ScatterParts(
+        total=total,
+        document=document,
+        seed=seed,
+        seed_low=float(low),
+        seed_high=float(high),
+        lack=total - document - (seed if seed_df else 0),
+        n=len(size),
+        seed_df=seed_df,
+        f=f,
+        df_num=df_num,
+        df_den=df_den,
+        p=float(stats.f.sf(f, df_num, df_den)),
+    )
+
+
+def scatter_parts(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
+    """The `Split` of a dataset at every k (draws from `resample`): dataset, family, k and its fields.
+
+    Draws in which a model misses no token are left out; a k at which most are, or the text itself is one, has no row.
+    """
+    y, rows = heights(hits), []
+    for i, k in enumerate(hits.thresholds):
+        whole = draws[np.isfinite(draws[:, :, i]).all(axis=1), :, i]
+        if 2 * len(whole) > len(draws) and np.isfinite(y[:, i]).all():
+            found = split_scatter(hits.sizes, y[:, i], whole, len(hits.tokens), level=level)
+            rows.append({"dataset": hits.dataset, "family": hits.family, "k": k} | asdict(found))
+    return pd.DataFrame(rows)
+
+
+def scatter_sentence(parts: pd.DataFrame) -> str:
+    """A sentence on what makes the squared scatter of `splits`, taken over all its rows."""
+    total = parts["total"].sum()
+    document, seed, lack = (100 * parts[part].sum() / total for part in ("document", "seed", "lack"))
+    drawn = f"Of its square, taken over all texts, {document:.0f} per cent come from which documents were drawn"
+    if parts["seed"].isna().all():
+        return f"{drawn}; the rest is from seeds, which were not repeated, and from a law that is no straight line."
+    if lack < 0:
+        return (
+            "Which documents and which seed were drawn explain all of it: taken over all texts, they would make "
+            f"{document:.0f} and {max(seed, 0):.0f} per cent of its square."
+        )
+    seeds = f"{max(seed, 0):.0f} from which seed was drawn"
+    return f"{drawn} and {seeds}; the rest is left for a law that is no straight line."
+
+
+_NEAR = np.log(1.1)  # a published threshold within ten per cent of a share of the vocabulary stands for it
+
+
+@dataclass(frozen=True)
+class LadderLaws:
+    """A family's law on each dataset.
+
+    counted: the hits behind it; shown: the thresholds asked for, k → its name ("10", "0.4 V"); points: see
+    `resampling.points`, of the first model of each size; laws: see `resampling.laws`; splits: see `scatter.splits`.
+    The tables hold the thresholds of `hits.GRID` as well.
+    """
+
+    counted: list[Hits]
+    shown: dict[int, str]
+    points: pd.DataFrame
+    laws: pd.DataFrame
+    splits: pd.DataFrame
+
+    def at(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of one of the tables at the thresholds asked for, with the column `threshold`, their names."""
+        own = table[table["k"].isin(list(self.shown))]
+        return own.assign(threshold=own["k"].map(self.shown))
+
+
+def ladder_laws(
+    measurements: str = "ladder",
+    datasets: Sequence[str] = (),
+    ks: Sequence[int] = (1, 10, 100),
+    shares: Sequence[float] = SHARES,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> LadderLaws:
+    """Read the rank stores, draw their documents anew, and fit.
+
+    measurements: "ladder" or a folder of rank stores of one family; datasets: none named means all; shares: large k,
+    as shares of the vocabulary. The ladder's own hits at the usual thresholds come from the step "ladder_hits".
+    Raises ParameterError for an unknown dataset and for values that make no sense, FitError for fewer than three
+    sizes or two documents; else what `hits.count` raises.
+    """
+    if wrong := [share for share in shares if not 0 < share < 1]:
+        raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
+    if resamples < 100:
+        raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
+    counted, shown = _counted(measurements, ks, shares)
+    there = {one.dataset: one for one in counted}
+    if unknown := [name for name in datasets if name not in there]:
+        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
+    counted = [there[name] for name in (datasets or dataset_order(there))]
+    for one in counted:
+        if len(one.rungs) < 3:
+            what = f"{len(one.rungs)} sizes are too few for a law"
+            raise FitError(what, f"{one.family} on {one.dataset}", "Give the ranks of at least three sizes.")
+        if len(one.tokens) < 2:
+            raise FitError("one document cannot be drawn anew", one.dataset, "Give a text of several documents.")
+    tables: list[list[pd.DataFrame]] = [[], [], []]
+    for one in counted:
+        draws = resample(one, resamples=resamples, seed=seed)
+        first = [one.models[i] for i in one.rungs]
+        all_points = resampled_points(one, draws, level=level)
+        tables[0].append(all_points[all_points["model"].isin(first)])
+        tables[1].append(resampled_laws(one, draws, level=level))
+        tables[2].append(scatter_parts(one, draws, level=level))
+    return LadderLaws(counted, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
+
+
+def _counted(measurements: str, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
+    """The hits at GRID, ks and shares, and the names of the last two."""
+
+    def names(vocabulary: int) -> dict[int, str]:
+        found = {large(share, vocabulary): f"{share:g} V" for share in shares}
+        return dict(sorted((found | {k: str(k) for k in ks}).items()))
+
+    if measurements == "ladder":
+        counted = document_hits.from_table(steps.table("ladder_hits"))
+        shown = names(counted[0].vocabulary)
+        if set(shown) <= set(counted[0].thresholds):
+            return counted, shown
+    stores = document_hits.find(measurements)
+    vocabulary = min(store.vocabulary for store in stores)
+    shown = names(vocabulary)
+    return document_hits.count(
+        stores, sorted({k for k in document_hits.GRID if k <= vocabulary / 2} | set(shown))
+    ), shown
+
+
+def published_laws(datasets: Sequence[str], family: str = "Pythia", *, level: float = 0.95) -> pd.DataFrame:
+    """The power laws through a family's published −ln RBP_k on those of `datasets` that have them (`fit_table`).
+
+    Only thresholds at which as many models are published as at any other.
+    """
+    table = select(load("published").table, metric="neg_log_rbp", family=family)
+    fits = fit_table(table[table["dataset"].isin(datasets)], ["dataset", "family", "k"], level=level)
+    whole: pd.DataFrame = fits[fits["n"] == fits["n"].max()].reset_index(drop=True)
+    return whole
+
+
+def beside(found: LadderLaws, others: pd.DataFrame, shares: Sequence[float], *, level: float = 0.95) -> pd.DataFrame:
+    """The laws at the thresholds asked for beside those of `others` (`published_laws`), where both are there.
+
+    The other family's threshold is the same k; or, for a share of the vocabulary, the published one nearest to that
+    share of its own smallest vocabulary, if within ten per cent. Columns dataset, k, threshold, other_k, alpha,
+    alpha_low, alpha_high, text_low, text_high, r_squared, other_alpha, other_low, other_high, other_r_squared,
+    difference (α here − α there), low, high: Welch's interval, from the scatter about the two lines.
+    """
+    vocabulary = int(
+        models().query("family in @families", local_dict={"families": set(others["family"])}).vocab_size.min()
+    )
+    named = {f"{share:g} V": share for share in shares}
+    rows = []
+    for row in found.at(found.laws).dropna(subset="alpha").to_dict("records"):
+        there = others[others["dataset"] == row["dataset"]].dropna(subset="alpha")
+        wanted = named[row["threshold"]] * vocabulary if row["threshold"] in named else row["k"]
+        distance = np.abs(np.log(there["k"].astype(float) / wanted))
+        near = distance <= (_NEAR if row["threshold"] in named else 0)
+        if not near.any():
+            continue
+        other = there.loc[distance.idxmin()]
+        difference = row["alpha"] - other["alpha"]
+        parts = np.array([row["alpha_se"], other["alpha_se"]]) ** 2
+        df = parts.sum() ** 2 / (parts[0] ** 2 / row["df"] + parts[1] ** 2 / other["df"])
+        reach = stats.t.ppf((1 + level) / 2, df) * np.sqrt(parts.sum())
+        kept = ("dataset", "k", "threshold", "alpha", "alpha_low", "alpha_high", "text_low", "text_high", "r_squared")
+        rows.append(
+            {name: row[name] for name in kept}
+            | {"other_k": int(other["k"]), "other_alpha": other["alpha"], "other_low": other["alpha_low"]}
+            | {"other_high": other["alpha_high"], "other_r_squared": other["r_squared"], "difference": difference}
+            | {"low": difference - reach, "high": difference + reach}
+        )
+    return pd.DataFrame(rows)

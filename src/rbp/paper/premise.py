@@ -1,0 +1,136 @@
+"""Cross-entropy, and the entropy of ranks: why they differ, and by what (the premise of equation 17).
+
+A model gives the tokens of its vocabulary probabilities; sorted, they are its profile q_t(1) ≥ q_t(2) ≥ … in the
+context t. Let π be the distribution of the measured ranks, q̄ the mean profile, H the entropy. Cross-entropy is the mean
+of −ln q_t(R_t), and
+
+    H(π) − CE = [H(q̄) − mean H(q_t)] + [H(π) − H(q̄)] − [CE − mean H(q_t)]
+              =       mixing         +    profile     −     confidence.
+
+Mixing is never negative: profiles differ between contexts, and the ranks' distribution alone does not know it. Profile
+and confidence vanish for a calibrated model. Only for one that has the same profile in every context, and is
+calibrated, is −Σ p ln p the cross-entropy.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.core.errors import DataError
+from rbp.evidence import histograms
+from rbp.evidence.histograms import MeasuredRanks
+from rbp.paper.appendix_c.numbers import authors_points, equation_terms
+from rbp.stats.rank_families import family
+from rbp.stats.rank_fits import fit
+
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GapParts:
+    """The gap between the entropy of ranks and the cross-entropy, and its parts, over `tokens` tokens (nats).
+
+    rank_entropy − cross_entropy = mixing + profile − confidence. confidence_error: the standard error of the
+    confidence, with blocks of tokens as units.
+    """
+
+    tokens: int
+    cross_entropy: float
+    rank_entropy: float
+    profile_entropy: float
+    mean_entropy: float
+    confidence_error: float
+
+    @property
+    def gap(self) -> float:
+        """H(π) − CE."""
+        return self.rank_entropy - self.cross_entropy
+
+    @property
+    def mixing(self) -> float:
+        """H(q̄) less the mean of H(q_t): what contexts differ by."""
+        return self.profile_entropy - self.mean_entropy
+
+    @property
+    def profile(self) -> float:
+        """H(π) − H(q̄): calibration of the mean profile."""
+        return self.rank_entropy - self.profile_entropy
+
+    @property
+    def confidence(self) -> float:
+        """CE less the mean of H(q_t): above 0 where the model is surer than it has reason to be."""
+        return self.cross_entropy - self.mean_entropy
+
+
+def split_gap(logits: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]) -> GapParts:
+    """The split over blocks of (logits [T, V], targets [T]). Ranks count ties against the token (equation 3).
+
+    Raises DataError for no tokens.
+    """
+    blocks = []  # tokens, sum of −ln q(truth), sum of entropies
+    profile: Reals | None = None
+    ranks: list[npt.NDArray[np.int64]] = []
+    for block, target in logits:
+        z, truth = np.asarray(block, dtype=np.float32), np.asarray(target)
+        if not len(truth):
+            continue
+        own = np.take_along_axis(z, truth[:, None], axis=1)
+        ranks.append((z >= own).sum(axis=1, dtype=np.int64))
+        ordered = -np.sort(-z, axis=1).astype(np.float64)
+        q = np.exp(ordered - ordered[:, :1])
+        sums = q.sum(axis=1)
+        q /= sums[:, None]
+        log_sums = ordered[:, 0] + np.log(sums)  # ln Σ exp z
+        nll = log_sums - own[:, 0].astype(np.float64)
+        blocks.append((len(truth), nll.sum(), log_sums.sum() - np.vdot(q, ordered)))
+        profile = q.sum(axis=0) if profile is None else profile + q.sum(axis=0)
+    if profile is None:
+        raise DataError("there is no token to look at", "logits", "Give more rows.")
+    total, nll_sum, entropy_sum = np.sum(blocks, axis=0)
+    seen = np.bincount(np.concatenate(ranks))
+    sizes, nlls, entropies_ = np.array(blocks).T
+    confidence = (nll_sum - entropy_sum) / total
+    return GapParts(
+        tokens=int(total),
+        cross_entropy=float(nll_sum / total),
+        # with Miller and Madow's correction, which matters: a sample lacks many of the rare ranks
+        rank_entropy=_entropy(seen / total) + (np.count_nonzero(seen) - 1) / (2 * total),
+        profile_entropy=_entropy(profile / total),
+        mean_entropy=float(entropy_sum / total),
+        confidence_error=float(np.sqrt(((nlls - entropies_ - confidence * sizes) ** 2).sum()) / total),
+    )
+
+
+def _entropy(share: Reals) -> float:
+    some = share[share > 0]
+    return float(-(some * np.log(some)).sum())
+
+
+def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
+    """Cross-entropy beside the entropies that might stand for it, of every model.
+
+    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy, rank_entropy_low, rank_entropy_high: of
+    the measured ranks, with the bounds that bins allow; lognormal: of the discrete lognormal fitted to all ranks
+    (at_limit: where it is a power law); formula, exact: by the authors' formula and by exact sums at their μ and σ,
+    where there are any; gap: rank_entropy less cross_entropy; shape: lognormal less rank_entropy.
+    """
+    given = equation_terms(authors_points()).set_index("model")
+    rows = []
+    for own in measured:
+        smooth, least, most = histograms.entropy(own.counts)
+        found = fit(family("lognormal"), own.counts)
+        row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+        row |= {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
+        row |= {"rank_entropy": smooth, "rank_entropy_low": least, "rank_entropy_high": most}
+        row |= {"lognormal": found.distribution.entropy, "at_limit": found.at_limit}
+        there = own.model in given.index and own.dataset == "wikipedia"
+        row |= {"formula": float(given["entropy_approx"][own.model]) if there else np.nan}
+        row |= {"exact": float(given["entropy"][own.model]) if there else np.nan}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(
+        gap=table["rank_entropy"] - table["cross_entropy"], shape=table["lognormal"] - table["rank_entropy"]
+    )

@@ -1,0 +1,265 @@
+"""Fits of measured ranks by every family, how far each is from the data, and what each says of the two metrics.
+
+`make` and `make_bootstrap` are steps of the workflow (`rbp.book.steps`): they take too long for a chapter.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.evidence import histograms
+from rbp.evidence.histograms import MeasuredRanks
+from rbp.stats.power_law import fit_power_law
+from rbp.stats.rank_counts import RankCounts
+from rbp.stats.rank_families import FAMILIES, family
+from rbp.stats.rank_fits import MARGIN, RankDistribution, RankFit, covariance, fit, log_likelihood
+
+Reals = npt.NDArray[np.float64]
+SOURCE = "published,ladder"
+DIAGNOSTIC = ("log_quadratic",)  # no family of the question: it tells which way the ranks curve
+RESAMPLES = 200
+DRAWS = 199  # of a parametric bootstrap
+
+
+def distance(distribution: RankDistribution, counts: RankCounts) -> float:
+    """Kolmogorov and Smirnov's distance: the largest gap of the distribution functions, at the bins' ends.
+
+    Of the ranks from the distribution's first on.
+    """
+    own = counts.since(distribution.first)
+    seen = np.cumsum(own.count) / own.total
+    return float(np.abs(seen - distribution.cdf(own.high)).max())
+
+
+def redrawn(ranks: MeasuredRanks, *, seed: int = 0) -> Reals:
+    """Counts in corpora of whole documents drawn anew with replacement, shape (RESAMPLES, bins).
+
+    Raises DataError where documents are unknown.
+    """
+    table = ranks.by_document()
+    documents = table.shape[0]
+    times = np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), RESAMPLES)
+    return np.asarray(times @ table, dtype=np.float64)
+
+
+def distribution_functions(corpora: Reals, counts: RankCounts, first: int) -> Reals:
+    """Of the ranks from `first` on, at the ends of the bins, for each of `corpora`, shape (…, bins of `counts`)."""
+    seen = np.cumsum(corpora[:, counts.low >= first], axis=1)
+    return np.asarray(seen / seen[:, -1:], dtype=np.float64)
+
+
+def distances_by_document(distribution: RankDistribution, counts: RankCounts, seen: Reals) -> Reals:
+    """`distance` to each of the corpora whose `distribution_functions` these are; the fit stays."""
+    return np.asarray(np.abs(seen - distribution.cdf(counts.since(distribution.first).high)).max(axis=1))
+
+
+def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
+    """Every family fitted to every model's ranks, from rank 1 and from rank 2.
+
+    Columns dataset, model, family, size, vocabulary, first, distribution, count (how many parameters it has), found
+    (the distribution that was found: its limit where at_limit), parameters (of that, as JSON), log_likelihood,
+    per_token, total, aic, at_limit, rounding (of the parameters at most, relative), distance, distance_low,
+    distance_high (95 per cent, by resampling documents; missing where documents are unknown), p1, rbp10 and entropy
+    (missing unless first is 1).
+    """
+    rows = []
+    for own in measured:
+        corpora = None if own.store is None else redrawn(own)
+        for first in firsts:
+            seen = None if corpora is None else distribution_functions(corpora, own.counts, first)
+            rows += [_row(own, name, first, seen) for name in _families(first)]
+    return pd.DataFrame(rows)
+
+
+def _families(first: int) -> list[str]:
+    return [name for name in FAMILIES if first == 1 or not name.startswith("mass_at_1")]
+
+
+def _row(own: MeasuredRanks, name: str, first: int, seen: Reals | None) -> dict[str, object]:
+    found = fit(family(name), own.counts, first=first)
+    it = found.distribution
+    row: dict[str, object] = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+    row |= {"vocabulary": own.counts.vocabulary, "first": first}
+    row |= {"distribution": name, "count": len(found.family.parameters)}
+    row |= {"found": it.family.name, "parameters": json.dumps(it.parameters)}
+    row |= {"log_likelihood": found.log_likelihood, "per_token": found.per_token, "total": found.total}
+    row |= {"aic": found.aic, "at_limit": found.at_limit, "rounding": found.rounding}
+    row |= {"distance": distance(it, own.counts)}
+    low = high = np.nan
+    if seen is not None:
+        low, high = np.quantile(distances_by_document(it, own.counts, seen), [0.025, 0.975])
+    row |= {"distance_low": low, "distance_high": high}
+    whole = first == 1
+    row |= {"p1": float(it.pmf(1)) if whole else np.nan, "rbp10": float(it.cdf(10)) if whole else np.nan}
+    return row | {"entropy": it.entropy if whole else np.nan}
+
+
+def distribution_of(row: pd.Series) -> RankDistribution:
+    """The fitted distribution of a row of `fits`."""
+    parameters = json.loads(row["parameters"])
+    return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
+
+
+def limit_note(row: pd.Series) -> str:
+    """What a table says beside a row of `fits`: "at its limit: power law", or nothing."""
+    return f"at its limit: {family(row['found']).label}" if row["at_limit"] else ""
+
+
+def fit_label(row: pd.Series) -> str:
+    """How a figure calls the distribution of a row of `fits`: the family, where it begins, and its limit."""
+    notes = ["from 2"] if row["first"] == 2 else []
+    notes += [limit_note(row)] if row["at_limit"] else []
+    return FAMILIES[row["distribution"]].label + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _found(row: pd.Series) -> RankFit:
+    """The fit of a row of `fits`."""
+    numbers = (float(row[name]) for name in ("log_likelihood", "total", "rounding"))
+    return RankFit(family(row["distribution"]), distribution_of(row), *numbers)
+
+
+def _means(table: pd.DataFrame) -> pd.Series:
+    """Log-likelihood per token of each family, over the models of `table` (mean), largest first; no diagnostic ones."""
+    own = table[~table["distribution"].isin(DIAGNOSTIC)]
+    return own.groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
+
+
+def best(table: pd.DataFrame, how_many: int) -> list[str]:
+    """The families with the highest log-likelihood per token, over the models of `table` (mean); no diagnostic ones."""
+    return [str(name) for name in _means(table).index[:how_many]]
+
+
+def better(table: pd.DataFrame, name: str) -> list[str]:
+    """The families likelier than `name` by more than what rounding can do (`MARGIN`), the likeliest first."""
+    mean = _means(table)
+    return [str(other) for other in mean.index if mean[other] > mean[name] + MARGIN]
+
+
+def level_with(table: pd.DataFrame, name: str) -> list[str]:
+    """The other families that are as likely as `name`: which of them is likelier is undecided, within `MARGIN`."""
+    mean = _means(table)
+    return [str(other) for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
+
+
+def bootstrap(own: MeasuredRanks, name: str, *, first: int = 1, draws: int = DRAWS, seed: int = 0) -> Reals:
+    """Distances of fits to tokens drawn independently from the fitted distribution: parametric bootstrap, (draws,).
+
+    As many tokens as were measured; each draw is fitted anew, beginning at the fit.
+    """
+    fitted = fit(family(name), own.counts, first=first)
+    found = fitted.distribution
+    start = None if fitted.at_limit else found.parameters
+    rng = np.random.default_rng(seed)
+    total = int(own.counts.since(first).total)
+    ranks = np.arange(first, own.counts.vocabulary + 1)
+    far = []
+    for _ in range(draws):
+        drawn = rng.multinomial(total, found.masses / found.masses.sum())
+        some = drawn > 0
+        counts = RankCounts(ranks[some], ranks[some], drawn[some].astype(np.float64), own.counts.vocabulary)
+        again = fit(family(name), counts, first=first, start=start)
+        far.append(distance(again.distribution, counts))
+    return np.array(far)
+
+
+def make() -> pd.DataFrame:
+    """The step `rank_fits`: `fits` of the published histograms and of the ladder's stores."""
+    return fits(histograms.load(SOURCE))
+
+
+def make_bootstrap() -> pd.DataFrame:
+    """The step `rank_bootstrap`: three best families, on the ladder's smallest and largest rung on Wikipedia.
+
+    Columns model, size, distribution, first, distance, draws, exceeded (how many draws are at least as far), largest.
+    """
+    rungs = [own for own in histograms.load("ladder") if own.dataset == "wikipedia"]
+    ends = [min(rungs, key=lambda own: own.size), max(rungs, key=lambda own: own.size)]
+    three = best(fits(ends, firsts=(1,)), 3)
+    rows = []
+    for own in ends:
+        for name in three:
+            seen = distance(fit(family(name), own.counts).distribution, own.counts)
+            far = bootstrap(own, name)
+            row = {"model": own.model, "size": own.size, "distribution": name, "first": 1, "distance": seen}
+            rows.append(row | {"draws": len(far), "exceeded": int((far >= seen).sum()), "largest": float(far.max())})
+    return pd.DataFrame(rows)
+
+
+def lognormal_errors(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, first: int = 2) -> pd.DataFrame:
+    """μ, σ and μ/σ of the discrete lognormal and of the rounded one, with standard errors from the likelihood.
+
+    `table`: the `fits` of what was measured.
+    Columns dataset, model, family, size, vocabulary, distribution, at_limit, mu, sigma, ratio, mu_error, sigma_error,
+    ratio_error, correlation (of the errors of μ and σ); all from mu on are missing where the maximum is at the limit,
+    which has no μ and no σ. Tokens count as independent.
+    """
+    rows = []
+    for own in measured:
+        here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
+        for name in ("lognormal", "lognormal_rounded"):
+            found = _found(table[here & (table["distribution"] == name)].iloc[0])
+            row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+            row |= {"vocabulary": own.counts.vocabulary, "distribution": name, "at_limit": found.at_limit}
+            mu = sigma = np.nan
+            spread = np.full((2, 2), np.nan)
+            if not found.at_limit:
+                mu, sigma = found.distribution.parameters.values()
+                spread = covariance(found, own.counts)
+            slope = np.array([1 / sigma, -mu / sigma**2])
+            row |= {"mu": mu, "sigma": sigma, "ratio": mu / sigma}
+            row |= {"mu_error": np.sqrt(spread[0, 0]), "sigma_error": np.sqrt(spread[1, 1])}
+            row |= {"ratio_error": np.sqrt(slope @ spread @ slope)}
+            rows.append(row | {"correlation": spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1])})
+    return pd.DataFrame(rows)
+
+
+def profile(own: MeasuredRanks, mu: Reals, sigma: Reals, *, first: int = 2) -> pd.DataFrame:
+    """Log-likelihood of the discrete lognormal over a grid, less its maximum: mu, sigma, drop (of all tokens, nats)."""
+    counts = own.counts.since(first)
+    top = fit(family("lognormal"), own.counts, first=first).log_likelihood
+    rows = []
+    for m in mu:
+        for s in sigma:
+            at = RankDistribution(family("lognormal"), (float(m), float(s)), counts.vocabulary, first)
+            rows.append((m, s, log_likelihood(at, counts) - top))
+    return pd.DataFrame(rows, columns=["mu", "sigma", "drop"])
+
+
+def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
+    """For each family, the exponents of −ln p₁ and of the entropy if its parameters lie on straight lines in ln S.
+
+    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The models' free parameters (of a
+    lognormal s = 1 − μ/σ² and ln 1/σ²; else those that are named, by their logarithms where they must be above 0) are
+    put on lines in ln S, and the metrics computed at the models' sizes from these.
+
+    Columns distribution, at_limit (how many of the fits are), alpha_p1, alpha_entropy, p1_off, entropy_off (largest
+    relative distance of the metrics on the lines from those of the fits themselves). All numbers are missing where any
+    fit is at the family's limit: it has no such parameters, and no line goes through them.
+    """
+    return pd.DataFrame([_on_lines(str(name), own) for name, own in table.groupby("distribution")])
+
+
+def _on_lines(name: str, own: pd.DataFrame) -> dict[str, object]:
+    row: dict[str, object] = {"distribution": name, "at_limit": int(own["at_limit"].sum())}
+    if row["at_limit"]:
+        return row | dict.fromkeys(["alpha_p1", "alpha_entropy", "p1_off", "entropy_off"], np.nan)
+    kind, size = family(name), own["size"].to_numpy(float)
+    fitted = [distribution_of(each) for _, each in own.iterrows()]
+    free = np.array([kind.free(np.array(list(each.parameters.values())), each.first) for each in fitted])
+    x = np.log(size)
+    lines = [np.polynomial.Polynomial.fit(x, column, 1) for column in free.T]
+    there = []
+    for at, each in zip(x, fitted, strict=True):
+        values = kind.bounded(np.array([line(at) for line in lines]), each.first)
+        there.append(RankDistribution(kind, tuple(map(float, values)), each.vocabulary))
+    p1 = np.array([-float(each.logpmf(1)) for each in there])
+    entropy = np.array([each.entropy for each in there])
+    return row | {
+        "alpha_p1": fit_power_law(size, p1).alpha,
+        "alpha_entropy": fit_power_law(size, entropy).alpha,
+        "p1_off": float(np.abs(p1 / -np.log(own["p1"].to_numpy()) - 1).max()),
+        "entropy_off": float(np.abs(entropy / own["entropy"].to_numpy() - 1).max()),
+    }

@@ -1,0 +1,259 @@
+"""One model ranked on one text in three ways: what ties do, and what rows beyond the tokenizer's tokens do.
+
+The rank stores go into a folder of the caller's. Whatever a run says of its progress is kept off the page.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from functools import cached_property
+from os.path import relpath
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.core import tables
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import DATA, LADDER, ROOT
+from rbp.core.tables import label
+from rbp.evidence.ranked import Ranked
+from rbp.paper.against_print import interval
+from rbp.paper.near_ties import NearTies, near_ties
+from rbp.paper.wording import model_label
+from rbp.ranks.corpora import open_corpus
+from rbp.ranks.extraction import Settings, extract
+from rbp.ranks.metric import TieRule, rank, rbp
+from rbp.ranks.models import find_model, load_tokenizer
+from rbp.ranks.protocols import Protocol
+from rbp.ranks.store import RankStore, open_store, store_folders
+from rbp.stats.clustering import neg_log_rbp_document_interval
+from rbp.stats.counting import neg_log_rbp_interval
+from rbp.stats.power_law import fit_power_law
+
+SIZES = 3  # the fewest that carry a power law
+VARIANTS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "bfloat16": {"round_logits": "bfloat16"},
+    "tokenizer": {"vocabulary": "tokenizer"},
+}
+
+
+@dataclass(frozen=True)
+class RankVariants:
+    """The ranks of one model on one corpus: of all logits, of logits rounded to bfloat16, of real tokens alone."""
+
+    model: str
+    corpus: str
+    stores: dict[str, RankStore]
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The model's own."""
+        return load_tokenizer(find_model(self.model))
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """One row per token, of all logits as computed: see `RankStore.ranks`."""
+        return self.stores["all"].ranks()
+
+    def ties(self) -> pd.DataFrame:
+        """What equal scores do, for logits as computed and rounded to bfloat16.
+
+        Columns logits, tied (the share of tokens whose score another token has too), most (the largest such group),
+        and RBP_1 under each tie rule: paper, strict, expected.
+        """
+        rows = []
+        for name in ("all", "bfloat16"):
+            tokens = self.stores[name].ranks()
+            shares = {rule: rbp(rank(tokens.greater, tokens.equal, rule), 1) for rule in get_args(TieRule)}
+            rows.append({"logits": name, "tied": (tokens.equal > 1).mean(), "most": tokens.equal.max(), **shares})
+        return pd.DataFrame(rows)
+
+    def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
+        """What rows beyond the tokenizer's tokens do.
+
+        Columns logits ("all" or "tokenizer"), rows (how many are counted), rbp1, rbp10, …, mean_rank, cross_entropy
+        (nats), and moved: the share of tokens whose rank is another than among all.
+        """
+        rows = []
+        whole = rank(self.tokens.greater, self.tokens.equal, rule)
+        for name in ("all", "tokenizer"):
+            store = self.stores[name]
+            tokens = store.ranks()
+            ranks = rank(tokens.greater, tokens.equal, rule)
+            shares = {f"rbp{each}": rbp(ranks, each) for each in k}
+            means = {"mean_rank": ranks.mean(), "cross_entropy": tokens.nll.astype("float64").mean()}
+            rows.append({"logits": name, "rows": store.vocabulary, **shares, **means, "moved": (ranks != whole).mean()})
+        return pd.DataFrame(rows)
+
+    def padding_sentence(self, rule: TieRule) -> str:
+        """What `padding` found, in words."""
+        both = self.padding(rule).set_index("logits")
+        extra = int(both["rows"]["all"] - both["rows"]["tokenizer"])
+        if not extra:
+            return f"{Path(self.model).name} has no such entry."
+        added = both["cross_entropy"]["all"] - both["cross_entropy"]["tokenizer"]
+        return (
+            f"{Path(self.model).name} has {extra:,} such entries: leaving them out moves "
+            f"{both['moved']['tokenizer']:.3%} of the ranks, and lowers the cross-entropy by {added:.7f} nats."
+        )
+
+    def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
+        """The first `count` ranked tokens of a document: text, rank, nll.
+
+        Tokens that hold part of a character only are joined with the next ones: their text is the character's, their
+        rank and nll the highest of theirs. Raises ParameterError for a document without ranks.
+        """
+        mine = self.tokens[self.tokens.document == document].head(count)
+        if mine.empty:
+            there = sorted(set(self.tokens.document))
+            what = f"document {document} has no ranked tokens"
+            raise ParameterError(what, "document", f"There are {there[0]} to {there[-1]}.")
+        rows: list[tuple[str, float, float]] = []
+        waiting: list[tuple[int, float, float]] = []
+        ranks = rank(mine.greater, mine.equal, rule)
+        for token, place, nll in zip(mine.token.tolist(), ranks.tolist(), mine.nll.tolist(), strict=True):
+            waiting.append((token, place, nll))
+            text = self.tokenizer.decode([each[0] for each in waiting])
+            if not text.endswith("�"):
+                rows.append((text, max(each[1] for each in waiting), max(each[2] for each in waiting)))
+                waiting = []
+        return pd.DataFrame(rows, columns=["text", "rank", "nll"])
+
+
+def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> RankVariants:
+    """Rank `corpus` by `model` in each of VARIANTS, into rank stores in the folder `out`.
+
+    A path that is not found from here is looked for in the project's folder. Raises as `extract`, and DataError if no
+    token has rank 1, or every one has: so little text shows nothing.
+    """
+    model, corpus = project_path(model), project_path(corpus)
+    files = find_model(model)
+    open_corpus(corpus, settings.fields)  # what is wrong with it is said before anything is run
+    _note([str(files.folder)], corpus)
+    stores = {}
+    with redirect_stderr(io.StringIO()):
+        for name, options in VARIANTS.items():
+            chosen = Settings(**{**vars(settings), **options})
+            stores[name] = open_store(extract([model], [corpus], protocol, out, chosen)[0])
+    found = RankVariants(model, corpus, stores)
+    first = int((found.tokens.greater + found.tokens.equal == 1).sum())
+    if first in (0, len(found.tokens)):
+        what = f"{first} of {len(found.tokens)} tokens have rank 1, and the chapter compares them with the others"
+        raise DataError(what, corpus, "Rank more tokens, or another text.")
+    return found
+
+
+def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> Path:
+    """Rank `corpus` by every model below `folder` into rank stores in the folder `out`, which it gives.
+
+    Raises DataError if no folder below it holds a model, and as `extract`.
+    """
+    folder, corpus = project_path(folder), project_path(corpus)
+    models = [str(path.parent) for path in sorted(Path(folder).glob("*/config.json"))]
+    if not models:
+        raise DataError("there are no models below the folder", folder, "Each is a folder with config.json.")
+    _note(models, corpus)
+    with redirect_stderr(io.StringIO()):
+        extract(models, [corpus], protocol, out, settings)
+    return out
+
+
+def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
+    """`near_ties` of every model below `folder`, by the name that its measurements have."""
+    models = [str(path.parent) for path in sorted(Path(project_path(folder)).glob("*/config.json"))]
+    return {model: near_ties(model, project_path(corpus), protocol, settings)[0] for model in models}
+
+
+def family_table(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> tuple[pd.DataFrame, str]:
+    """The measurements of a family on one text as a table of text, and what they say of k = 1 in a sentence.
+
+    One row a model, by size, and a last row with the exponents and their intervals, where there are three sizes.
+    """
+    entropy = "cross-entropy (nats)"
+    names = [*(f"−ln RBP, k = {each}" for each in k), entropy]
+    labels = dict(zip(k, names, strict=False))
+    chosen = table[table["k"].isin(k).fillna(False) | table["k"].isna()]
+    chosen = chosen.assign(measure=[entropy if pd.isna(each) else labels[each] for each in chosen["k"]])
+    points = chosen.pivot_table(index=["size", "model"], columns="measure", values="value").reset_index()
+    shown = points.assign(size=points["size"].map("{:,}".format), model=points["model"].map(model_label))
+    shown = shown[["model", "size", *names]]
+    shown[names] = shown[names].map("{:.3f}".format)
+    if points["size"].nunique() < SIZES:
+        return shown, "Here is how several models of your own give one."
+    fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
+    last = {name: f"α = {fit.alpha:.3f} ({interval(fit.alpha_low, fit.alpha_high)})" for name, fit in fits.items()}
+    first = fits[names[0]]
+    sentence = (
+        f"Last, {first.n} models of {points['size'].min():,} to {points['size'].max():,} parameters rank the same "
+        f"text, and their −ln RBP₁ falls as S to the power −{first.alpha:.3f} "
+        f"({level:.0%} interval {interval(first.alpha_low, first.alpha_high)})."
+    )
+    return pd.concat([shown, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True), sentence
+
+
+def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: TieRule, k: int = 1) -> float:
+    """By how much the exponent of `family_table` at k can change: as far as `near`, by model, lets hits move."""
+    points = table[table["k"].eq(k).fillna(False)]
+    x = np.log(points["size"].to_numpy(float))
+    weight = np.abs(x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    hits, tokens = points["hits"].to_numpy(float), points["tokens"].to_numpy(float)
+    moves = np.array([near[model].across(k, rule) for model in points["model"]])
+    ends = [np.log(-np.log((hits + sign * moves) / tokens)) for sign in (1, 0, -1)]
+    return float(weight @ np.maximum(np.abs(ends[0] - ends[1]), np.abs(ends[2] - ends[1])))
+
+
+def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
+    """How many times as wide as the binomial interval of RBP_k the one by documents drawn anew is."""
+    hits = int((np.asarray(ranks) <= k).sum())
+    by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
+    by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))
+    return float(np.ptp(by_documents) / np.ptp(by_tokens))
+
+
+def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
+    """Ranks of the ladder's models on its own text beside those that are shipped, token by token.
+
+    Columns model, size, tokens (compared), changed (how many have another greater or equal count) and nll (the largest
+    difference in nats). Stores that have no counterpart are left out.
+    """
+    shipped = {(s.model, s.dataset): s for s in map(open_store, store_folders([LADDER / "ranks"]))}
+    rows = []
+    for store in sorted(stores, key=lambda s: s.size):
+        if other := shipped.get((model_label(store.model), store.dataset)):
+            tables.opened.update(map(label, other.parts))
+            both = store.ranks().merge(other.ranks(), on=["document", "position", "token"], suffixes=("", "_shipped"))
+            changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
+            most = (both.nll - both.nll_shipped).abs().max()
+            rows.append((other.model, store.size, len(both), changed.sum(), most))
+    return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
+
+
+def shipped_sentence(beside: pd.DataFrame) -> str:
+    """What `beside_shipped` found, in words; nothing where nothing was compared."""
+    if beside.empty:
+        return ""
+    changed = beside["changed"].sum()
+    same = "are those" if changed == 0 else f"are those, but for {changed},"
+    return f"The ranks {same} that are kept with the project: {beside['tokens'].sum():,} tokens were compared."
+
+
+def project_path(name: str) -> str:
+    """The path `name` as seen from the working folder, if it is one of the project's; else `name`."""
+    return name if Path(name).exists() or not (ROOT / name).exists() else relpath(ROOT / name)
+
+
+def _note(models: Sequence[str], corpus: str) -> None:
+    """Note which of the project's data are read."""
+    names = [path for path in [Path(corpus), *(p for m in models for p in Path(m).iterdir())] if path.is_file()]
+    tables.opened.update(label(path) for path in names if path.resolve().is_relative_to(DATA))
+
+
+def every_k(ranked: Ranked) -> pd.DataFrame:
+    """RBP_k for every k that is some token's rank: columns k, rbp."""
+    counts = pd.Series(ranked.ranks).value_counts().sort_index()
+    return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})

@@ -1,0 +1,1 @@
+"""From a causal language model and a text to a rank store."""

@@ -1,0 +1,232 @@
+"""The texts: the paper's six corpora by name, or a file of your own.
+
+A hub corpus is downloaded file by file at a fixed commit and read through `datasets`, so that only the split
+that is asked for comes down (`load_dataset` would fetch all of C4 for its validation split), and a machine
+without a connection reads what is there.
+"""
+
+import gzip
+import logging
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, overload
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import exists, home_expanded, parse_json, sha256
+
+log = logging.getLogger(__name__)
+
+LADDER = "ladder/"  # before the name of a domain
+JOINER = "\n"  # between the fields of a document, as the authors join them
+SUFFIXES = (".txt", ".jsonl", ".jsonl.gz", ".parquet")
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Where a published corpus lies: repository, the split's files in order, the fields that make a document."""
+
+    repository: str
+    files: tuple[str, ...]
+    fields: tuple[str, ...] = ("text",)
+    documents: int | None = None  # of the whole split, where it is known: an incomplete copy is found out
+    subset: str | None = None  # of the Pile
+
+
+CORPORA = {
+    "wikipedia": Hub("wikimedia/wikipedia", ("20231101.en/train-*.parquet",), documents=6_407_814),
+    "humaneval": Hub(
+        "openai/openai_humaneval",
+        ("openai_humaneval/test-*.parquet",),
+        ("prompt", "canonical_solution"),
+        documents=164,
+    ),
+    "hotpotqa": Hub("hotpotqa/hotpot_qa", ("distractor/validation-*.parquet",), ("question", "answer"), documents=7405),
+    "auslegal": Hub("isaacus/open-australian-legal-corpus", ("corpus.jsonl",)),
+    "c4": Hub("allenai/c4", ("en/c4-validation.*.json.gz",), documents=364_608),
+    "pile-github": Hub("monology/pile-uncopyrighted", ("val.jsonl.zst", "test.jsonl.zst"), subset="Github"),
+}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents in a fixed order. fingerprint: all that determines them, for the digest of a rank store."""
+
+    name: str
+    documents: Sequence[str]
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+
+
+class _Rows(Sequence[str]):
+    """The documents of a `datasets.Dataset`, read when they are asked for."""
+
+    def __init__(self, dataset: Any, fields: tuple[str, ...]) -> None:
+        self.dataset, self.fields = dataset, fields
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        row = self.dataset[int(index)]
+        return JOINER.join(row[name] for name in self.fields)
+
+
+def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
+    """The corpus `name`: one of `CORPORA`, "ladder/" and a domain, or the path of a file of one of `SUFFIXES`.
+
+    "ladder/humaneval" is the text that the ladder's models were ranked on, rebuilt from its ranks. A .txt file is
+    one document; each row of the others is one, the text of its `fields` (default: text) joined by a newline.
+    Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed, empty, not
+    UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
+    """
+    path = home_expanded(name)
+    suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
+    if name in CORPORA:
+        if fields:
+            raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
+        return _published(name, CORPORA[name])
+    if name.startswith(LADDER) and not exists(path):
+        from rbp.ladder import ranking
+
+        domain = name.removeprefix(LADDER)
+        return ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain))
+    if suffix is None:
+        near = get_close_matches(name, CORPORA, 1)
+        hint = f"Is {near[0]} meant? " if near else ""
+        remedy = f"{hint}There is: {', '.join(CORPORA)}, {LADDER}humaneval …, or a file: {', '.join(SUFFIXES)}."
+        raise ParameterError(f"unknown corpus {name!r}", "--corpus", remedy)
+    if not (exists(path) and path.is_file()):
+        raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")
+    if suffix == ".txt" and fields:
+        raise ParameterError("a text file has no fields", f"{name}, --field", "Leave --field out.")
+    wanted = tuple(fields) or ("text",)
+    try:
+        if suffix == ".parquet":
+            documents = _parquet(path, wanted)
+        elif suffix == ".txt":
+            documents = [_decoded(path.read_bytes(), name)]
+        else:
+            documents = list(_json_lines(path, wanted))
+    except (OSError, EOFError, zlib.error) as error:
+        what = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
+        raise DataError(what, name, "Check the file.") from None
+    if not any(document.strip() for document in documents):
+        raise DataError("the corpus is empty", name, "Give a file with text in it.")
+    fingerprint = {"sha256": sha256(path), "fields": list(wanted) if suffix != ".txt" else None}
+    return Corpus(path.name[: -len(suffix)], documents, fingerprint)
+
+
+def _decoded(data: bytes, where: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError("the text is not UTF-8", f"{where}, line {line}", "Save it as UTF-8.") from None
+
+
+def _json_lines(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
+    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            where = f"{path}, line {number}"
+            text = _decoded(line, str(path) if number == 1 else where).strip()
+            if not text:
+                continue
+            try:
+                row = parse_json(text)
+            except ValueError:
+                row = None
+            if not isinstance(row, dict):
+                raise DataError("the line is no JSON object", where, 'Each line is one: {"text": "…"}.')
+            yield _joined(row, fields, where)
+
+
+def _joined(row: dict[str, Any], fields: tuple[str, ...], where: str) -> str:
+    for name in fields:
+        if name not in row:
+            raise DataError(f"there is no field {name}", where, f"Give --field; there is: {', '.join(row)}.")
+        if not isinstance(row[name], str):
+            raise DataError(f"field {name} is no text", where, "Every document needs its text.")
+    return JOINER.join(row[name] for name in fields)
+
+
+def _parquet(path: Path, fields: tuple[str, ...]) -> list[str]:
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    try:
+        file = parquet.ParquetFile(path)
+        for name in fields:
+            if name not in file.schema_arrow.names:
+                remedy = f"Give --field; there is: {', '.join(file.schema_arrow.names)}."
+                raise DataError(f"there is no field {name}", str(path), remedy)
+        rows = file.read(columns=list(fields)).to_pylist()
+    except arrow.ArrowException as error:
+        what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
+        raise DataError(what, str(path), "Write it again.") from None
+    except UnicodeDecodeError:
+        raise DataError("the text is not UTF-8", str(path), "Save it as UTF-8.") from None
+    return [_joined(row, fields, f"{path}, row {number}") for number, row in enumerate(rows, 1)]
+
+
+def _published(name: str, hub: Hub) -> Corpus:
+    folder = _snapshot(name, hub)
+    files = [str(path) for pattern in hub.files for path in sorted(folder.glob(pattern))]
+    remedy = "Connect this machine once, so that the files can be downloaded."
+    if not files:
+        raise DataError("the corpus is not on this machine", f"{name}, {hub.repository}", remedy)
+    import datasets
+
+    kind = "parquet" if files[0].endswith(".parquet") else "json"
+    try:
+        dataset = datasets.load_dataset(kind, data_files=files, split="train")
+        if hub.subset is not None:
+            dataset = dataset.filter(lambda meta: meta["pile_set_name"] == hub.subset, input_columns="meta")
+    except Exception as error:  # of datasets, pyarrow, or a codec that is not installed
+        what = f"cannot read the corpus: {str(error).splitlines()[0].rstrip('.') if str(error) else error!r}"
+        raise DataError(what, f"{name}, {hub.repository}", "Delete its folder in the cache, and try again.") from None
+    if hub.documents is not None and len(dataset) != hub.documents:
+        what = f"the copy on this machine holds {len(dataset):,} documents of {hub.documents:,}"
+        raise DataError(what, f"{name}, {hub.repository}", remedy)
+    fingerprint = {
+        "repository": hub.repository,
+        "revision": folder.name,
+        "files": list(hub.files),
+        "fields": list(hub.fields),
+        "subset": hub.subset,
+    }
+    return Corpus(name, _Rows(dataset, hub.fields), fingerprint)
+
+
+def _snapshot(name: str, hub: Hub) -> Path:
+    """The folder of the corpus's files at one commit; what is to be downloaded is announced with its size."""
+    from huggingface_hub import HfApi, snapshot_download
+
+    revision = None
+    try:
+        info = HfApi().dataset_info(hub.repository, files_metadata=True)
+        revision = info.sha
+        sizes = [
+            s.size or 0 for s in info.siblings or [] if any(fnmatch(s.rfilename, pattern) for pattern in hub.files)
+        ]
+        log.info("%s: %.1f GB in %d files, downloaded where missing", name, sum(sizes) / 1e9, len(sizes))
+    except Exception:  # of the hub, or of whatever HTTP client it has where there is no connection
+        log.info("%s: the hub cannot be reached, so the copy on this machine is taken", name)
+    try:
+        return Path(
+            snapshot_download(hub.repository, repo_type="dataset", revision=revision, allow_patterns=list(hub.files))
+        )
+    except Exception as error:  # as above
+        if getattr(error, "errno", None) == 28:
+            raise DataError("the disk is full", name, "Free some space, or set HF_HOME to another disk.") from None
+        what = "the corpus is not on this machine, and the hub cannot be reached"
+        remedy = "Connect this machine once, or give a file of your own (.jsonl, .parquet, .txt)."
+        raise DataError(what, f"{name}, {hub.repository}", remedy) from None

@@ -1,0 +1,416 @@
+"""Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
+
+import csv
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import numpy as np
+import torch
+from transformers.utils import logging as theirs
+
+from rbp import __version__
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import DATA
+from rbp.ranks.corpora import Corpus, open_corpus
+from rbp.ranks.forward import Ranker
+from rbp.ranks.kernel import Backend, backend_for
+from rbp.ranks.kernel.problem import Rounding, ieee
+from rbp.ranks.models import (
+    Dtype,
+    LanguageModel,
+    ModelFiles,
+    find_model,
+    load_model,
+    load_tokenizer,
+    longest_input,
+    looks_at_length,
+)
+from rbp.ranks.protocols import Protocol, RowPlan, plan_rows
+from rbp.ranks.store import Store, find_place, measurement_digest
+
+log = logging.getLogger(__name__)
+
+
+def family_name(files: ModelFiles) -> str:
+    """The paper's name of the family for its 24 models, the model type for others."""
+    with (DATA / "published" / "models.csv").open(encoding="utf-8", newline="") as lines:
+        families = {row["model"]: row["family"] for row in csv.DictReader(lines)}
+    return families.get(files.name) or str(files.config.get("model_type", "unknown"))
+
+
+def circumstances(ranker: Ranker) -> dict[str, Any]:
+    """The size of the model, how it was run, on what, and with which versions."""
+    language = ranker.language
+    cuda = language.device.type == "cuda"
+    packages = ("torch", "transformers", "tokenizers", "pyarrow")
+    return {
+        "size": language.size,
+        "vocabulary": ranker.vocabulary or language.vocabulary,
+        "head": "one matrix" if ranker.head is not None else "the model's own logits",
+        "rows": "padded" if ranker.padded else "unpadded",
+        "versions": {"rbp": __version__, "python": platform.python_version(), **{p: version(p) for p in packages}},
+        "device": torch.cuda.get_device_name(language.device) if cuda else platform.machine(),
+        "threads": torch.get_num_threads(),
+        "batch": ranker.batch,
+    }
+
+
+def warn_of_versions(store: Store) -> None:
+    """Say so if a store that goes on was begun with another PyTorch or transformers."""
+    try:
+        before = store.manifest["about"]["versions"]
+    except (DataError, KeyError):
+        return
+    for name in ("torch", "transformers"):
+        if before.get(name) != version(name):
+            log.warning("begun with %s %s, going on with %s: last bits may differ", name, before[name], version(name))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and advice of transformers among our lines."""
+    level = theirs.get_verbosity()
+    theirs.set_verbosity_error()  # type: ignore[no-untyped-call]
+    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    try:
+        yield
+    finally:
+        theirs.set_verbosity(level)
+        theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+class ProgressLine:
+    """Prints a line that renews itself on a terminal, and a line every half minute elsewhere.
+
+    tokens: to be ranked in all; done: ranked by an earlier run; flops: the floating-point operations that one
+    token takes at least (2 for each parameter and each entry of the output layer); rate: what the machine's
+    matrix product does in a second.
+    """
+
+    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: float, out: TextIO | None = None):
+        self.label, self.tokens, self.flops, self.rate = label, tokens, flops, rate
+        self.out = out or sys.stderr
+        self.before = self.done = done
+        self.start = time.monotonic()
+        self.printed = self.start if not self.out.isatty() else 0.0
+
+    def add(self, tokens: int) -> None:
+        """So many tokens more are ranked."""
+        self.done += tokens
+        now = time.monotonic()
+        terminal = self.out.isatty()
+        if now - self.printed >= (0.2 if terminal else 30):
+            self.printed = now
+            self.out.write(f"\r{self.line()}\033[K" if terminal else f"{self.line()}\n")
+            self.out.flush()
+
+    def close(self) -> None:
+        """Leave the last line standing."""
+        self.out.write(f"\r{self.line()}\033[K\n" if self.out.isatty() else f"{self.line()}\n")
+        self.out.flush()
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of this run."""
+        return (self.done - self.before) / max(time.monotonic() - self.start, 1e-9)
+
+    @property
+    def share_of_product(self) -> float:
+        """The operations that are needed at least, a second, as a share of the matrix product's rate."""
+        return self.tokens_per_second * self.flops / self.rate
+
+    def line(self) -> str:
+        """The state in one line."""
+        speed = self.tokens_per_second
+        left = (self.tokens - self.done) / speed if speed else float("inf")
+        clock = "?" if left == float("inf") else f"{left // 60:.0f} min {left % 60:.0f} s"
+        return (
+            f"{self.label}  {self.done:,} of {self.tokens:,} tokens  {speed:,.0f} tokens/s"
+            f"  {self.share_of_product:.0%} of the matrix product's rate" + (f"  {clock} left" if left else "")
+        )
+
+
+@cache
+def product_rate(device: torch.device, dtype: torch.dtype) -> float:
+    """Floating-point operations a second of a square matrix product: a yardstick, measured once, in some ms."""
+    n = 1024 if device.type == "cpu" else 8192
+    a = torch.ones(n, n, device=device, dtype=dtype)
+    best = float("inf")
+    for _ in range(4):
+        start = time.perf_counter()
+        (a @ a)[0, 0].item()  # which waits for the device
+        best = min(best, time.perf_counter() - start)
+    return 2 * n**3 / best
+
+
+Vocabulary = int | Literal["all", "tokenizer"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure.
+
+    dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; backend: of `linear_rank`;
+    batch: rows at a time (None: by the device); vocabulary: the logits that count: "all", those of the
+    "tokenizer"'s tokens, or the first so many; round_logits: see `linear_rank`; revision: of hub models;
+    fields: of corpus files; family: the label of the models (None: the paper's family, or the model type).
+    """
+
+    dtype: Dtype = "float32"
+    device: str = "auto"
+    backend: Backend = "auto"
+    batch: int | None = None
+    vocabulary: Vocabulary = "all"
+    round_logits: Rounding | None = None
+    revision: str | None = None
+    fields: tuple[str, ...] = ()
+    family: str | None = None
+
+
+class _Model:
+    """A model's files, and what is loaded of them once it is needed."""
+
+    def __init__(self, files: ModelFiles, settings: Settings, device: torch.device) -> None:
+        self.files, self.settings, self.device = files, settings, device
+        self.tokenizer = load_tokenizer(files)
+        self.fingerprints = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
+
+    @cached_property
+    def language(self) -> LanguageModel:
+        why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
+        own = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
+        log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, own)
+        return load_model(self.files, self.settings.dtype, self.device)
+
+    @cached_property
+    def limit(self) -> int | None:
+        chosen = self.settings.vocabulary
+        if chosen == "tokenizer":
+            return len(self.tokenizer)
+        return None if chosen == "all" else int(chosen)
+
+
+def extract(
+    models: Sequence[str | ModelFiles],
+    corpora: Sequence[str | Corpus],
+    protocol: Protocol,
+    out: Path,
+    settings: Settings | None = None,
+    shard: tuple[int, int] | None = None,
+) -> list[Path]:
+    """Measure each of `models` on each of `corpora` into rank stores in the folder `out`; gives their folders.
+
+    Both are given by name (see `find_model`, `open_corpus`), or as what these give.
+    shard: (i, n) does every n-th pack, beginning with the i-th (from 1); the store is finished by whichever run
+    finds that no pack is missing. What is given is looked at first: a wrong name fails before any work. Raises
+    DataError and ParameterError, and leaves nothing half-written.
+    """
+    settings = settings or Settings()
+    if shard is not None and not 1 <= shard[0] <= shard[1]:
+        raise ParameterError(f"there is no shard {shard[0]} of {shard[1]}", "--shard", "Give I/N with 1 ≤ I ≤ N.")
+    device = find_device(settings.device)
+    found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
+    texts = [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora]
+    stores = []
+    with quiet(), ieee(device):
+        for files in found:
+            model = _Model(files, settings, device)
+            stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
+    return stores
+
+
+def find_device(name: str) -> torch.device:
+    """The device `name`; "auto" takes a GPU where there is one. Raises ParameterError if it is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+        usable = device.type in ("cpu", "cuda")
+    except (RuntimeError, AssertionError):  # the latter from a PyTorch without CUDA
+        usable = False
+    if not usable:
+        raise ParameterError(f"there is no device {name!r}", "--device", "Take --device cpu.")
+    return device
+
+
+def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
+    """All that determines the ranks."""
+    settings = model.settings
+    dtype = torch.float64 if settings.dtype == "float64" else torch.float32
+    chosen = backend_for(model.device, dtype) if settings.backend == "auto" else settings.backend
+    return {
+        **model.fingerprints,
+        "revision": model.files.revision,
+        "corpus": corpus.fingerprint,
+        "protocol": protocol.as_dict(),
+        "dtype": settings.dtype,
+        "vocabulary": model.limit,
+        "round_logits": settings.round_logits,
+        "backend": chosen,
+        "device": model.device.type,
+        "precision": "ieee",
+        # what was measured of such models with padded rows is another measurement
+        **({"rows": "unpadded"} if looks_at_length(model.files.config) else {}),
+    }
+
+
+def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
+    key = _key(model, corpus, protocol)
+    label = f"{Path(model.files.name).name} on {corpus.name}"
+    store = find_place(out, f"{Path(model.files.name).name}-{corpus.name}", key)
+    if _finished(store, key, _labels(model, corpus)):
+        log.info("%s: already measured, %s", label, store.folder)
+        return store.folder
+    longest = longest_input(model.files.config)
+    if longest is not None and protocol.length > longest:
+        what = f"the model reads {longest} tokens at most, not {protocol.length}"
+        raise ParameterError(what, f"{model.files.name}, --length", f"Give --length {longest}.")
+    rows = plan_rows(corpus, model.tokenizer, protocol)
+    highest = max(int(row.ids.max()) for row in rows.rows)
+    if highest >= model.language.vocabulary:
+        what = f"the tokenizer gives token {highest}, the model has {model.language.vocabulary}"
+        raise DataError(what, model.files.name, "The tokenizer is another model's: save the right one beside it.")
+    batch = model.settings.batch or (4 * torch.get_num_threads() if model.device.type == "cpu" else 32)
+    ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits)
+    ranker.check(rows.rows)
+    with store.lock(shard):
+        try:
+            _fill(store, model, ranker, rows, key, corpus, label, shard)
+        except BaseException:
+            if shard is None and not any((store.folder / "parts").glob("*.parquet")):
+                shutil.rmtree(store.folder)
+            raise
+    return store.folder
+
+
+def _fill(
+    store: Store,
+    model: _Model,
+    ranker: Ranker,
+    rows: RowPlan,
+    key: dict[str, Any],
+    corpus: Corpus,
+    label: str,
+    shard: tuple[int, int] | None,
+) -> None:
+    """Rank the packs that are missing."""
+    if shard is None:
+        store.clear()
+    warn_of_versions(store)
+    whole, rest = store.parts()
+    for path in rest:
+        if shard is None:
+            log.warning("%s: %s is damaged or left over: done again", label, path.name)
+            path.unlink()
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
+    store.begin(key, about, rows.packs, rows.tokens)
+    mine = [p for p in range(rows.packs) if shard is None or p % shard[1] == shard[0] - 1]
+    missing = [pack for pack in mine if pack not in whole]
+    scored = {pack: sum(len(row.scored) for row in rows.rows_of(pack)) for pack in mine}
+    before = sum(scored[pack] for pack in mine if pack in whole)
+    if before and missing:
+        log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
+    product = product_rate(model.device, getattr(torch, model.settings.dtype))
+    flops = 2 * (model.language.size + ranker.outputs)
+    progress = ProgressLine(label, sum(scored.values()), before, flops, product)
+    for pack in missing:
+        some = rows.rows_of(pack)
+        greater, equal, nll = ranker.rank(some)
+        columns = {
+            "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
+            "position": np.concatenate([row.start + row.scored for row in some]),
+            "token": np.concatenate([row.ids[row.scored] for row in some]),
+            "greater": greater,
+            "equal": equal,
+            "nll": nll,
+        }
+        store.write(pack, columns)
+        progress.add(len(greater))
+    if missing:
+        progress.close()
+    if len(store.parts()[0]) >= rows.packs:
+        store.finish(
+            {
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                "tokens_per_second": round(progress.tokens_per_second),
+                "share_of_product": round(progress.share_of_product, 3),
+                "halvings": ranker.halvings,
+            }
+        )
+
+
+def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:
+    """Whether nothing is to be done; a store that lacks only its last line, its label or its checksum gets it.
+
+    Raises DataError for a folder whose manifest says that it is another measurement's.
+    """
+    try:
+        manifest = store.manifest
+    except DataError:
+        return False
+    if manifest["digest"] != measurement_digest(key):
+        what = "the folder holds another measurement than its name says"
+        raise DataError(what, str(store.folder), "Give it its own name back, or move it away.")
+    whole, rest = store.parts()
+    if rest or len(whole) < manifest["packs"]:
+        return False
+    if manifest["complete"] and manifest["about"]["family"] == labels["family"] and "checksum" in manifest:
+        return True
+    with store.lock():
+        store.finish({"family": labels["family"]})
+    return True
+
+
+def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
+    return {
+        "model": model.files.name,
+        "dataset": corpus.name,
+        "family": model.settings.family or family_name(model.files),
+    }
+
+
+def gpus() -> list[str]:
+    """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
+    import torch
+
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    count = torch.cuda.device_count()
+    return given.split(",")[:count] if given else [str(i) for i in range(count)]
+
+
+def run_shards(arguments: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
+    """Run `rbp extract` with `arguments` once for each environment, each with its shard, and wait for all.
+
+    If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
+    """
+    running = [
+        subprocess.Popen(  # noqa: S603  # the user's own arguments
+            [sys.executable, "-m", "rbp.cli", "extract", *arguments, "--shard", f"{i}/{len(environments)}"],
+            env={**os.environ, **environment},
+        )
+        for i, environment in enumerate(environments, 1)
+    ]
+    try:
+        codes = [process.wait() for process in running]
+    finally:
+        for process in running:
+            process.terminate()
+    if failed := [i for i, code in enumerate(codes, 1) if code]:
+        what = f"shard {failed[0]} of {len(codes)} failed"
+        raise DataError(what, f"exit {codes[failed[0] - 1]}", "See its message above; run again to go on.")

@@ -1,0 +1,428 @@
+"""Ranks of the scored tokens of some rows: the model's hidden states, its output layer, then the ranking."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rbp.core.errors import DataError, ParameterError, RankError, RbpError
+from rbp.ranks.kernel import Backend, linear_rank
+from rbp.ranks.kernel.problem import FLOATS, Rounding, TokenRanks
+from rbp.ranks.models import LanguageModel, first_line, longest_input, looks_at_length
+from rbp.ranks.protocols import Row
+
+
+@dataclass(frozen=True)
+class Head:
+    """Logits are z = (h · weightᵀ + bias) · scale, then softcap · tanh(z / softcap) where there is one.
+
+    weight: [V, d]; bias: [V] or None; h: the backbone's last hidden state.
+    """
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    scale: float
+    softcap: float | None
+
+
+def find_head(model: Any) -> Head | None:
+    """The output layer of a transformers model, or None where it is no single matrix.
+
+    The multiplier goes by the name of `logit_scale` (Cohere), `lm_head_multiplier` (Falcon-H1), or divides as
+    `logits_scaling` (Granite); the cap by `final_logit_softcapping` (Gemma 2). `agrees` finds out whether
+    that was all.
+    """
+    layer = model.get_output_embeddings()
+    weight = getattr(layer, "weight", None)
+    if model.base_model is model or not isinstance(weight, torch.Tensor) or weight.ndim != 2:
+        return None
+    if weight.dtype not in FLOATS:  # quantized
+        return None
+    config = model.config.get_text_config()
+    factors = [getattr(config, name, None) for name in ("logit_scale", "lm_head_multiplier")]
+    divisor, cap = (getattr(config, name, None) for name in ("logits_scaling", "final_logit_softcapping"))
+    scale = 1.0
+    for factor in factors:
+        scale *= factor if isinstance(factor, int | float) else 1.0
+    scale /= divisor if isinstance(divisor, int | float) else 1.0
+    return Head(weight.detach(), getattr(layer, "bias", None), scale, cap)
+
+
+def check_causal(language: LanguageModel, ids: torch.Tensor) -> None:
+    """Raise DataError if what the model says of the first half of `ids` [1, n] depends on the tokens of the second.
+
+    The other tokens are as many: a position encoding may depend on the length of the input.
+    """
+    half = ids.shape[1] // 2
+    others = torch.cat([ids[:, :half], (ids[:, half:] + 1) % language.vocabulary], 1)
+    with torch.inference_mode():
+        whole, other = (language.model(input_ids=i, use_cache=False).logits[0, :half].float() for i in (ids, others))
+    if float((whole - other).abs().max()) > 8 * rounding(whole, language.dtype):  # NaN is the ranking's to name
+        what = "the model sees the tokens that it is asked to predict"
+        raise DataError(what, language.model.config.model_type, "Take a causal model, not a masked one.")
+
+
+class _Narrow(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes whether an operation gives float32."""
+
+    seen = False
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.seen |= isinstance(result, torch.Tensor) and result.dtype == torch.float32
+        return result
+
+
+def check_double(language: LanguageModel, ids: torch.Tensor) -> None:
+    """Raise ParameterError if a model in float64 computes part of its logits of `ids` [1, n] in float32."""
+    with torch.inference_mode(), _Narrow() as narrow:  # type: ignore[no-untyped-call]
+        language.model(input_ids=ids, use_cache=False)
+    if narrow.seen:
+        what = f"{language.model.config.model_type} computes parts in float32 whatever the dtype of its weights"
+        raise ParameterError(what, "--dtype", "Take float32: float64 would promise what it does not give.")
+
+
+def agrees(logits: torch.Tensor, target: torch.Tensor, ranks: TokenRanks, slack: float) -> bool:
+    """Whether ranks agree with the model's own logits, except where logits lie within rounding.
+
+    logits: [T, V], the model's own; target: [T]; ranks: of the same positions; slack: how far two computations
+    of one logit may lie apart. The ranks must lie between those with every near logit counted and with none,
+    and the cross-entropies as near: a wrong scale or cap keeps the order, but not the cross-entropy.
+    """
+    logits = _wide(logits)
+    truth = logits.gather(1, target[:, None])
+    surely = (logits > truth + slack).sum(1)
+    possibly = (logits >= truth - slack).sum(1)
+    between = (surely <= ranks.greater) & (ranks.greater + ranks.equal <= possibly)
+    own = logits.logsumexp(1) - truth[:, 0]
+    return bool(between.all()) and bool(((own - ranks.nll).abs() <= 2 * slack).all())
+
+
+def rounding(logits: torch.Tensor, dtype: str) -> float:
+    """How far two computations of one logit in `dtype` may lie apart, by the largest of `logits`."""
+    eps = torch.finfo(getattr(torch, dtype)).eps
+    # sums of some thousand products, in another order: rounded at every step in float32, or once in a short dtype
+    units = 256 if eps < 1e-5 else 2
+    finite = logits[logits.isfinite()]
+    return units * eps * float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
+    """The ranks of target [T] among logits [T, V] that are at hand.
+
+    The −ln p of a target at −inf is infinite, as in `linear_rank`. Raises RankError where a logit is NaN or +inf.
+    """
+    if (nan := logits.isnan().any(1)).any():
+        raise RankError("a logit is NaN", int(nan.int().argmax()), "Check the weights and the model's dtype.")
+    if (infinite := logits.isposinf().any(1)).any():
+        remedy = "Check the weights and the model's dtype."
+        raise RankError("a logit is +inf: no probability is defined", int(infinite.int().argmax()), remedy)
+    logits = _wide(logits)
+    truth = logits.gather(1, target[:, None])
+    nll = logits.double().logsumexp(1) - truth[:, 0].double()
+    nll = torch.where(truth[:, 0].isneginf(), torch.inf, nll)  # where all are −inf, the difference is undefined
+    return TokenRanks((logits > truth).sum(1), (logits == truth).sum(1), nll.float())
+
+
+def _wide(logits: torch.Tensor) -> torch.Tensor:
+    """At least in float32; what is in float64 stays so."""
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+log = logging.getLogger(__name__)
+
+STEP = 64  # rows are padded to the next multiple of this: large batches, and little that is computed for nothing
+
+
+class Ranks(NamedTuple):
+    """Of the scored tokens, one after the other: greater, equal (int64) and nll (float32)."""
+
+    greater: npt.NDArray[np.int64]
+    equal: npt.NDArray[np.int64]
+    nll: npt.NDArray[np.float32]
+
+
+@dataclass
+class Ranker:
+    """Ranks rows of tokens with one model.
+
+    batch: rows at a time; vocabulary: how many rows of the output layer count, None for all; rounding: see
+    `linear_rank`. padded: whether rows are padded to few lengths; None: on a GPU, if the configuration allows it.
+    halvings: each batch size that memory forced, and the share of the ranks of the last batch before it that differ
+    from then on (None where there was none).
+    """
+
+    language: LanguageModel
+    backend: Backend
+    batch: int
+    vocabulary: int | None = None
+    rounding: Rounding | None = None
+    padded: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise ParameterError(f"a batch has at least 1 row, not {self.batch}", "--batch", "Give more.")
+        if self.vocabulary is not None and not 1 <= self.vocabulary <= self.language.vocabulary:
+            what = f"the vocabulary is limited to {self.vocabulary} of {self.language.vocabulary} tokens"
+            raise ParameterError(what, "--vocab", "Give at least 1 and at most all.")
+        self.head: Head | None = find_head(self.language.model)
+        config = self.language.model.config.to_dict()
+        self._longest = longest_input(config)
+        if self.padded is None:
+            self.padded = self.language.device.type != "cpu" and not looks_at_length(config)
+        self.halvings: list[tuple[int, float | None]] = []
+        self._last: tuple[list[Row], Ranks] | None = None
+
+    @property
+    def outputs(self) -> int:
+        """The entries of the output layer that count: V · d."""
+        width = int(self.language.model.config.get_text_config().hidden_size)
+        return (self.vocabulary or self.language.vocabulary) * width
+
+    def check(self, rows: Sequence[Row]) -> None:
+        """Look at the model before the work: does it read the rows, is it causal, what may be taken for granted?
+
+        Where the output layer's ranks are not those of the model's logits, these are taken from then on; where padding
+        is seen, rows are read as they are. Either is said. Raises DataError for a model that cannot read the rows or is
+        not causal, and ParameterError for float64 with a model that does not compute in it.
+        """
+        padded, self.padded = bool(self.padded), False  # one thing at a time
+        scored = rows[0].scored[:64]
+        short = Row(rows[0].document, rows[0].start, rows[0].ids[: scored[-1] + 1], scored)
+        ids = torch.from_numpy(short.ids)[None].to(self.language.device)
+        with self._running(len(short.ids)):
+            if self.language.dtype == "float64":
+                check_double(self.language, ids)
+            check_causal(self.language, ids)
+        if self.head is None:
+            log.warning("no single output matrix is found: the model's own logits are taken, which is slower")
+        elif not self._head_agrees(short, ids):
+            log.warning("one product does not give the model's logits: its own logits are taken, which is slower")
+            self.head = None
+        self._alone(max(rows, key=lambda row: len(row.ids)))  # which fails here, and not after hours
+        self.padded = padded
+        if padded and not self._padding_is_unseen(rows):
+            log.warning("the model looks at the length of its input: rows are read unpadded, which is slower")
+            self.padded = False
+
+    def _head_agrees(self, row: Row, ids: torch.Tensor) -> bool:
+        """Whether the ranks that the output layer gives to `row`, whose tokens `ids` are, are those of the logits."""
+        assert self.head is not None  # noqa: S101  # for the type checker
+        try:
+            if self._alone(row).shape[1:] != self.head.weight.shape[1:]:
+                return False
+            with _one_thread_each(), torch.inference_mode():  # as later: what is compiled for it is compiled once
+                ours = self._linear([row])
+                _ = ours.nll
+        except (DataError, RankError):  # a backbone that does not run by itself, or a processor's arithmetic
+            return False
+        with torch.inference_mode():
+            logits = self.language.model(input_ids=ids, use_cache=False).logits[0, row.scored - 1, : self.vocabulary]
+        slack = rounding(logits, self.rounding or self.language.dtype)
+        return agrees(logits, ids[0, row.scored], ours, slack)
+
+    def _alone(self, row: Row) -> torch.Tensor:
+        """What the model gives for a row by itself."""
+        with torch.inference_mode():
+            return self._at_scored([row], self._outputs)
+
+    def _padding_is_unseen(self, rows: Sequence[Row]) -> bool:
+        """Whether the model gives the same for two rows as they are and padded: the longest, and the most padded."""
+        some = [row for row in rows if self._width(row) > len(row.ids)]
+        for row in (max(some, key=lambda r: len(r.ids)), max(some, key=self._gap)) if some else ():
+            try:
+                beside = self._alone(row)
+            except DataError:  # positions that the model does not have
+                return False
+            self.padded = False
+            alone = self._alone(row)
+            self.padded = True
+            if float((alone - beside).abs().max()) > 8 * rounding(alone, self.language.dtype):
+                return False
+        return True
+
+    def _gap(self, row: Row) -> int:
+        return self._width(row) - len(row.ids)
+
+    def rank(self, rows: Sequence[Row]) -> Ranks:
+        """The ranks of all scored tokens of `rows`, in order. Raises DataError for NaN, naming the document."""
+        parts: dict[int, Ranks] = {}
+        for indices in self._batches(rows):
+            while indices:
+                at_once = self.batch if self.head is not None else 1  # a row's own logits are large
+                some, indices = indices[:at_once], indices[at_once:]
+                chosen = [rows[i] for i in some]
+                try:
+                    ranks = self._ranks(chosen)
+                except RuntimeError as error:
+                    if not _out_of_memory(error):
+                        raise
+                    self._halve(len(chosen))
+                    indices = some + indices
+                    continue
+                self._last = chosen, ranks
+                ends = np.cumsum([len(row.scored) for row in chosen])[:-1]
+                pieces = zip(*(np.split(column, ends) for column in ranks), strict=True)
+                parts |= {i: Ranks(*piece) for i, piece in zip(some, pieces, strict=True)}
+        return Ranks(*(np.concatenate([parts[i][c] for i in range(len(rows))]) for c in range(3)))
+
+    def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
+        """The indices of rows that may be a batch, the short ones first: the same whatever was done before.
+
+        On a GPU these are rows of one width. On the CPU each is a pass of its own, and those next to one another are
+        about as long, so that threads end together.
+        """
+        order = sorted(range(len(rows)), key=lambda i: self._width(rows[i]))
+        if self.language.device.type == "cpu":
+            yield order
+        else:
+            yield from (list(same) for _, same in groupby(order, key=lambda i: self._width(rows[i])))
+
+    def _width(self, row: Row) -> int:
+        """The length that a row is read at: it depends on the row and the model, not on the row's neighbours."""
+        length = len(row.ids)
+        if not self.padded:
+            return length
+        width = -(-length // STEP) * STEP
+        return width if self._longest is None else max(length, min(width, self._longest))
+
+    def _ranks(self, rows: list[Row]) -> Ranks:
+        if self.language.device.type != "cpu":
+            return self._part(rows)
+        with _one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
+            shares = [rows[len(rows) * i // threads : len(rows) * (i + 1) // threads] for i in range(threads)]
+            parts = list(pool.map(self._part, filter(None, shares)))
+        return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _part(self, rows: list[Row]) -> Ranks:
+        """The ranks of rows in one go; if the output layer's cannot be had, from the model's own logits.
+
+        Raises DataError naming document and position if these are NaN or infinite too.
+        """
+        with torch.inference_mode():
+            if self.head is not None:
+                try:
+                    return _on_cpu(self._linear(rows))
+                except RankError as error:  # NaN, or a processor's arithmetic: the logits tell which
+                    reason = error.what
+            parts = [self._own(row) for row in rows]
+            if self.head is not None:
+                named = ", ".join(str(document) for document in sorted({row.document for row in rows}))
+                log.warning("%s: the model's own logits are taken for documents %s", reason, named)
+            return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _linear(self, rows: list[Row]) -> TokenRanks:
+        assert self.head is not None  # noqa: S101  # for the type checker
+        return linear_rank(
+            self._each(rows, self._outputs),
+            self.head.weight,
+            self._targets(rows),
+            bias=self.head.bias,
+            scale=self.head.scale,
+            softcap=self.head.softcap,
+            vocab=self.vocabulary,
+            round_logits=self.rounding,
+            backend=self.backend,
+        )
+
+    def _own(self, row: Row) -> Ranks:
+        """The ranks of a row from the model's own logits."""
+        logits = self._each([row], self._logits)[:, : self.vocabulary]
+        if self.rounding is not None:
+            logits = logits.to(getattr(torch, self.rounding))
+        try:
+            return _on_cpu(rank_logits(logits, self._targets([row])))
+        except RankError as error:
+            position = row.start + int(row.scored[error.row])
+            raise DataError(error.what, f"document {row.document}, position {position}", error.remedy) from None
+
+    def _outputs(self, ids: torch.Tensor) -> torch.Tensor:
+        """What the ranks are made of: the last hidden states [B, n, d], or the logits [B, n, V]."""
+        if self.head is None:
+            return self._logits(ids)
+        hidden: torch.Tensor = self.language.model.base_model(input_ids=ids, use_cache=False)[0]
+        return hidden
+
+    def _logits(self, ids: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.language.model(input_ids=ids, use_cache=False).logits
+        return logits
+
+    def _targets(self, rows: list[Row]) -> torch.Tensor:
+        targets = np.concatenate([row.ids[row.scored] for row in rows])
+        return torch.from_numpy(targets).to(self.language.device)
+
+    def _each(self, rows: list[Row], run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """What `run` gives at the positions before the scored ones of all rows: [T, width of the result]."""
+        if self.language.device.type == "cpu":
+            return torch.cat([self._at_scored([row], run) for row in rows])
+        return self._at_scored(rows, run)
+
+    def _at_scored(self, rows: list[Row], run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        width = self._width(rows[0])
+        padded = np.zeros((len(rows), width), dtype=np.int64)
+        for line, row in zip(padded, rows, strict=True):
+            line[: len(row.ids)] = row.ids  # the padding comes after all that is scored, and is not seen
+        ids = torch.from_numpy(padded).to(self.language.device)
+        with self._running(width):
+            out = run(ids)
+        places = np.concatenate([i * width + row.scored - 1 for i, row in enumerate(rows)])
+        return out.flatten(0, 1)[torch.from_numpy(places).to(out.device)]
+
+    @contextmanager
+    def _running(self, width: int) -> Iterator[None]:
+        """While the model reads rows of `width` tokens: what its code raises, but for want of memory, as DataError."""
+        try:
+            yield
+        except RbpError:
+            raise
+        except Exception as error:  # of any kind: a position beyond the last, a setting that is null
+            if _out_of_memory(error):
+                raise
+            what = f"the model cannot read a row of {width} tokens: {first_line(error)}"
+            remedy = "Check its config.json (pad_token_id, for one), or take a shorter --length."
+            raise DataError(what, self.language.name, remedy) from None
+
+    def _halve(self, rows: int) -> None:
+        if rows == 1:
+            remedy = "Take a shorter --length, a smaller --dtype, or a device with more memory."
+            raise DataError("out of memory with a single row at a time", str(self.language.device), remedy)
+        self.batch = rows // 2
+        if self.language.device.type == "cuda":
+            torch.cuda.empty_cache()
+        share = None
+        if self._last is not None and len(self._last[0]) > self.batch:
+            done, before = self._last
+            self._last = None
+            after = self.rank(done)
+            share = float(np.mean((before.greater != after.greater) | (before.equal != after.equal)))
+        self.halvings.append((self.batch, share))
+        compared = "" if share is None else f"; {share:.4%} of the ranks of the last batch differ from before"
+        log.warning("out of memory: going on with %d rows at a time%s", self.batch, compared)
+
+
+def _on_cpu(ranks: TokenRanks) -> Ranks:
+    return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float())))
+
+
+def _out_of_memory(error: Exception) -> bool:
+    # on the CPU it is a RuntimeError and no more than that
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[int]:
+    """One thread for each operation while the rows run side by side; gives how many may run."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # it holds for all threads of the process
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)

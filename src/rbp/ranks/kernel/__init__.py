@@ -1,0 +1,92 @@
+"""The rank of every ground-truth token among all logits of a language model, without storing the logits.
+
+A causal language model gives each token v of its vocabulary a logit, the product of the last hidden state with
+v's row of the output embedding. `linear_rank` counts, for every position, how many logits are higher than the
+ground truth's and how many equal it (the two halves of equation 3 of the paper), and takes its cross-entropy
+(equation 2), all in one sweep over tiles of the logits.
+
+Three backends give the same counts: `reference` stores the logits and is the judge, `blocked` runs on any torch
+device, `triton` is one fused GPU kernel.
+"""
+
+import logging
+from functools import cache
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+import torch
+
+from rbp.core.errors import ParameterError
+from rbp.ranks.kernel import blocked, reference
+from rbp.ranks.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, problem
+from rbp.ranks.kernel.reduction import plainly
+
+Backend = Literal["auto", "reference", "blocked", "triton"]
+
+log = logging.getLogger("rbp.ranks.kernel")
+
+
+def linear_rank(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    bias: torch.Tensor | None = None,
+    scale: float = 1.0,
+    softcap: float | None = None,
+    vocab: int | None = None,
+    round_logits: Rounding | None = None,
+    backend: Backend = "auto",
+) -> TokenRanks:
+    """The rank and the cross-entropy of each target among all logits hidden · weightᵀ.
+
+    hidden: [T, d]; weight: [V, d]; target: [T], whole numbers in 0 … V − 1; all on one device. The logits are
+    z = (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given
+    (Gemma 2). Products are accumulated and compared in IEEE float32 whatever the dtype of hidden and weight
+    (float64 if one of them is float64): these are not a bfloat16 model's own logits, which are rounded to 8 bits
+    and tie in plenty; `round_logits="bfloat16"` imitates those. `vocab` counts the first `vocab` rows of weight
+    alone, and leaves out the rows that only pad the matrix.
+
+    Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. A target at −inf has an nll of +inf.
+
+    Exact, on every processor and backend: each position has one logit per token, and greater and equal count
+    those; a target ties with itself and with every token whose row of weight and bias are the same bits.
+    Within rounding: each logit is one float32 sum over d, to d · 2⁻²⁴ · ‖h‖ · ‖w‖. Tokens whose logits lie closer
+    together may stand the other way round, or tie, on another processor, backend or library. On one machine
+    counts do not depend on how the rows are cut, padded or ordered where a product's bits do not depend on its
+    place: so it was with MKL's kernels for SSE4.2, AVX2 and AVX-512, but it is no promise of theirs.
+    Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit
+    is NaN; TokenRanks.nll raises it where a logit is +inf.
+    """
+    given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits)
+    chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else backend
+    if chosen not in get_args(Backend):
+        raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
+    with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
+        tally = _tally(given, chosen)
+        if not tally.possible(given.weight.shape[0]):  # the machine's fault, or its compiler's: no user's to mend
+            _say_once(chosen, given.hidden.device)
+            tally = blocked.tally(given, reduce=plainly)
+        return concluded(given, tally)
+
+
+def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
+    """The backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles."""
+    if device.type == "cuda" and dtype == torch.float32 and find_spec("triton"):
+        return "triton"
+    return "blocked"
+
+
+def _tally(given: Problem, backend: Backend) -> Tally:
+    if backend == "triton":
+        try:
+            from rbp.ranks.kernel import triton_kernel  # late: triton is slow to import, and not everywhere
+        except ImportError as error:
+            raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
+        return triton_kernel.tally(given)
+    return reference.tally(given) if backend == "reference" else blocked.tally(given)
+
+
+@cache
+def _say_once(backend: str, device: torch.device) -> None:
+    log.warning("%s gave counts that cannot be on %s: such calls are ranked again by plain tiles.", backend, device)

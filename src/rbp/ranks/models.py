@@ -1,0 +1,387 @@
+"""Find a causal language model, on the hub or in a folder, and load it: safetensors only, no code of its own.
+
+A checkpoint saved by pickle can run any code when it is read, so such files are neither downloaded nor opened.
+"""
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from torch import nn
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import exists, home_expanded, parse_json
+from rbp.core.files import sha256 as checksum
+
+
+def non_embedding_params(model: nn.Module) -> int:
+    """S: all parameters but the input, output and learned position embeddings (the paper's section 3.2).
+
+    A weight that is shared (a tied output layer) counts once, and not at all where it is an embedding. Layers
+    that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Works on the meta
+    device. Gives the authors' `non_embedding_params` for their 24 models.
+    """
+    embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    output = getattr(model, "get_output_embeddings", lambda: None)()
+    if isinstance(output, nn.Module):
+        embeddings.append(output)
+    left_out = {id(parameter) for module in embeddings for parameter in module.parameters()}
+    # `parameters` gives a shared one once
+    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in left_out)
+
+
+log = logging.getLogger(__name__)
+
+Dtype = Literal["float32", "bfloat16", "float16", "float64"]
+
+_INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
+_ADAPTER, _ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
+_LFS = b"version https://git-lfs.github.com/spec/"
+_REGISTERED_BY = {"rbp_lstm": "rbp.ladder.architectures"}  # architectures that are this project's own
+_TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
+_SMALL = ("*.json", "*.txt", "*.model", "*.jinja")  # what is downloaded first: no weights among it
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """A model's files on this machine.
+
+    name: as it was asked for, a hub id or a folder; folder: where the files lie; revision: the commit on the
+    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts.
+    """
+
+    name: str
+    folder: Path
+    revision: str | None
+    weights: tuple[Path, ...]
+    base: "ModelFiles | None" = None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The model's configuration file. Raises DataError if it is no JSON object."""
+        return self.base.config if self.base else _json(self.folder / "config.json")
+
+    @property
+    def tokenizer(self) -> Path:
+        """The folder of the tokenizer: an adapter may leave it to its base."""
+        own = any((self.folder / name).is_file() for name in _TOKENIZER)
+        return self.folder if own or self.base is None else self.base.tokenizer
+
+    def fingerprint(self) -> str:
+        """A digest of the weights and the configuration: the contents of the files, not their places."""
+        if self.base is None:
+            return _digest([self.folder / "config.json", *self.weights])
+        return sha256((_digest([self.folder / _ADAPTER, *self.weights]) + self.base.fingerprint()).encode()).hexdigest()
+
+    def tokenizer_fingerprint(self) -> str:
+        """A digest of the tokenizer's files."""
+        names = (*_TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+        return _digest([path for name in names if (path := self.tokenizer / name).is_file()])
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A model ready to run. name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name."""
+
+    name: str
+    model: Any
+    size: int
+    vocabulary: int
+    dtype: Dtype
+    device: torch.device
+
+
+def find_model(name: str, revision: str | None = None) -> ModelFiles:
+    """The files of the model `name`: a folder, or a hub id, whose files are downloaded where they are missing.
+
+    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit. A folder that holds an
+    adapter alone is the model that its configuration names, adapted. Raises DataError if there is no such model, no
+    configuration, no tokenizer, no weights in safetensors files, or weights beside an adapter; ParameterError for a
+    revision of a folder.
+    """
+    path = home_expanded(name)
+    if exists(path) and path.is_dir():
+        if revision is not None:
+            raise ParameterError("a folder has no revisions", f"{name}, --revision", "Leave --revision out.")
+        folder, commit = path, None
+    elif path.suffix == ".gguf":
+        raise _gguf(path.name, name)
+    elif exists(path) or name.startswith(("/", ".", "~")) or name.count("/") > 1:
+        raise DataError("there is no such model folder", name, "Give a folder with config.json, or a hub id.")
+    else:
+        folder = _download(name, revision, _SMALL)
+        commit = folder.name
+    if adapter := (folder / _ADAPTER).is_file():
+        wanted: tuple[str, ...] = (_ADAPTER_WEIGHTS,)
+    elif (folder / "config.json").is_file():
+        wanted = _weight_names(folder, name)
+    elif gguf := sorted(folder.glob("*.gguf")):
+        raise _gguf(gguf[0].name, name)
+    else:
+        raise DataError("the folder holds no model: no config.json", name, "Give the folder of a saved model.")
+    if commit is not None:
+        folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
+    if adapter and ((folder / _SINGLE).is_file() or (folder / _INDEX).is_file()):
+        what = f"the folder holds weights and an adapter beside them ({_ADAPTER}): which model is meant is not clear"
+        raise DataError(what, name, "Move the adapter to a folder of its own to apply it, or take it away.")
+    weights = tuple(folder / file for file in wanted)
+    if missing := [file.name for file in weights if not file.is_file()]:
+        raise _no_weights(folder, name, missing[0])
+    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None)
+    if not any((files.tokenizer / file).is_file() for file in _TOKENIZER):
+        raise DataError("the model has no tokenizer", name, "Save the tokenizer beside it: save_pretrained.")
+    for file in (*weights, *(path for path in sorted(folder.iterdir()) if path.name in ("config.json", *_TOKENIZER))):
+        with file.open("rb") as stream:
+            if stream.read(len(_LFS)) == _LFS:
+                what = f"{file.name} is a pointer of git LFS, not the file itself"
+                raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
+    return files
+
+
+def load_tokenizer(files: ModelFiles) -> Any:
+    """The model's own tokenizer; texts that are too long are cut at their end, whatever it would do by itself.
+
+    Raises DataError if it cannot be read.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(files.tokenizer, trust_remote_code=False, truncation_side="right")
+    except Exception as error:  # transformers raises many kinds for a broken file
+        raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
+
+
+def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> LanguageModel:
+    """The model in `dtype` on `device`, ready for inference.
+
+    Raises DataError if the architecture is unknown to transformers (code shipped with a model is never run)
+    or the weights do not fit it, each of them; ParameterError for an unknown dtype.
+    """
+    from transformers import AutoModelForCausalLM
+
+    if dtype not in get_args(Dtype):
+        raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
+    if files.base is not None:
+        return _adapted(files, files.base, dtype, device)
+    if module := _REGISTERED_BY.get(str(files.config.get("model_type"))):
+        import_module(module)
+    quantized = _quantization(files)
+    shapes = _shapes(files)
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            files.folder,
+            dtype=getattr(torch, dtype),
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are in the report
+        )
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # transformers raises many kinds: unknown type, no causal model, broken file
+        what, remedy = "cannot load the model", "It must be a causal language model that transformers itself knows."
+        if quantized:
+            what = f"cannot load the model, whose weights are quantized ({quantized})"
+            remedy = "Give the model before it was quantized, or install what reads it."
+        raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
+    model, report = loaded
+    _fits(report, shapes, files.name)
+    model = model.eval().to(device)
+    vocabulary = int(model.config.get_text_config().vocab_size)
+    head = model.get_output_embeddings()
+    if head is not None and getattr(head, "weight", None) is not None:
+        vocabulary = head.weight.shape[0]
+    return LanguageModel(files.name, model, non_embedding_params(model), vocabulary, dtype, device)
+
+
+def longest_input(config: dict[str, Any]) -> int | None:
+    """How many tokens the model can read at once, where its configuration says so."""
+    text = config.get("text_config") or config
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
+        if isinstance(text.get(name), int):
+            return int(text[name])
+    return None
+
+
+def looks_at_length(config: dict[str, Any]) -> bool:
+    """Whether positions are encoded by how long the whole input is: rotary scaling "dynamic" (NTK) or "longrope".
+
+    One configuration may hold several, by kind of layer or of modality.
+    """
+    kind = str(config.get("rope_type", config.get("type", "")))
+    inner = [value for value in config.values() if isinstance(value, dict)]
+    return "dynamic" in kind or kind in ("longrope", "su") or any(map(looks_at_length, inner))
+
+
+def first_line(error: Exception) -> str:
+    """What a library's error says, in one line; with its kind, or this alone, where that says little."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [type(error).__name__] if isinstance(error, LookupError) or not lines else []
+    return ": ".join(said + lines[:1]).rstrip(".")
+
+
+def _base(folder: Path, name: str) -> ModelFiles:
+    """The model that the adapter in `folder` adapts."""
+    config = _json(folder / _ADAPTER)
+    base, revision = config.get("base_model_name_or_path"), config.get("revision")
+    where = f"{name}, base_model_name_or_path in {_ADAPTER}"
+    if not isinstance(base, str) or not base:
+        raise DataError("the adapter does not say which model it adapts", where, "Write its hub id or folder there.")
+    if exists(home_expanded(base)):
+        revision = None
+        if (home_expanded(base) / _ADAPTER).is_file():
+            raise DataError("the adapter's base is an adapter itself", where, "Merge that one into its model first.")
+    try:
+        return find_model(base, revision)
+    except DataError as error:
+        raise DataError(f"of the adapter's base, {base}: {error.what}", where, error.remedy) from None
+
+
+def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.device) -> LanguageModel:
+    """The base model with the adapter's weights added to its own. Raises DataError if that cannot be done."""
+    try:
+        from peft import PeftModel, get_peft_model_state_dict
+    except ImportError:
+        what = "this is an adapter, which peft has to apply, and peft is not installed"
+        remedy = "pip install 'rbp[adapters]', or merge it (merge_and_unload) and give the merged model."
+        raise DataError(what, files.name, remedy) from None
+    given = _shapes(files)
+    language = load_model(base, dtype, device)
+    try:
+        adapted = PeftModel.from_pretrained(language.model, str(files.folder))
+        taken = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+        model = adapted.merge_and_unload(safe_merge=True).eval()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # of a kind that is not added to weights, or of another model's shape
+        what = f"cannot apply the adapter: {first_line(error)}"
+        remedy = "It must be one that is added to the weights of this base model, such as LoRA."
+        raise DataError(what, files.name, remedy) from None
+    if other := sorted(given.keys() ^ taken.keys()):  # of which peft only warns
+        what = f"the adapter and the model {base.name} do not fit together in {_some(other)}"
+        raise DataError(what, files.name, f"Check {_ADAPTER}: is it this model's adapter?")
+    log.info("%s: the adapter is merged into %s", files.name, base.name)
+    return replace(language, name=files.name, model=model, size=non_embedding_params(model))
+
+
+def _quantization(files: ModelFiles) -> str | None:
+    """How the weights are quantized, if they are. Raises DataError for a way that transformers would pass over."""
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    config = files.config
+    chosen = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config")
+    if not isinstance(chosen, dict):
+        return None
+    method = str(chosen.get("quant_method") or "bitsandbytes")
+    if method not in (*AUTO_QUANTIZATION_CONFIG_MAPPING, "bitsandbytes"):
+        what = f"the weights are quantized in a way that transformers does not know: {method}"
+        raise DataError(what, f"{files.name}, quant_method in config.json", "Give the model before it was quantized.")
+    return method
+
+
+def _shapes(files: ModelFiles) -> dict[str, list[int]]:
+    """The shapes of all weights, by name. Raises DataError for a file that is not whole."""
+    from safetensors import safe_open
+
+    shapes: dict[str, list[int]] = {}
+    for path in files.weights:
+        try:
+            with safe_open(path, "pt") as content:
+                shapes |= {name: content.get_slice(name).get_shape() for name in content.keys()}  # noqa: SIM118
+        except Exception as error:  # it has one kind of its own, and OSError
+            what = f"{path.name} is cut short or damaged: {first_line(error)}"
+            raise DataError(what, files.name, "Copy or download it again, and compare its size.") from None
+    return shapes
+
+
+def _fits(report: dict[str, Any], shapes: dict[str, list[int]], name: str) -> None:
+    """Raise DataError unless the model takes every weight of the files, and lacks none."""
+    if packed := sorted(key for key in report["unexpected_keys"] if key.endswith((".qweight", ".qzeros"))):
+        what = f"the weights are quantized (GPTQ or AWQ: {packed[0]}), and config.json does not say so"
+        raise DataError(what, name, "Give the model before it was quantized.")
+    if lacking := sorted(report["missing_keys"]):
+        what = f"the weights lack {_some(lacking)}"
+        raise DataError(what, name, "Ranks of a partly random model mean nothing: check the folder.")
+    if other := sorted(report["mismatched_keys"]):
+        key, found, wanted = other[0]
+        what = f"{key} has the shape {tuple(found)}, and {tuple(wanted)} by config.json"
+        raise DataError(what, name, "One of the two files is another model's, or was edited: compare vocab_size.")
+    extra = [key for key in sorted(report["unexpected_keys"]) if not _is_mask(key, shapes.get(key))]
+    if extra:
+        what = f"the model that config.json describes does not take {_some(extra)} of the weights"
+        remedy = "Check config.json (num_hidden_layers). If it is meant so, load and save it with transformers first."
+        raise DataError(what, name, remedy)
+
+
+def _is_mask(key: str, shape: list[int] | None) -> bool:
+    masks = shape is not None and (not shape or (len(shape) == 4 and shape[:2] == [1, 1] and shape[2] == shape[3]))
+    return masks and _MASK.search(key) is not None
+
+
+def _some(names: list[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
+
+
+def _gguf(file: str, name: str) -> DataError:
+    what = f"{file} is a GGUF file: weights for llama.cpp, mostly quantized"
+    return DataError(what, name, "Give the model that it was made from, saved as safetensors.")
+
+
+def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
+    if (folder / _INDEX).is_file():
+        table = _json(folder / _INDEX).get("weight_map")
+        files = sorted(set(table.values())) if isinstance(table, dict) else []
+        # a name that leads out of the folder would read a file that is none of the model's
+        if not files or any(not isinstance(f, str) or Path(f).name != f for f in files):
+            raise DataError("the index of the weights is malformed", f"{name}, {_INDEX}", "Save the model again.")
+        return tuple(files)
+    return (_SINGLE,)
+
+
+def _no_weights(folder: Path, name: str, file: str) -> DataError:
+    pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLED)
+    if pickled:
+        what = f"the weights are there only as {pickled[0]}, which can run code when it is read"
+        remedy = "Convert them on a machine you trust: model.save_pretrained(folder) writes safetensors."
+        return DataError(what, name, remedy)
+    return DataError(f"the model's weights are missing: no {file}", name, "Give a model saved as safetensors.")
+
+
+def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
+    """The folder of a snapshot of the hub repository `name` that holds the files `patterns`."""
+    from huggingface_hub import errors, snapshot_download
+
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=list(patterns)))
+    except errors.RevisionNotFoundError:
+        raise DataError(f"the model has no revision {revision}", name, "Look it up on its page.") from None
+    except errors.GatedRepoError:
+        raise DataError("the model asks for your agreement first", name, "Agree on its page, then log in.") from None
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
+        raise DataError("there is no such model", name, "Give a hub id (owner/name) or a folder.") from None
+    except Exception as error:  # of the hub, or of whatever HTTP client it has where there is no connection
+        if getattr(error, "errno", None) == 28:
+            raise DataError("the disk is full", name, "Free some space, or set HF_HOME to another disk.") from None
+        remedy = "Check the name and the connection, or give the folder of a model."
+        raise DataError("the model is not on this machine, and the hub cannot be reached", name, remedy) from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = parse_json(path.read_bytes())
+    except (OSError, ValueError):
+        value = None
+    if not isinstance(value, dict):
+        raise DataError(f"{path.name} is no JSON object", str(path.parent), "Save the model again.")
+    return value
+
+
+def _digest(files: list[Path]) -> str:
+    return sha256("".join(f"{file.name} {checksum(file)}\n" for file in files).encode()).hexdigest()

@@ -1,0 +1,306 @@
+"""A rank store: the folder of one measurement, named by a digest of all that determines its ranks.
+
+Its manifest says what was measured and is sealed by a checksum; every part is checked before a rank is believed.
+"""
+
+import fcntl
+import hashlib
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+
+from rbp.core.errors import DataError
+from rbp.core.files import canonical_json, lock, parse_json, sha256, write_file, write_json
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
+REDO = "Run the command that made it again: it redoes what is damaged, and nothing else."
+
+_ENTRIES = {"format": int, "digest": str, "key": dict, "about": dict, "packs": int, "tokens": int, "complete": bool}
+_LABELS = {"model": str, "dataset": str, "family": str, "size": int, "vocabulary": int}
+
+
+def measurement_digest(key: dict[str, Any]) -> str:
+    """The name of a measurement: a digest of all that determines its ranks."""
+    return hashlib.sha256(canonical_json({"format": FORMAT, **key}).encode()).hexdigest()[:16]
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest with the checksum of all its other entries."""
+    rest = {name: value for name, value in manifest.items() if name != "checksum"}
+    return {**rest, "checksum": hashlib.sha256(canonical_json(rest).encode()).hexdigest()}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest in a store's folder, every entry of it checked.
+
+    One without a checksum was written before there were any, and is taken. Raises DataError if it is missing, damaged,
+    or of another version.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        remedy = "rbp ranks list shows the stores of a folder."
+        raise DataError("the folder is no rank store: no manifest.json", str(folder), remedy) from None
+    except (OSError, ValueError):
+        raise DataError("the manifest cannot be read", str(path), REDO) from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        what = "the store was written by another version of rbp"
+        raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
+    try:
+        whole = _is_whole(manifest)
+    except ValueError:  # numbers and characters that no manifest of ours holds
+        whole = False
+    if not whole:
+        raise DataError("the manifest was altered, or is damaged", str(path), REDO)
+    return manifest
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    wanted = {**_ENTRIES, "parts": dict} if manifest.get("complete") is True else _ENTRIES
+    if not _typed(manifest, wanted) or manifest.keys() - wanted.keys() - {"checksum"}:
+        return False
+    checksum = sealed(manifest)["checksum"]
+    if measurement_digest(manifest["key"]) != manifest["digest"] or manifest.get("checksum", checksum) != checksum:
+        return False
+    if not manifest["complete"]:
+        return True
+    parts = manifest["parts"]
+    each = all(PART.fullmatch(name) and _typed(part, {"sha256": str, "rows": int}) for name, part in parts.items())
+    return (
+        each
+        and len(parts) == manifest["packs"]
+        and sum(part["rows"] for part in parts.values()) == manifest["tokens"]
+        and _typed(manifest["about"], _LABELS)
+    )
+
+
+def _typed(value: Any, wanted: dict[str, type]) -> bool:
+    return isinstance(value, dict) and all(type(value.get(name)) is kind for name, kind in wanted.items())
+
+
+log = logging.getLogger(__name__)
+
+SCHEMA = arrow.schema(
+    [(name, arrow.int32()) for name in ("document", "position", "token", "greater", "equal")]
+    + [("nll", arrow.float32())]
+)
+_SMALL: dict[str, Any] = {  # half of what the defaults give, and quicker to read
+    "compression": "zstd",
+    "compression_level": 15,
+    "use_dictionary": ["token", "equal"],
+    "column_encoding": {
+        **dict.fromkeys(("document", "position"), "DELTA_BINARY_PACKED"),
+        **dict.fromkeys(("greater", "nll"), "BYTE_STREAM_SPLIT"),
+    },
+    "store_schema": False,
+}
+
+
+@dataclass(frozen=True)
+class Store:
+    """A rank store's folder."""
+
+    folder: Path
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """digest, key, about, packs, tokens, complete, checksum, and, once complete, parts {name: {sha256, rows}}.
+
+        Raises DataError if it is missing, damaged or of another version.
+        """
+        return read_manifest(self.folder)
+
+    def begin(self, key: dict[str, Any], about: dict[str, Any], packs: int, tokens: int) -> None:
+        """Write the manifest of a measurement that begins or goes on; `about` is replaced."""
+        manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": about}
+        self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
+
+    def finish(self, about: dict[str, Any]) -> None:
+        """Say that every pack is there and whole, and list the parts. Raises DataError if one is not."""
+        manifest = self.manifest
+        whole, _ = self.parts()
+        missing = [pack for pack in range(manifest["packs"]) if pack not in whole]
+        if missing:
+            raise DataError(f"pack {missing[0]} is missing", str(self.folder), REDO)
+        parts = {}
+        for _, path in sorted(whole.items()):
+            data = path.read_bytes()
+            rows = parquet.read_metadata(arrow.BufferReader(data)).num_rows
+            parts[path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "rows": rows}
+        self._put({**manifest, "about": {**manifest["about"], **about}, "complete": True, "parts": parts})
+
+    def _put(self, manifest: dict[str, Any]) -> None:
+        with full_disk(self.folder):
+            write_json(self.folder / MANIFEST, sealed(manifest))
+
+    def parts(self) -> tuple[dict[int, Path], list[Path]]:
+        """The whole parts by pack, and the files that are not: damaged, or left over."""
+        whole: dict[int, Path] = {}
+        rest = []
+        for path in sorted((self.folder / "parts").glob("*")):
+            match = PART.fullmatch(path.name)
+            if match and path.is_file() and int(match[1]) not in whole and _checksum(path.read_bytes()) == match[2]:
+                whole[int(match[1])] = path
+            elif not path.name.startswith("."):
+                rest.append(path)
+        return whole, rest
+
+    def write(self, pack: int, columns: dict[str, Any]) -> None:
+        """Write the part of `pack`: whole or not at all."""
+        table = arrow.table({name: arrow.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names})
+        sink = arrow.BufferOutputStream()
+        parquet.write_table(table, sink, **_SMALL)
+        data = sink.getvalue().to_pybytes()
+        with full_disk(self.folder):
+            write_file(self.folder / "parts" / f"{pack:05d}-{_checksum(data)}.parquet", data)
+
+    def clear(self) -> None:
+        """Remove what a killed run left half-written. Only for the one run that has the whole store."""
+        for folder in (self.folder, self.folder / "parts"):
+            for path in folder.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def lock(self, shard: tuple[int, int] | None = None) -> Iterator[None]:
+        """Keep other runs off: the whole store, or one shard (i of n, from 1) beside other shards.
+
+        The system lets go of a lock when its process ends, however it ends. Raises DataError if another run
+        holds it.
+        """
+        with full_disk(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            names = ["lock"] if shard is None else ["lock", f"lock-{shard[0]}-of-{shard[1]}"]
+            streams = [(self.folder / name).open("a+") for name in names]  # over NFS, sharing needs reading
+        try:
+            for stream in streams:
+                # shards share the store's lock, which a whole run wants for itself
+                kind = fcntl.LOCK_SH if stream is streams[0] and shard is not None else fcntl.LOCK_EX
+                held = lock(stream, kind | fcntl.LOCK_NB)
+                if held is False:
+                    what = "another run is working on this store"
+                    raise DataError(what, str(self.folder), "Wait for it, or stop it; nothing is lost.")
+                if held is None:
+                    log.warning("%s: this file system has no locks, so another run is not noticed", self.folder)
+            yield
+        finally:
+            for stream in streams:
+                stream.close()
+
+
+def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
+    """The store of a measurement in the folder `out`: the one that is there under its digest, or a new name."""
+    code = measurement_digest(key)
+    found = sorted(out.glob(f"*-{code}"))
+    label = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "ranks"
+    return Store(found[0] if found else out / f"{label}-{code}")
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """Turn what the system says of a write that fails into a DataError."""
+    try:
+        yield
+    except OSError as error:
+        what = f"cannot write: {(error.strerror or str(error)).lower()}"
+        remedy = "Free some space, or give another folder: --out. What is written stays good."
+        raise DataError(what, str(folder), remedy) from None
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class RankStore:
+    """A finished store.
+
+    folder: where it lies; model, dataset, family: its labels; size: S; vocabulary: how many logits were
+    counted; tokens: how many were ranked; manifest: all that is written about it.
+    """
+
+    folder: Path
+    model: str
+    dataset: str
+    family: str
+    size: int
+    vocabulary: int
+    tokens: int
+    manifest: dict[str, Any]
+
+    @property
+    def parts(self) -> list[Path]:
+        """The files with the ranks, in order."""
+        return [self.folder / "parts" / name for name in sorted(self.manifest["parts"])]
+
+    def problems(self) -> list[str]:
+        """What is wrong with the parts: missing, truncated or altered; none if all is well."""
+        found = []
+        for name, part in sorted(self.manifest["parts"].items()):
+            path = self.folder / "parts" / name
+            if not path.is_file():
+                found.append(f"{name} is missing")
+            elif sha256(path) != part["sha256"]:
+                found.append(f"{name} is truncated or altered")
+        return found
+
+    def ranks(self) -> pd.DataFrame:
+        """One row per ranked token, by document and position: document, position, token, greater, equal, nll.
+
+        Raises DataError if a part is missing, truncated or altered.
+        """
+        if wrong := self.problems():
+            raise DataError(f"the store is damaged: {wrong[0]}", str(self.folder), REDO)
+        table = arrow.concat_tables([parquet.read_table(path) for path in self.parts])
+        tokens: pd.DataFrame = table.to_pandas()
+        places = (tokens["document"].to_numpy(np.int64) << 32) + tokens["position"].to_numpy(np.int64)
+        if (np.diff(places) > 0).all():  # as most stores are written
+            return tokens
+        return tokens.sort_values(["document", "position"], ignore_index=True)
+
+
+def open_store(folder: str | Path) -> RankStore:
+    """The finished store in `folder`. Raises DataError if it is none, not finished, or of another version."""
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    if not manifest["complete"]:
+        what = "the measurement is not finished"
+        raise DataError(what, str(folder), "Run the command that made it again: it goes on where it stopped.")
+    about = manifest["about"]
+    return RankStore(
+        folder=folder,
+        model=about["model"],
+        dataset=about["dataset"],
+        family=about["family"],
+        size=about["size"],
+        vocabulary=about["vocabulary"],
+        tokens=manifest["tokens"],
+        manifest=manifest,
+    )
+
+
+def is_store(folder: Path) -> bool:
+    """Whether a folder holds a manifest."""
+    return (folder / MANIFEST).is_file()
+
+
+def store_folders(paths: Iterable[str | Path]) -> list[Path]:
+    """The stores among `paths`, each a store or a folder of stores. Raises DataError where there is none."""
+    found = []
+    for path in map(Path, paths):
+        here = [path] if is_store(path) else sorted(p.parent for p in path.glob(f"*/{MANIFEST}"))
+        if not here:
+            raise DataError("there is no rank store", str(path), "Make one with rbp extract, or give its folder.")
+        found += here
+    return found

@@ -1,0 +1,226 @@
+"""One question asked of every cell of a measurement table: a row an answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from statsmodels.stats.multitest import multipletests
+
+from rbp.core.arrays import check_level
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.stats.compare import common_exponent, compare_offset
+from rbp.stats.forecast import forecast
+from rbp.stats.power_law import ROUNDING, PowerLawFit, check_models, check_points, curvature, fit_power_law
+from rbp.stats.shapes import SHAPES, fit_shape, simulated_r_squared
+
+FIELDS = [f.name for f in fields(PowerLawFit) if not f.name.startswith("_")]
+MIXED = ("dataset", "metric", "k")  # values of two of these on one line are not one law
+
+
+def fit_table(
+    table: pd.DataFrame, by: Sequence[str] = ("dataset", "family", "k"), *, level: float = 0.95
+) -> pd.DataFrame:
+    """Fit one power law to each cell of ``table``, the rows that agree in the columns ``by``.
+
+    ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its
+    own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
+    and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
+    and ``note`` says why ("" elsewhere); a model that stands twice in a cell is such a reason. Raises FitError
+    where no cell at all can be fitted.
+
+    Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
+    """
+    check_level(level)
+    by = list(by)
+    if missing := [name for name in (*by, "size", "value") if name not in table.columns]:
+        raise DataError(
+            f"the table has no column {', '.join(missing)}",
+            remedy=f"It has {', '.join(map(str, table.columns))}.",
+        )
+    rows = []
+    for key, points in table.groupby(by, dropna=False, observed=True):
+        cell = dict(zip(by, key, strict=True))
+        for name in MIXED:
+            if name in table.columns and len(points[name].unique()) > 1:
+                raise ParameterError(f"a cell holds several values of {name}", f"{cell}", f"Add {name!r} to by.")
+        try:
+            if "model" not in by:  # else a cell is one model, along k
+                check_models(points)
+            fit = fit_power_law(points["size"], points["value"], level=level)
+        except FitError as error:
+            note = error.what + (f" ({error.where})" if error.where else "")
+            rows.append(cell | {"n": len(points), "level": level, "note": note})
+        else:
+            rows.append(cell | fit.as_dict() | {"note": ""})
+    if rows and all(row["note"] for row in rows):
+        remedy = "A law needs at least three sizes of one family: add models to the measurements."
+        raise FitError(f"no law can be fitted: {rows[0]['note']}", _named(rows[0], by), remedy)
+    columns = [*by, *FIELDS, "note"]
+    fits = pd.DataFrame(rows, columns=columns)
+    return fits.astype({name: table[name].dtype for name in by} | {"weak": "boolean", "n": "int64", "df": "Int64"})
+
+
+def _named(cell: dict[str, object], by: Sequence[str]) -> str:
+    return ", ".join(f"{name} {cell[name]}" for name in by)
+
+
+Row = dict[Any, Any]
+
+CELL = ["dataset", "k", "family"]
+FEW = 5  # families of so many sizes or fewer have their own number of models held out
+
+
+def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], list[Row]]) -> pd.DataFrame:
+    rows = []
+    for key, points in table.groupby(by, dropna=False):
+        cell = dict(zip(by, key, strict=True))
+        try:
+            rows += [cell | row for row in answer(points.sort_values("size"))]
+        except FitError:
+            continue
+    if not rows:
+        raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
+    return pd.DataFrame(rows)
+
+
+def _with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Add ``alarm`` (p below 1 − level), ``p_holm`` and ``alarm_holm`` (the same after Holm's correction)."""
+    corrected, p_holm = multipletests(table["p"], alpha=1 - level, method="holm")[:2]
+    return table.assign(alarm=table["p"] < 1 - level, p_holm=p_holm, alarm_holm=corrected)
+
+
+def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
+    """Forecast the largest models of every cell from the others, by each of ``SHAPES``.
+
+    ``holdout`` models are held out, or ``holdout_few`` in families of five sizes or fewer; at least three sizes
+    remain, so less is held out where need be. Columns: CELL, model, the rows of ``Forecast`` (of the power law),
+    ``n`` (points fitted), ``ahead`` (size over the largest size fitted), and for each other shape
+    ``error NAME``, its relative error. Raises FitError where no cell has four sizes.
+    """
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        check_points(points["size"], points["value"], minimum=4)
+        sizes = points["size"].nunique()
+        held = min(holdout_few if sizes <= FEW else holdout, sizes - 3)
+        told = forecast(points["size"], points["value"], holdout=held, level=level)
+        small = points[points["size"] < told.rows["size"].min()]
+        rows = told.rows.assign(
+            model=points["model"].to_numpy()[-len(told.rows) :],
+            n=told.fit.n,
+            ahead=told.rows["size"] / small["size"].max(),
+        )
+        for shape in SHAPES:
+            if shape != "power law":
+                ahead = fit_shape(shape, small["size"], small["value"]).predict(rows["size"])
+                rows[f"error {shape}"] = ahead / rows["value"] - 1
+        return rows.to_dict("records")
+
+    return _rows(table, CELL, answer)
+
+
+def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """``curvature`` of every cell, with Holm's correction for how many there are (``alarm``, ``alarm_holm``)."""
+    rows = _rows(table, CELL, lambda points: [asdict(curvature(points["size"], points["value"], level=level))])
+    return _with_holm(rows, level)
+
+
+def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """``compare_offset`` of every cell: offset, its interval, ``smallest`` value, n, distinguishable, delta_aicc."""
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        both = compare_offset(points["size"], points["value"], level=level)
+        fit = both.offset
+        return [
+            {
+                "n": fit.n,
+                "offset": fit.offset,
+                "offset_low": fit.offset_low,
+                "offset_high": fit.offset_high,
+                "smallest": points["value"].min(),
+                "distinguishable": fit.distinguishable,
+                "delta_aicc": both.delta_aicc,
+                "statement": fit.statement,
+            }
+        ]
+
+    return _rows(table, CELL, answer).astype({"delta_aicc": "float64"})
+
+
+def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """``common_exponent`` for each dataset and k, with Holm's correction; the columns are its fields.
+
+    ``steepest`` and ``flattest`` name the families of the largest and the smallest exponent. Families of fewer than
+    three sizes are left out.
+    """
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        points = points.groupby("family").filter(lambda own: own["size"].nunique() >= 3)
+        test = common_exponent(points, level=level)
+        ranked = sorted(test.separate, key=lambda family: test.separate[family].alpha)
+        fields = ("f", "p", "df_num", "df_den", "alpha", "alpha_low", "alpha_high")
+        row = {name: getattr(test, name) for name in fields}
+        row |= {"flattest": ranked[0], "alpha_min": test.separate[ranked[0]].alpha}
+        return [row | {"steepest": ranked[-1], "alpha_max": test.separate[ranked[-1]].alpha}]
+
+    return _with_holm(_rows(table, ["dataset", "k"], answer), level)
+
+
+def shapes(table: pd.DataFrame) -> pd.DataFrame:
+    """Every shape fitted to every cell: shape, n, r_squared and rss of ln y, and ``best``.
+
+    The best has the least rss, by more than rounding; else none is.
+    """
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        fits = [fit_shape(shape, points["size"], points["value"]) for shape in SHAPES]
+        least, second = sorted(fit.rss for fit in fits)[:2]
+        decided = second > least * (1 + 1e-9) + len(points) * ROUNDING**2
+        return [
+            {
+                "shape": fit.shape,
+                "n": fit.n,
+                "r_squared": fit.r_squared,
+                "rss": fit.rss,
+                "best": decided and fit.rss == least,
+            }
+            for fit in fits
+        ]
+
+    return _rows(table, CELL, answer)
+
+
+def residuals(table: pd.DataFrame) -> pd.DataFrame:
+    """The points with ``residual``: how far each lies above the power law of its cell, relative to the law."""
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        law = fit_power_law(points["size"], points["value"]).predict(points["size"])["value"].to_numpy()
+        return points.assign(residual=points["value"].to_numpy() / law - 1).to_dict("records")
+
+    return _rows(table, CELL, answer)
+
+
+def imitations(
+    reference: pd.DataFrame, sizes: Mapping[str, npt.ArrayLike], *, threshold: float, draws: int, seed: int
+) -> pd.DataFrame:
+    """R² that a power law reaches on curves that are none, at the sizes of models that there are.
+
+    Every one of ``SHAPES`` is fitted to ``reference`` (the points of one family, columns size and value) and sampled
+    at each of ``sizes`` (name → sizes of models), with the scatter of the reference about its own power law. Columns:
+    shape, sampled (a name of ``sizes``), n, ``smooth`` (R² without any scatter), ``low``, ``median``, ``high`` (5%,
+    50% and 95% of R² over the ``draws``) and ``share`` (of the draws with R² ≥ ``threshold``).
+    """
+    scatter = fit_power_law(reference["size"], reference["value"]).residual_se
+    rows = []
+    for shape in SHAPES:
+        curve = fit_shape(shape, reference["size"], reference["value"])
+        for name, at in sizes.items():
+            true = curve.predict(at)
+            drawn = simulated_r_squared(at, true, scatter=scatter, draws=draws, seed=seed)
+            low, median, high = np.quantile(drawn, [0.05, 0.5, 0.95])
+            row = {"shape": shape, "sampled": name, "n": true.size}
+            row |= {"smooth": simulated_r_squared(at, true, scatter=0, draws=1, seed=seed)[0]}
+            rows.append(row | {"low": low, "median": median, "high": high, "share": (drawn >= threshold).mean()})
+    return pd.DataFrame(rows)

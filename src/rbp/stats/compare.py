@@ -1,0 +1,170 @@
+"""Comparisons: is an offset needed, do families share one exponent, do two metrics of the same models."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import t as t_distribution
+
+from rbp.core.arrays import check_level
+from rbp.core.errors import DataError, FitError
+from rbp.stats.offset_law import OffsetFit, fit_offset
+from rbp.stats.power_law import ROUNDING, PowerLawFit, check_models, check_points, fit_power_law
+
+ENOUGH_FOR_AICC = 6
+
+
+def aicc(rss: float, n: int, parameters: int) -> float | None:
+    """Akaike's criterion with the small-sample correction, n ln(RSS/n) + 2p + 2p(p + 1)/(n − p − 1).
+
+    ``parameters`` counts the residual variance too: 3 for a power law, 4 with an offset. None where n < 6 or
+    n − p − 1 < 1, where the correction is larger than anything it could tell.
+    """
+    if n < ENOUGH_FOR_AICC or n - parameters - 1 < 1:
+        return None
+    p = parameters
+    return n * math.log(max(rss / n, ROUNDING**2)) + 2 * p + 2 * p * (p + 1) / (n - p - 1)
+
+
+@dataclass(frozen=True)
+class OffsetComparison:
+    """The pure law and the law with an offset on the same points.
+
+    ``delta_aicc`` = AICc(offset) − AICc(pure): positive speaks for the pure law; None where n < 6.
+    """
+
+    pure: PowerLawFit
+    offset: OffsetFit
+    delta_aicc: float | None
+
+    @property
+    def statement(self) -> str:
+        """The verdict in one sentence."""
+        if self.delta_aicc is None:
+            return f"Whether an offset is needed cannot be told from {self.pure.n} points."
+        law = "the pure power law" if self.delta_aicc > 0 else "the law with an offset"
+        return f"AICc is lower by {abs(self.delta_aicc):.1f} for {law} ({self.pure.n} points)."
+
+
+def compare_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95) -> OffsetComparison:
+    """Fit both laws to ``size`` and ``value`` (shape (n,), n ≥ 4); raises what the two fits raise."""
+    pure, offset = fit_power_law(size, value, level=level), fit_offset(size, value, level=level)
+    with_offset = aicc(offset.rss, offset.n, 4)
+    without = aicc(pure.residual_se**2 * pure.df, pure.n, 3)
+    delta = None if with_offset is None or without is None else with_offset - without
+    return OffsetComparison(pure, offset, delta)
+
+
+@dataclass(frozen=True)
+class CommonExponent:
+    """The F test of one exponent for all families, each with its own prefactor.
+
+    A small ``p`` rejects one exponent. ``alpha`` (and its interval of confidence ``level``) is the exponent
+    of the parallel lines; ``separate`` has each family's own fit.
+    """
+
+    f: float
+    p: float
+    df_num: int
+    df_den: int
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    separate: dict[str, PowerLawFit]
+    level: float
+
+
+def common_exponent(table: pd.DataFrame, *, level: float = 0.95) -> CommonExponent:
+    """Analysis of covariance: does the interaction of family with ln S reduce the residuals of ln y?
+
+    ``table`` has the columns ``family``, ``size``, ``value``, one row a model, of one dataset, metric and k.
+    The scatter is taken to be the same in every family.
+
+    Raises DataError for a missing column; FitError for fewer than two families, a family that
+    ``fit_power_law`` cannot fit (it is named), or lines that pass through every point, which leaves no
+    scatter to test against.
+    """
+    check_level(level)
+    if missing := [name for name in ("family", "size", "value") if name not in table.columns]:
+        raise DataError(f"the table has no column {', '.join(missing)}", remedy="Give family, size and value.")
+    separate = {}
+    for family, points in table.groupby("family"):
+        try:
+            check_models(points)
+            separate[str(family)] = fit_power_law(points["size"], points["value"], level=level)
+        except FitError as error:
+            where = f"family {family}" + (f", {error.where}" if error.where else "")
+            raise FitError(error.what, where, error.remedy) from None
+    if len(separate) < 2:
+        raise FitError(f"{len(separate)} family is too few to compare exponents", "family")
+    log_size = np.log(table["size"].to_numpy(dtype=float))
+    points = pd.DataFrame(
+        {
+            "family": table["family"].astype(str).to_numpy(),
+            "x": log_size - log_size.mean(),
+            "y": np.log(table["value"].to_numpy(dtype=float)),
+        }
+    )
+    # Formulas load slowly, and this test alone needs them.
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
+    parallel, free = ols("y ~ C(family) + x", points).fit(), ols("y ~ C(family) * x", points).fit()
+    if free.ssr <= len(points) * ROUNDING**2:
+        raise FitError("the lines pass through every point: no scatter is left to test against", "value")
+    test = anova_lm(parallel, free).iloc[1]
+    low, high = parallel.conf_int(1 - level).loc["x"]
+    return CommonExponent(
+        f=float(test["F"]),
+        p=float(test["Pr(>F)"]),
+        df_num=int(test["df_diff"]),
+        df_den=int(free.df_resid),
+        alpha=-float(parallel.params["x"]),
+        alpha_low=-float(high),
+        alpha_high=-float(low),
+        separate=separate,
+        level=level,
+    )
+
+
+@dataclass(frozen=True)
+class PairedExponents:
+    """α_first − α_second of two metrics of the same models, with its t test of n − 2 degrees of freedom."""
+
+    difference: float
+    low: float
+    high: float
+    t: float
+    p: float
+    df: int
+    alpha_first: float
+    alpha_second: float
+    level: float
+
+
+def paired_exponents(
+    size: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike, *, level: float = 0.95
+) -> PairedExponents:
+    """Compare two exponents through the line of ln(first/second) on ln S: what both share at a model cancels.
+
+    ``size``, ``first`` and ``second`` have shape (n,), n ≥ 3, row by row the same models. Raises what
+    ``fit_power_law`` raises, also where the ratio is the same at every model.
+    """
+    sizes, ones = check_points(size, first, name="first")
+    _, others = check_points(size, second, name="second")
+    alphas = [fit_power_law(sizes, values, level=level).alpha for values in (ones, others)]
+    ratio = fit_power_law(sizes, ones / others, level=level)
+    t = ratio.alpha / ratio.alpha_se
+    return PairedExponents(
+        difference=ratio.alpha,
+        low=ratio.alpha_low,
+        high=ratio.alpha_high,
+        t=t,
+        p=float(2 * t_distribution.sf(abs(t), ratio.df)),
+        df=ratio.df,
+        alpha_first=alphas[0],
+        alpha_second=alphas[1],
+        level=level,
+    )

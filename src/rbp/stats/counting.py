@@ -1,0 +1,210 @@
+"""What follows from counting: a share of N tokens is known to its binomial error, and R² and α with it."""
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import norm
+from scipy.stats import t as t_distribution
+from statsmodels.stats.proportion import proportion_confint
+
+from rbp.core.arrays import Reals
+from rbp.core.errors import DataError, ParameterError
+
+
+def neg_log_rbp_interval(
+    hits: npt.ArrayLike, tokens: npt.ArrayLike, level: float = 0.95
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The interval (low, high) of −ln RBP_k when `hits` of `tokens` independent tokens have rank ≤ k.
+
+    Clopper and Pearson's exact binomial interval of the share, put through −ln: it covers at least `level`.
+    Tokens of one text are not independent, so the true uncertainty is larger. Raises DataError unless
+    0 ≤ hits ≤ tokens and tokens ≥ 1; ParameterError unless 0 < level < 1.
+    """
+    share = _share(hits, tokens)
+    _level(level)
+    count, total = np.broadcast_arrays(np.asarray(hits), np.asarray(tokens))
+    low, high = proportion_confint(count.ravel(), total.ravel(), alpha=1 - level, method="beta")
+    with np.errstate(divide="ignore"):
+        ends = [-np.log(np.asarray(end, dtype=np.float64).reshape(share.shape)) + 0.0 for end in (high, low)]
+    return ends[0], ends[1]
+
+
+def neg_log_rbp_variance(hits: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The sampling variance of −ln RBP_k, (1 − p)/(p·tokens) with p = hits/tokens (delta method).
+
+    Infinite where hits is 0. Tokens are taken as independent. Raises DataError as `neg_log_rbp_interval`.
+    """
+    p = _share(hits, tokens)
+    with np.errstate(divide="ignore"):
+        return np.asarray((1 - p) / (p * np.asarray(tokens)), dtype=np.float64)
+
+
+def _share(hits: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
+    count, total = np.asarray(hits, dtype=np.float64), np.asarray(tokens, dtype=np.float64)
+    if not ((count >= 0) & (count <= total) & (total >= 1)).all():
+        raise DataError("hits must lie between 0 and tokens, and tokens be at least 1", "hits", "Check them.")
+    return np.asarray(count / total, dtype=np.float64)
+
+
+def _level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ParameterError(f"a confidence level lies between 0 and 1, not {level}", "level", "Try 0.95.")
+
+
+def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Standard deviation of ln(−ln RBP_k) by counting alone: a binomial share of N independent tokens.
+
+    The delta method: with p = RBP_k and y = −ln p, sd(ln y) = √((1 − p)/(p·N))/y; near p = 1 this is one over the
+    root of the number of missed tokens. `value` is y; shapes broadcast. Neighbouring tokens are not independent,
+    which makes the true error larger; models that read the same text miss the same tokens, which makes the scatter
+    between them smaller.
+    """
+    y = np.asarray(value, dtype=np.float64)
+    n = np.asarray(tokens, dtype=np.float64)
+    return np.sqrt(np.expm1(y) / n) / y
+
+
+def scatter_beside_counting(points: pd.DataFrame, fits: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
+    """Each fit's scatter beside that of counting alone.
+
+    `points` has dataset, family, k, size, value; `fits` is a `scaling.fit_table` by dataset, family and k (other
+    columns stay); `tokens` is a `counting.tokens.tokens_behind`. Adds tokens, basis, misses_min and misses_max (tokens
+    of rank above k, of the best and the worst model), counting_error (root mean square over the models), noise_share =
+    (counting_error/residual_se)², and r_squared_counting: the R² to expect of the fitted line were counting the only
+    scatter. They are NaN where the number of tokens or the fit is unknown.
+    """
+    own = points[["dataset", "family", "k", "size", "value"]].merge(tokens, on=["dataset", "family"], how="left")
+    n = own["tokens"].to_numpy(dtype=float, na_value=np.nan)
+    own["misses"] = -np.expm1(-own["value"]) * n
+    own["variance"] = counting_error(own["value"], n) ** 2
+    own["log_size"] = np.log(own["size"].astype(float))
+    cells = own.groupby(["dataset", "family", "k"], as_index=False).agg(
+        misses_min=("misses", "min"),
+        misses_max=("misses", "max"),
+        variance=("variance", "mean"),
+        spread=("log_size", lambda x: float(((x - x.mean()) ** 2).sum())),
+    )
+    table = fits.merge(tokens, on=["dataset", "family"], how="left").merge(cells, on=["dataset", "family", "k"])
+    table["counting_error"] = np.sqrt(table["variance"])
+    table["noise_share"] = table["variance"] / table["residual_se"] ** 2
+    explained = table["alpha"] ** 2 * table["spread"]
+    table["r_squared_counting"] = explained / (explained + table["df"].astype(float) * table["variance"])
+    return table.drop(columns=["variance", "spread"])
+
+
+def misses_at_ends(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
+    """The missed tokens (rank above k) of the smallest and of the largest model of each dataset, family and k.
+
+    `points` and `tokens` as for `scatter`. Columns dataset, family, k, basis, misses_smallest, misses_largest, and
+    deviations: their difference in standard deviations of two independent counts; positive where the larger model
+    misses more. Families with an unknown number of tokens are left out.
+    """
+    own = points.merge(tokens.dropna(subset=["tokens"]), on=["dataset", "family"], suffixes=("_stated", ""))
+    own["misses"] = -np.expm1(-own["value"]) * own["tokens"].astype(float)
+    cells = own.sort_values("size").groupby(["dataset", "family", "k", "basis"], as_index=False)
+    table = cells.agg(misses_smallest=("misses", "first"), misses_largest=("misses", "last"))
+    change = table["misses_largest"] - table["misses_smallest"]
+    return table.assign(deviations=change / np.sqrt(table["misses_largest"] + table["misses_smallest"]))
+
+
+def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float = 1.0, level: float = 0.95) -> float:
+    """The −ln RBP_k at which `tokens` tell it to within a factor 1 ± precision, at confidence `level`.
+
+    Below it the half-width z·sd of its interval is more than `precision` of its own value, and a difference between
+    models of that size cannot be told from noise. It is −ln(1 − m/T), m = d·(z/precision)² missed tokens (with the
+    binomial's own 1 − m/T): 15 misses for one half at 95%, if tokens are independent. Infinite where even all
+    tokens missed would not do.
+    """
+    _positive(tokens=tokens, precision=precision, design_effect=design_effect)
+    # solve d·(e^y − 1)/T = (precision·y/z)² for y: the left side grows from d·y/T, the right from 0
+    z = norm.ppf((1 + level) / 2)
+    y = design_effect * (z / precision) ** 2 / tokens
+    for _ in range(200):
+        following = design_effect * (z / precision) ** 2 / tokens * np.expm1(y) / y
+        if not np.isfinite(following) or following > 50:
+            return float("inf")
+        if abs(following - y) <= 1e-14 * y:
+            break
+        y = following
+    return float(y)
+
+
+def simulated_r_squared(
+    size: npt.ArrayLike,
+    alpha: float,
+    typical: float,
+    tokens: float,
+    *,
+    design_effect: float = 1.0,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Reals:
+    """R² of `resamples` measurements of a perfect law, in which counting tokens is the only noise; shape (resamples,).
+
+    The law is −ln RBP_k = typical·(S/S₀)^(−alpha), S₀ the geometric mean of `size`, shape (n,). Each model's misses
+    are binomial out of T/d tokens, independent between models: models that read the same text share misses, which
+    makes a real family's points scatter less than this. Draws without a miss somewhere are left out (NaN).
+    """
+    _positive(typical=typical, tokens=tokens, design_effect=design_effect)
+    x = np.log(np.asarray(size, dtype=float))
+    x = x - x.mean()
+    value = typical * np.exp(-alpha * x)
+    total = max(round(tokens / design_effect), 1)
+    rng = np.random.default_rng(seed)
+    misses = rng.binomial(total, -np.expm1(-value), size=(resamples, x.size)).astype(float)
+    misses[(misses == 0) | (misses == total)] = np.nan
+    y = np.log(-np.log1p(-misses / total))
+    y = y - y.mean(axis=1, keepdims=True)
+    slope = y @ x / (x @ x)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Reals = 1 - ((y - slope[:, None] * x) ** 2).sum(axis=1) / (y**2).sum(axis=1)
+    return found
+
+
+def alpha_error(
+    size: npt.ArrayLike, value: npt.ArrayLike, tokens: float, *, design_effect: float = 1.0, scatter: float = 0.0
+) -> float:
+    """The standard error of α by least squares of ln y on ln S, y = `value` = −ln RBP_k, shape (n,).
+
+    Counting noise of `tokens` for each model, independent between models, and a scatter of the models about the law
+    (standard deviation of ln y) that no number of tokens takes away.
+    """
+    _positive(tokens=tokens, design_effect=design_effect)
+    return float(np.sqrt(_of_slope(size, design_effect * counting_error(value, tokens) ** 2 + scatter**2)))
+
+
+def tokens_needed(
+    size: npt.ArrayLike,
+    value: npt.ArrayLike,
+    half_width: float,
+    *,
+    design_effect: float = 1.0,
+    scatter: float = 0.0,
+    level: float = 0.95,
+) -> float:
+    """How many tokens each model must be measured on for α to be known to ± `half_width` at confidence `level`.
+
+    size, value: shape (n,), n ≥ 3: the models, and about what −ln RBP_k they have. The interval is Student's, of
+    n − 2 degrees of freedom, as that of a fit. Infinite where the models' own scatter about the law is too large.
+    """
+    _positive(half_width=half_width, design_effect=design_effect)
+    count = np.asarray(size).size
+    if count < 3:
+        raise ParameterError(f"{count} models make no interval of α", "size", "Give at least three.")
+    goal = (half_width / t_distribution.ppf((1 + level) / 2, count - 2)) ** 2
+    left = goal - _of_slope(size, np.full(count, scatter**2))
+    of_one_token = _of_slope(size, design_effect * counting_error(value, 1) ** 2)
+    return of_one_token / left if left > 0 else float("inf")
+
+
+def _of_slope(size: npt.ArrayLike, variance: Reals) -> float:
+    """The variance of the least-squares slope on ln S where the points' variances are these."""
+    x = np.log(np.asarray(size, dtype=float))
+    x = x - x.mean()
+    return float((x**2 @ variance) / (x @ x) ** 2)
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not value > 0:
+            raise ParameterError(f"it must be above 0, not {value}", name, "Check it.")

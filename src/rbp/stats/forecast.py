@@ -1,0 +1,76 @@
+"""Forecasts: fit the small models, predict the largest, and see whether the interval covers them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.core.arrays import check_level
+from rbp.core.errors import ParameterError
+from rbp.stats.offset_law import OffsetFit, fit_offset
+from rbp.stats.power_law import PowerLawFit, check_points, fit_power_law
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A fit without the largest sizes, and what it says of them.
+
+    ``rows``: one a held-out point, by size: ``size``, ``value`` (measured), ``predicted``, ``low``, ``high``
+    (prediction interval of the fit's level), ``error`` (predicted/value − 1) and ``covered``.
+    """
+
+    rows: pd.DataFrame
+    fit: PowerLawFit | OffsetFit
+
+
+def forecast(
+    size: npt.ArrayLike,
+    value: npt.ArrayLike,
+    *,
+    holdout: int,
+    level: float = 0.95,
+    kind: Literal["power", "offset"] = "power",
+) -> Forecast:
+    """Fit all but the ``holdout`` largest sizes and predict those.
+
+    ``size`` and ``value`` have shape (n,); points of equal size are held out together. Intervals are exact
+    for ``kind="power"`` with normal errors of ln y; for ``"offset"`` they are approximate (delta method).
+
+    Raises ParameterError where ``holdout`` < 1, where it leaves fewer than 3 sizes (or, for ``"offset"``,
+    fewer than 4 points), or for an unknown ``kind``; FitError as the fits do.
+    """
+    check_level(level)
+    if kind not in ("power", "offset"):
+        raise ParameterError(f"no kind of forecast is called {kind!r}", "kind", "Give 'power' or 'offset'.")
+    sizes, values = check_points(size, value)
+    distinct = np.unique(sizes)
+    if holdout < 1 or distinct.size - holdout < 3:
+        raise ParameterError(
+            f"{distinct.size} sizes cannot have {holdout} held out",
+            "holdout",
+            "Hold out at least 1 and leave 3.",
+        )
+    small = sizes < distinct[-holdout]
+    if kind == "offset" and small.sum() < 4:
+        raise ParameterError(
+            f"{holdout} held out leave {small.sum()} points", "holdout", "Leave 4 for a law with an offset."
+        )
+    law = fit_power_law if kind == "power" else fit_offset
+    fit = law(sizes[small], values[small], level=level)
+    order = np.argsort(sizes[~small], kind="stable")
+    held_size, held_value = sizes[~small][order], values[~small][order]
+    ahead = fit.predict(held_size)
+    rows = pd.DataFrame(
+        {
+            "size": held_size,
+            "value": held_value,
+            "predicted": ahead["value"],
+            "low": ahead["low"],
+            "high": ahead["high"],
+            "error": ahead["value"] / held_value - 1,
+            "covered": (ahead["low"] <= held_value) & (held_value <= ahead["high"]),
+        }
+    )
+    return Forecast(rows, fit)

@@ -1,0 +1,206 @@
+"""−ln RBP_k of one model against the threshold k: its exponent in k, and what a larger k is worth in parameters."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import chi2, norm
+
+from rbp.core.arrays import Floats, check_level
+from rbp.core.errors import FitError, ParameterError
+from rbp.stats.cells import fit_table
+from rbp.stats.power_law import check_points, fit_power_law
+
+MODEL = ["dataset", "family", "model", "size"]
+
+
+def enough_thresholds(points: pd.DataFrame, minimum: int) -> pd.DataFrame:
+    """The rows of models that have −ln RBP_k at `minimum` thresholds or more, on one dataset."""
+    return points[points.groupby(["dataset", "model"])["k"].transform("nunique") >= minimum]
+
+
+def fit_in_k(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Fit B·k^(−α_k) to each model on each dataset by OLS of ln y on ln k, as the preprint does.
+
+    `points` are rows of a measurement table of −ln RBP_k. One row a model and dataset: `MODEL`, the fields of
+    `PowerLawFit` (`k_min` and `k_max` in place of its sizes) and `note`, as `fit_table` gives them. The intervals
+    treat the points as independent; they describe the scatter about the line, no more.
+    """
+    abscissa = points.assign(parameters=points["size"], size=points["k"].astype(float)).drop(columns="k")
+    fits = fit_table(abscissa, ["dataset", "family", "model", "parameters"], level=level)
+    return fits.rename(columns={"parameters": "size", "size_min": "k_min", "size_max": "k_max"})
+
+
+def with_residuals(points: pd.DataFrame, fits: pd.DataFrame) -> pd.DataFrame:
+    """`points` with `residual`, ln y minus ln of the fitted line of `fit_in_k`; models without a fit drop out."""
+    table = points.merge(fits.dropna(subset="alpha")[[*MODEL, "alpha", "prefactor"]], on=MODEL)
+    line = np.log(table.pop("prefactor")) - table.pop("alpha") * np.log(table["k"].astype(float))
+    return table.assign(residual=np.log(table["value"]) - line)
+
+
+def bend(points: pd.DataFrame, middle: float) -> pd.DataFrame:
+    """The exponent in k on either side of `middle` (which both sides include), for each model and dataset.
+
+    Columns `MODEL`, `alpha_below`, `alpha_above` and `bend` = above − below: negative where −ln RBP_k falls ever
+    more slowly with k, 0 for a power law. Models with fewer than three thresholds on a side are left out.
+    """
+    below, above = (
+        fit_in_k(side).dropna(subset="alpha").set_index(MODEL)["alpha"]
+        for side in (points[points["k"] <= middle], points[points["k"] >= middle])
+    )
+    table = pd.concat({"alpha_below": below, "alpha_above": above}, axis=1, join="inner").reset_index()
+    return table.assign(bend=table["alpha_above"] - table["alpha_below"])
+
+
+def sampling_covariance(value: npt.ArrayLike, k: npt.ArrayLike, tokens: int) -> Floats:
+    """Covariance matrix, shape (n, n), of ln(−ln RBP_k) at n thresholds `k`, from `tokens` independent ranks.
+
+    RBP_k is an empirical distribution function, so Cov(RBP_j, RBP_k) = RBP_j (1 − RBP_k)/tokens for j ≤ k; the
+    rest is the delta method. Neighbouring tokens of a text are not independent: the truth is somewhat larger.
+    """
+    thresholds, values = check_points(k, value)
+    share = np.exp(-values)
+    smaller = np.minimum.outer(thresholds, thresholds) == thresholds[:, None]
+    larger_share = np.where(smaller, share[None, :], share[:, None])
+    covariance: Floats = (1 - larger_share) / (larger_share * tokens * np.outer(values, values))
+    return covariance
+
+
+@dataclass(frozen=True)
+class SamplingTest:
+    """The line in k, weighted by what sampling `tokens` tokens allows, and whether that explains its scatter.
+
+    `alpha` and its interval of confidence `level`: generalized least squares with known covariance. `chi2` has
+    `df` = n − 2 degrees of freedom; a small `p` says that the points leave the line by more than chance.
+    `noise` is the standard deviation of ln y that sampling alone gives, averaged (root mean square) over k.
+    """
+
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    chi2: float
+    df: int
+    p: float
+    noise: float
+    level: float
+
+
+def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int, *, level: float = 0.95) -> SamplingTest:
+    """Test a straight line in ln k against sampling noise; `k` and `value` have shape (n,), n ≥ 3.
+
+    Raises FitError as `fit_power_law` does, and where two thresholds share one value (nothing ranked between).
+    """
+    check_level(level)
+    thresholds, values = check_points(k, value)
+    covariance = sampling_covariance(values, thresholds, tokens)
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        raise FitError("two thresholds have the same RBP_k: their covariance has no inverse", "k") from None
+    design = np.column_stack([np.ones_like(thresholds), np.log(thresholds)])
+    x, y = np.linalg.solve(root, design), np.linalg.solve(root, np.log(values))
+    coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
+    statistic = float(np.sum((y - x @ coefficients) ** 2))
+    half = norm.ppf((1 + level) / 2) * np.sqrt(np.linalg.inv(x.T @ x)[1, 1])
+    alpha, df = -float(coefficients[1]), len(values) - 2
+    return SamplingTest(
+        alpha=alpha,
+        alpha_low=float(alpha - half),
+        alpha_high=float(alpha + half),
+        chi2=statistic,
+        df=df,
+        p=float(chi2.sf(statistic, df)),
+        noise=float(np.sqrt(np.mean(np.diag(covariance)))),
+        level=level,
+    )
+
+
+def sampling_tests(
+    points: pd.DataFrame, fits: pd.DataFrame, tokens: pd.DataFrame, *, level: float = 0.95
+) -> pd.DataFrame:
+    """`sampling_test` of each fitted model whose number of tokens is known.
+
+    `tokens` comes from `rbp.evidence.tokens.tokens_behind`; numbers that are bounds only are not used. One row a model:
+    `MODEL`, `tokens`, `residual_se` (of `fits`), and the fields of `SamplingTest`. May be empty.
+    """
+    known = tokens[tokens["basis"].isin(["counted", "recovered"])]
+    fitted = fits.dropna(subset="alpha").merge(known, on=["dataset", "family"])
+    rows = []
+    for row in fitted.to_dict("records"):
+        own = points[(points["dataset"] == row["dataset"]) & (points["model"] == row["model"])]
+        test = sampling_test(own["k"].astype(float), own["value"], row["tokens"], level=level)
+        rows.append({name: row[name] for name in (*MODEL, "tokens", "residual_se")} | asdict(test))
+    return pd.DataFrame(rows, columns=[*MODEL, "tokens", "residual_se", *SamplingTest.__dataclass_fields__])
+
+
+def local_factor(ratio: npt.ArrayLike, k_from: float, k_to: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """S′/S = 1 − ratio·(k_to − k_from)/k_from, with ratio = α_k/α_S: the preprint's formula. Negative = no size."""
+    return 1 - np.asarray(ratio, float) * (np.asarray(k_to, float) - k_from) / k_from
+
+
+def exact_factor(ratio: npt.ArrayLike, k_from: float, k_to: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """S′/S = (k_to/k_from)^(−ratio): the same law, for steps of any length."""
+    return np.asarray((np.asarray(k_to, float) / k_from) ** -np.asarray(ratio, float))
+
+
+def usable_from(ratio: float, error: float = 0.1) -> int:
+    """The smallest k at which the local ΔS/S of the step k → k + 1 is off by at most `error` of the exact one.
+
+    Raises ParameterError unless ratio > 0 and 0 < error < 1.
+    """
+    if not (ratio > 0 and 0 < error < 1):
+        raise ParameterError("the ratio must be positive, and the error between 0 and 1", f"{ratio}, {error}")
+    k = 1
+    # The error falls as k grows, as (ratio + 1)/(2k) in the end: the loop is short.
+    while abs((local_factor(ratio, k, k + 1) - 1) / (exact_factor(ratio, k, k + 1) - 1) - 1) > error:
+        k += 1
+    return k
+
+
+def size_with_value(size: npt.ArrayLike, value: npt.ArrayLike, target: float) -> tuple[float, bool]:
+    """The size at which a family reaches `target`, and whether that is an extrapolation.
+
+    `size` and `value` have shape (n,), n ≥ 3. Between two models of neighbouring sizes whose values enclose the
+    target: by a straight line in log-log (the smallest such size). Elsewhere: by the fitted power law.
+    """
+    sizes, values = check_points(size, value)
+    order = np.argsort(sizes, kind="stable")
+    x, y, goal = np.log(sizes[order]), np.log(values[order]), np.log(target)
+    for i in range(len(x) - 1):
+        if min(y[i], y[i + 1]) <= goal <= max(y[i], y[i + 1]) and y[i] != y[i + 1]:
+            return float(np.exp(x[i] + (goal - y[i]) / (y[i + 1] - y[i]) * (x[i + 1] - x[i]))), False
+    law = fit_power_law(sizes, values)
+    return float((law.prefactor / target) ** (1 / law.alpha)), True
+
+
+def exchange(points: pd.DataFrame, in_k: pd.DataFrame, k_from: int, k_to: int) -> pd.DataFrame:
+    """The size S′ that has at `k_to` the RBP that each model, of size S, has at `k_from`.
+
+    `points`: rows of −ln RBP_k; `in_k`: the models' exponents, from `fit_in_k`. Both thresholds need three models
+    of the family. One row a model: `MODEL`, `alpha_k`, `alpha_s` (of its family, at `k_from`), `ratio`,
+    `local` and `exact` (S′/S by the two formulas), `measured` (S′/S from the family's values at `k_to`),
+    `extrapolated` (S′ lies outside the family's models) and `models` (how many the family has at `k_to`). Models
+    of families that cannot be fitted are left out.
+    """
+    rows = []
+    for (dataset, family), own in points.groupby(["dataset", "family"]):
+        start, end = own[own["k"] == k_from], own[own["k"] == k_to]
+        try:
+            alpha_s = fit_power_law(start["size"], start["value"]).alpha
+            check_points(end["size"], end["value"])
+        except FitError:
+            continue
+        models = in_k[(in_k["dataset"] == dataset) & (in_k["family"] == family)].dropna(subset="alpha")
+        for row in models.merge(start[["model", "value"]], on="model").to_dict("records"):
+            reached, extrapolated = size_with_value(end["size"], end["value"], row["value"])
+            ratio = row["alpha"] / alpha_s
+            rows.append(
+                {name: row[name] for name in MODEL}
+                | {"alpha_k": row["alpha"], "alpha_s": alpha_s, "ratio": ratio}
+                | {"local": float(local_factor(ratio, k_from, k_to))}
+                | {"exact": float(exact_factor(ratio, k_from, k_to))}
+                | {"measured": reached / row["size"], "extrapolated": extrapolated, "models": len(end)}
+            )
+    columns = ["alpha_k", "alpha_s", "ratio", "local", "exact", "measured", "extrapolated", "models"]
+    return pd.DataFrame(rows, columns=[*MODEL, *columns])

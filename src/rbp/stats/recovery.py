@@ -1,0 +1,168 @@
+"""How many tokens stand behind a published share: a share is hits/N, and both are whole numbers.
+
+If N is right, every published share times N is a whole number up to the reading error; if N is wrong, the
+products' distances to the nearest whole number are spread evenly. Models of one family share a tokenizer and
+so share N on a dataset: all their thresholds speak together, and one N usually stands out by a factor e^50.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rbp.core.errors import DataError, ParameterError
+
+Reals = npt.NDArray[np.float64]
+
+# The authors' protocol (repository): at most 512 tokens of a document, of which the first is not predicted.
+SCORED_PER_DOCUMENT = 511
+DOCUMENTS = {"wikipedia": 1000, "auslegal": 1000, "hotpotqa": 1000, "humaneval": 164}
+
+# Relative standard deviation of a reading of figures 3, 4 and 9, as the counts that it gives confirm.
+READING_ERROR = 3e-6
+
+_CHUNK = 16_384  # candidates at a time: what they need fits a processor's cache
+_FOREMOST = 35.0  # of the log-likelihood: what lies farther below the highest adds less than 1e-15 to it
+_STRAY = 0.01  # share of readings that may be off by any amount
+_FALSE_ALARM = 0.001  # the largest probability that `identified` is true of numbers that are no shares
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What `recover_tokens` found.
+
+    tokens: the most likely N.
+    log_likelihood: of N, against products spread evenly (0 = no better).
+    runner_up: the most likely candidate that is no multiple of N (2N fits wherever N does, less sharply).
+    margin: log-likelihood of N less that of the runner-up.
+    posterior: probability of N among all candidates, multiples included, all being as likely before.
+    largest_fraction: the largest distance of N·share to a whole number.
+    readings: how many shares were used.
+    identified: whether to believe it, by the rule of `recover_total`.
+    """
+
+    tokens: int
+    log_likelihood: float
+    runner_up: int
+    margin: float
+    posterior: float
+    largest_fraction: float
+    readings: int
+    identified: bool
+
+
+def protocol_bound(dataset: str) -> int:
+    """The most tokens that the authors' protocol can have ranked on `dataset`: documents × 511.
+
+    HumanEval has 164 problems, so at most 83 804. Raises ParameterError for a dataset without points.
+    """
+    if dataset not in DOCUMENTS:
+        raise ParameterError(f"no protocol for {dataset!r}", "dataset", f"There is: {', '.join(DOCUMENTS)}.")
+    return DOCUMENTS[dataset] * SCORED_PER_DOCUMENT
+
+
+def recover_tokens(neg_log_rbp: npt.ArrayLike, *, relative_error: float, candidates: npt.ArrayLike) -> Recovery:
+    """The number of tokens N behind several −ln RBP_k that share it (any models of one tokenizer, any k).
+
+    relative_error is the standard deviation of a reading of −ln RBP_k, relatively (READING_ERROR for the
+    figures); candidates are the values of N to try. `recover_total` has the likelihood, the rule of
+    `identified` and what is raised.
+    """
+    value = _checked_values(neg_log_rbp)
+    return recover_total(-np.expm1(-value), value * np.exp(-value) * relative_error, candidates)
+
+
+def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.ArrayLike) -> Recovery:
+    """The total N of which each share is a whole-number part; each is known to a standard deviation `error`.
+
+    Likelihood: the distance d of N·share to the nearest whole number has the density
+    0.99·(normal of standard deviation N·error, wrapped around the circle of length 1) + 0.01,
+    where the 0.01 lets a stray reading pass; readings are independent.
+
+    `identified` asks two things. The log-likelihood must reach ln(number of candidates/0.001): were the
+    distances spread evenly, each candidate's likelihood would be 1 in the mean, so by Markov's inequality any
+    of them reaches that with probability 0.001 at most. And the posterior of N must reach 0.999, so that no
+    other candidate, multiples included, explains the shares nearly as well.
+
+    Raises DataError for no shares, or one outside 0 … 1; ParameterError unless errors are above 0 and
+    candidates whole numbers of at least 1, two or more.
+    """
+    part, sd = np.broadcast_arrays(np.asarray(share, dtype=np.float64), np.asarray(error, dtype=np.float64))
+    ordered = np.sort(np.asarray(candidates))  # np.unique hashes, which takes as long as all that follows
+    total = ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
+    if not part.size or not ((part >= 0) & (part <= 1)).all():
+        raise DataError("shares must lie between 0 and 1, at least one of them", "share", "Check them.")
+    if not (sd > 0).all():
+        raise ParameterError("a reading error must be above 0", "error", "Give the reading precision.")
+    if total.size < 2 or not np.issubdtype(total.dtype, np.integer) or total[0] < 1:
+        raise ParameterError("candidates must be two or more whole numbers of at least 1", "candidates", None)
+    score = np.zeros(total.size)
+    for start in range(0, total.size, _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        score[chunk] = _log_likelihood(total[chunk], part, sd, np.float32)
+    foremost = score > score.max() - _FOREMOST  # the others are too many to be done again, and too unlikely to matter
+    score[foremost] = _log_likelihood(total[foremost], part, sd, np.float64)
+    best = int(score.argmax())
+    tokens = int(total[best])
+    others = np.flatnonzero(total % tokens != 0)
+    runner = int(others[score[others].argmax()]) if others.size else best
+    score[[runner]] = _log_likelihood(total[[runner]], part, sd, np.float64)
+    posterior = float(1 / np.exp(score - score[best]).sum())
+    product = tokens * part
+    return Recovery(
+        tokens=tokens,
+        log_likelihood=float(score[best]),
+        runner_up=int(total[runner]),
+        margin=float(score[best] - score[runner]),
+        posterior=posterior,
+        largest_fraction=float(np.abs(product - np.rint(product)).max()),
+        readings=part.size,
+        identified=bool(score[best] >= np.log(total.size / _FALSE_ALARM) and posterior >= 1 - _FALSE_ALARM),
+    )
+
+
+def whole_hits(neg_log_rbp: npt.ArrayLike, tokens: int, *, tolerance: float = 0.1) -> npt.NDArray[np.int64]:
+    """The whole number of tokens with rank ≤ k behind each −ln RBP_k, given the number of tokens.
+
+    Raises DataError where tokens·RBP_k is farther than `tolerance` from a whole number: `tokens` is wrong, or
+    the reading too coarse for it.
+    """
+    value = _checked_values(neg_log_rbp)
+    exact = tokens * np.exp(-value)
+    whole = np.rint(exact)
+    off = np.abs(exact - whole)
+    if (off > tolerance).any():
+        worst = int(off.argmax())
+        what = f"{tokens} tokens times the share is {exact.ravel()[worst]:.3f}, no whole number"
+        raise DataError(what, f"−ln RBP_k = {value.ravel()[worst]:.7g}", "Check the number of tokens.")
+    return np.asarray(whole, dtype=np.int64)
+
+
+def _log_likelihood(total: npt.NDArray[np.int_], part: Reals, sd: Reals, precision: type[np.floating[Any]]) -> Reals:
+    """Of each candidate, `total` in ascending order; single precision is several times as fast, and good to 1e-5."""
+    score = np.zeros(total.size)
+    for one, spread in zip(part.ravel(), sd.ravel(), strict=True):
+        score += np.log((1 - _STRAY) * _wrapped_normal(total * one, total * spread, precision) + _STRAY)
+    return score
+
+
+def _wrapped_normal(position: Reals, sd: Reals, precision: type[np.floating[Any]] = np.float64) -> npt.NDArray[Any]:
+    """Density at `position` of a normal about the whole numbers, on the circle of length 1; `sd` ascends."""
+    distance, spread = (position - np.rint(position)).astype(precision), sd.astype(precision)
+    density = np.empty_like(distance)
+    split = int(np.searchsorted(sd, 0.2))  # below it the nearest whole number alone counts
+    width = spread[:split]
+    density[:split] = np.exp(-0.5 * (distance[:split] / width) ** 2) / (width * math.sqrt(2 * math.pi))
+    damping = np.exp(-2 * (math.pi * spread[split:]) ** 2)
+    cosine = np.cos(2 * math.pi * distance[split:])
+    density[split:] = 1 + 2 * damping * cosine + 2 * np.square(np.square(damping)) * (2 * cosine**2 - 1)
+    return density
+
+
+def _checked_values(neg_log_rbp: npt.ArrayLike) -> Reals:
+    value = np.asarray(neg_log_rbp, dtype=np.float64)
+    if not value.size or not ((value >= 0) & np.isfinite(value)).all():
+        raise DataError("−ln RBP_k must be finite and not negative", "neg_log_rbp", "Check the values.")
+    return value

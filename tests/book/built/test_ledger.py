@@ -1,0 +1,50 @@
+"""The claims ledger as a reader meets it, and against the list of the paper's claims."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from rbp.core.paths import Project
+from rbp.paper.claims.ledger import CLAIMS, VERDICTS
+
+
+@pytest.fixture(scope="module")
+def ledger(book: Path) -> BeautifulSoup:
+    return BeautifulSoup((book / "notebooks" / "11_claims.html").read_text(encoding="utf-8"), "html.parser")
+
+
+def test_every_claim_of_the_paper_is_there_once(ledger: BeautifulSoup) -> None:
+    numbers = [int(row["id"].removeprefix("claim-")) for row in ledger.select("tr[id^=claim-]")]
+    assert sorted(numbers) == sorted(each.number for each in CLAIMS)
+    assert set(range(1, 31)) <= set(numbers)
+    assert len(numbers) == len(set(numbers))
+
+
+def test_every_row_has_a_verdict_a_finding_and_a_rule(ledger: BeautifulSoup) -> None:
+    for row in ledger.select("tr[id^=claim-]"):
+        verdict = row.select_one(".rbp-verdict").get_text(" ", strip=True)
+        assert any(verdict.endswith(known) for known in VERDICTS), row["id"]
+        assert len(row.select("td")) == 4
+        assert len(row.select("td")[3].get_text()) > 60, row["id"]
+        assert row.select_one(".rbp-rule"), row["id"]
+
+
+def test_what_is_judged_links_to_the_very_figure_or_table(ledger: BeautifulSoup, book: Path) -> None:
+    for row in ledger.select("tr[id^=claim-]"):
+        link = row.select_one("a.rbp-evidence")
+        assert link is not None, row["id"]
+        page, _, anchor = str(link["href"]).partition("#")
+        text = (book / "notebooks" / page).read_text(encoding="utf-8")
+        assert not anchor or f'id="{anchor}"' in text, link["href"]
+
+
+def test_the_counts_add_up_and_stand_on_the_welcome_page(ledger: BeautifulSoup, book: Path) -> None:
+    values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["11_claims"].items()}
+    parts = [values[f"count.{key}"] for key, _ in VERDICTS.values()]
+    assert sum(parts) == values["count.all"] == len(CLAIMS)
+    shown = [int(item.select_one("b").get_text()) for item in ledger.select(".rbp-counts li")]
+    assert shown == [part for part in parts if part]
+    welcome = BeautifulSoup((book / "book" / "welcome.html").read_text(encoding="utf-8"), "html.parser").get_text()
+    assert f"{values['count.holds']} · {values['count.part']} · {values['count.fails']}" in welcome

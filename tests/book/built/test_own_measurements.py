@@ -1,0 +1,120 @@
+"""Chapters on a reader's own measurements: a page without errors, or a sentence that says what is lacking."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from rbp.book.chapters import execute, find
+from rbp.book.prose import NOT_RECORDED, glued, with_dashes
+from rbp.book.standalone import render_chapter
+from rbp.core.errors import RbpError
+from rbp.core.paths import Project
+
+ALPHAS = {1: 0.08, 10: 0.12, 100: 0.2}
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two datasets, two families of five sizes, three thresholds and the cross-entropy; no numbers of tokens."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for dataset in ("news", "poems"):
+        for family, size in ((f, int(s * m)) for f, m in (("A", 1), ("B", 1.7)) for s in (1e7, 5e7, 2e8, 1e9, 4e9)):
+            values = [("neg_log_rbp", k, 2 * size**-alpha) for k, alpha in ALPHAS.items()]
+            for metric, k, value in [*values, ("cross_entropy", None, 9 * size**-0.08)]:
+                noise = np.exp(rng.normal(0, 0.01))
+                rows.append((dataset, f"{family}-{size}", family, size, metric, k, value * noise))
+    path = tmp_path_factory.mktemp("own") / "mine.csv"
+    columns = ["dataset", "model", "family", "size", "metric", "k", "value"]
+    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("03", {}), ("04", {"thresholds": [10, 100]}), ("06", {}), ("08", {}), ("09", {"draws": 100})],
+)
+def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, name: str, values: dict) -> None:
+    project = Project()
+    chapter, out = find(project, name), tmp_path / "out"
+    given = {"measurements": mine} | values
+    execute(chapter, given, out, tmp_path, finish=lambda new: render_chapter(project, chapter, new))
+    page = BeautifulSoup((out / f"{chapter.name}.html").read_text(), "html.parser")
+    assert f"run with measurements = {mine}" in page.select_one("article h1 + blockquote").get_text()
+    prose = " ".join(part.get_text() for part in page.select("article p"))
+    assert "{glue" not in prose
+    assert "No key" not in prose
+    assert page.select(".problematic, .system-message") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("03", {}),
+        ("04", {}),
+        ("05", {"thresholds": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
+        ("06", {}),
+        ("07", {}),
+        ("08", {}),
+        ("09", {"draws": 100}),
+    ],
+)
+def test_the_ladder_reads_as_a_page_of_its_own(tmp_path: Path, name: str, values: dict) -> None:
+    chapter, out = find(Project(), name), tmp_path / "out"
+    execute(chapter, {"measurements": "ladder"} | values, out, tmp_path)
+    notebook = json.loads((out / f"{chapter.name}.ipynb").read_text())
+    own = glued(notebook)
+    prose = " ".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown")
+    assert NOT_RECORDED not in with_dashes(prose, own), "a number of the authors' families is in the prose"
+    recorded = json.loads((out / "results.json").read_text())["values"]
+    words = " ".join(str(each["value"]) for each in recorded.values())
+    assert "nan" not in words
+    shown = "".join(
+        "".join(o.get("data", {}).get("text/html", "")) for c in notebook["cells"] for o in c.get("outputs", [])
+    )
+    page = BeautifulSoup(shown, "html.parser")
+    assert page.select("figure svg")
+    assert all(table.select("tbody tr") for table in page.select("table"))
+    cells = {cell.get_text() for cell in page.select("td")} | {text.get_text() for text in page.select("figcaption")}
+    assert not [text for text in cells if re.search(r"\b(nan|None|NaN)\b", text)]
+
+
+@pytest.mark.parametrize(("name", "said"), [("02", "none of their families is here"), ("10", "Table 1")])
+def test_chapters_about_the_published_numbers_refuse_the_ladder(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(RbpError, match=said):
+        execute(find(Project(), name), {"measurements": "ladder"}, tmp_path / "out", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("02", {}, "none of their families is here"),
+        ("05", {}, "no measurement with k 20000"),
+        ("07", {}, "at 6 thresholds"),
+        ("10", {}, "Table 1"),
+        ("03", {"level": 2.0}, "between 0 and 1"),
+        ("03", {"datasets": ["new"]}, "Is news meant?"),
+    ],
+)
+def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values: dict, said: str) -> None:
+    with pytest.raises(RbpError) as caught:
+        execute(find(Project(), name), {"measurements": mine} | values, tmp_path / "out", tmp_path)
+    assert said in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("03", {}), ("04", {"thresholds": [10]}), ("06", {}), ("08", {}), ("09", {})]
+)
+def test_one_model_is_no_law(mine: str, tmp_path: Path, name: str, values: dict) -> None:
+    table = pd.read_csv(mine)
+    one = tmp_path / "one.csv"
+    table[table.model == table.model.iloc[0]].to_csv(one, index=False)
+    with pytest.raises(RbpError, match=r"three sizes|four sizes"):
+        execute(find(Project(), name), {"measurements": str(one)} | values, tmp_path / "out", tmp_path)
+    assert not (tmp_path / "out").exists()

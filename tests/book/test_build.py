@@ -1,0 +1,242 @@
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mini import write_book, write_chapter
+
+from rbp.book import site
+from rbp.book.build import build, chapter_inputs, overrides, run_chapter
+from rbp.book.chapters import find
+from rbp.book.prose import NOT_RECORDED
+from rbp.book.site import made_page
+from rbp.core.errors import ParameterError, RbpError
+from rbp.core.paths import Project
+
+Build = Callable[..., set[str]]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("book"))
+    write_book(project)
+    return project
+
+
+@pytest.fixture
+def executed(project: Project, capfd: pytest.CaptureFixture[str]) -> Build:
+    """Builds the project up to its results and returns which chapters were executed."""
+
+    def run(*extra: str) -> set[str]:
+        assert build(project, 2, extra or ["_build/results.json"]), capfd.readouterr()
+        return set(re.findall(r"\[\d/3\] (\w+) … [\d.]+ s", capfd.readouterr().out))
+
+    return run
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    assert build(project, 2), capfd.readouterr()
+    said = capfd.readouterr().out
+    assert re.search(r"\[1/3\] 01_a …\n", said)
+    assert re.search(r"\[3/3\] 03_c … \d+\.\d s\n", said)
+    assert str(project.html / "index.html") in said
+    welcome = (project.html / "book" / "welcome.html").read_text()
+    assert "5.50" in welcome
+    assert "book.pdf" not in welcome
+    results = json.loads(project.results.read_text())
+    assert {name: values["value"]["value"] for name, values in results.items()} == {"01_a": 5, "02_b": 2, "03_c": 7}
+    assert (project.html / "notebooks" / "01_a" / "data.csv").read_text() == "value\n5\n"
+    assert "mathjax/tex-svg-full.js" in (project.html / "notebooks" / "01_a.html").read_text()
+    assert "plotly.min.js" not in (project.html / "notebooks" / "01_a.html").read_text()
+    assert sorted(path.name for path in project.root.iterdir() if path.name != ".snakemake") == sorted(
+        ["_build", "_config.yml", "book", "data", "notebooks", "requirements.lock", "src"]
+    )
+
+
+def test_what_is_executed_again_and_what_is_not(project: Project, executed: Build) -> None:
+    for path in project.root.rglob("*"):
+        if not {"_build", ".snakemake"} & set(path.parts):
+            path.touch()
+    start = time.perf_counter()
+    assert executed() == set()
+    if os.getloadavg()[0] < 1.5:  # on a busy machine the time says nothing
+        assert time.perf_counter() - start < 4
+
+    before = checksums(project.chapters)
+    edit(project.root / "requirements.lock", "one==1", "one==2")
+    assert executed() == {"01_a", "02_b", "03_c"}
+    assert checksums(project.chapters) == before, "two executions give the same bytes"
+
+    edit(project.root / "src" / "rbp" / "code.py", "1", "2")
+    assert executed() == {"01_a", "02_b", "03_c"}
+
+    edit(project.notebooks / "02_b.ipynb", "value = 2", "value = 3")
+    assert executed() == {"02_b", "03_c"}, "the chapter, and the one that reads its results"
+
+    edit(project.root / "data" / "a.csv", "1", "10")
+    assert executed() == {"01_a", "03_c"}
+
+    (project.book / "parameters.toml").write_text("[01_a]\nk = 40\n")
+    assert executed() == {"01_a", "03_c"}
+    assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 40 + 5 + 3
+
+
+def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    before = checksums(project.html)
+    edit(project.notebooks / "02_b.ipynb", "value = 3", "value = 3 / 0")
+    assert not build(project, 2)
+    said = capfd.readouterr()
+    assert "[2/3] 02_b failed: 02_b failed at cell 3: ZeroDivisionError: division by zero" in said.out
+    assert "02_b.failed.ipynb" in said.out
+    assert "Traceback" not in said.out + said.err
+    assert "The book is not complete." in said.err
+    assert checksums(project.html) == before
+
+    edit(project.notebooks / "02_b.ipynb", "value = 3 / 0", "value = 3")
+    edit(project.book / "more.md", "Words.", "[nowhere](nowhere.md)")
+    assert not build(project, 2)
+    said = capfd.readouterr()
+    assert re.search(r"book/more.md:3: WARNING: .*nowhere", said.err)
+    assert checksums(project.html) == before
+    edit(project.book / "more.md", "[nowhere](nowhere.md)", "Words.")
+
+
+@pytest.mark.skipif(not any(map(shutil.which, site.BROWSERS)), reason="needs Chromium")
+def test_the_pdf_is_offered_as_long_as_it_shows_these_chapters(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert build(project, 2, pdf=True), capfd.readouterr()
+    assert (project.html / "book.pdf").read_bytes().startswith(b"%PDF")
+    assert '<a href="../book.pdf">' in (project.html / "book" / "welcome.html").read_text()
+    edit(project.book / "more.md", "Words.", "Other words.")
+    assert build(project, 2), capfd.readouterr()
+    assert not (project.html / "book.pdf").exists()
+    assert "book.pdf" not in (project.html / "book" / "welcome.html").read_text()
+
+
+def test_the_pdf_needs_a_browser(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(RbpError, match="Install Chromium"):
+        site.print_pdf(project)
+
+
+def test_one_build_at_a_time(project: Project) -> None:
+    project.build.mkdir(exist_ok=True)
+    with (project.build / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(RbpError, match="another build of this book is running"):
+            build(project)
+
+
+def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    write_chapter(project, "01_a", parameters='measurements: str = "published"  # source', reads=("data/b.csv",))
+    write_chapter(project, "02_b", results_of=("01_a",))
+    project.book.mkdir()
+    (project.book / "parameters.toml").write_text('[01_a]\nmeasurements = "published, mine"\n')
+    (project.root / "mine").mkdir()
+    (project.root / "mine" / "part.csv").touch()
+    (project.root / "data" / "published").mkdir(parents=True)
+    (project.root / "data" / "published" / "one.csv").touch()
+    of_parameters = ["mine/part.csv", "data/published/one.csv"]
+    assert chapter_inputs(project, "01_a") == ["notebooks/01_a.ipynb", "data/b.csv", *of_parameters]
+    assert chapter_inputs(project, "02_b") == ["notebooks/02_b.ipynb", "_build/chapters/01_a/results.json"]
+
+
+@pytest.mark.parametrize(
+    ("toml", "complaint"),
+    [
+        ("[01_b]\nk = 1", r'"01_b" is no table of a chapter.*\nDid you mean "01_a"'),
+        ("k = 1", '"k" is no table'),
+        ("[01_a]\nq = 1", 'no parameter "q"'),
+        ("[01_a]\nk = 'one'", "no int"),
+        ("[01_a", "not TOML"),
+    ],
+)
+def test_overrides_are_validated(tmp_path: Path, toml: str, complaint: str) -> None:
+    project = Project(tmp_path)
+    write_chapter(project, "01_a", parameters="k: int = 1  # a number")
+    assert overrides(project, find(project, "a")) == {}
+    project.book.mkdir()
+    (project.book / "parameters.toml").write_text(toml)
+    with pytest.raises(ParameterError, match=complaint):
+        build(project)
+
+
+def test_a_page_for_other_parameters_has_dashes_for_the_numbers_that_these_do_not_give(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    prose = "%%md\nIt is {glue:text}`one`, and {glue:text}`v`."
+    code = "from myst_nb import glue\nvalue = k\nglue('v', k, display=False)"
+    code += "\nif k == 1:\n    glue('one', 1, display=False)"
+    write_chapter(project, "01_a", prose, code, parameters="k: int = 1  # a number")
+    project.book.mkdir()
+    (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/01_a\n")
+    (project.book / "parameters.toml").write_text("[01_a]\nk = 3\n")
+    assert run_chapter(project, "01_a")
+    site.stage(project)
+    cells = json.loads((project.build / "source" / "notebooks" / "01_a.ipynb").read_text())["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    assert f"It is {NOT_RECORDED}, and {{glue:text}}`v`." in texts
+    assert "run with `k = 3`" in texts[0]
+
+
+def test_a_chapter_that_cannot_run_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project = Project(tmp_path)
+    write_chapter(project, "01_a", close=False)
+    assert not run_chapter(project, "01_a")
+    assert "[1/1] 01_a failed: the chapter wrote no results" in capsys.readouterr().out
+    assert list(project.chapters.iterdir()) == []
+
+
+def test_how_the_book_was_made(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    write_chapter(project, "01_a")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").write_text("x\n")
+    page = made_page(project)
+    assert page.startswith("---\nnosearch: true\n---\n# How this book was made\n")
+    assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
+    assert "| papermill | 2." in page
+    assert "Commit: not a checkout" in page
+
+
+def test_serving(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(tmp_path)
+    with pytest.raises(RbpError, match="not built yet"):
+        site.serve(project, 0)
+    project.html.mkdir(parents=True)
+    (project.html / "index.html").write_text("the book")
+    pages = []
+
+    def once(server: "site.http.server.ThreadingHTTPServer") -> None:
+        with pytest.raises(RbpError, match="is taken"):
+            site.serve(project, server.server_address[1])
+        worker = threading.Thread(target=server.handle_request)
+        worker.start()
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/") as reply:
+            pages.append(reply.read())
+        worker.join()
+
+    monkeypatch.setattr(site.http.server.ThreadingHTTPServer, "serve_forever", once)
+    site.serve(project, 0)
+    assert pages == [b"the book"]
+    assert "http://127.0.0.1:" in capsys.readouterr().out

@@ -1,0 +1,182 @@
+import json
+import os
+from pathlib import Path
+
+import papermill
+import pytest
+from mini import outputs, write_chapter
+
+from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
+from rbp.core.errors import ChapterError, DataError, ParameterError
+from rbp.core.paths import Project
+
+PARAMETERS = """
+    name: str = "a"  # a word
+    k: int = 3  # a threshold
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_a_chapter_is_found_by_each_of_its_names(project: Project) -> None:
+    for name in ("01_metric", "03_k1"):
+        write_chapter(project, name)
+    write_chapter(project, "notes")
+    assert [chapter.name for chapter in all_chapters(project)] == ["01_metric", "03_k1"]
+    for name in ("03_k1", "k1", "03", "3", "03_k1.ipynb"):
+        assert find(project, name).name == "03_k1"
+    assert find(project, "1").title == "Chapter 01_metric"
+
+
+@pytest.mark.parametrize("name", ["metrics", "02_metric", "METRC"])
+def test_an_unknown_chapter_gets_the_nearest_name(project: Project, name: str) -> None:
+    for each in ("01_metric", "03_k1"):
+        write_chapter(project, each)
+    with pytest.raises(ParameterError, match=r'there is no chapter.*\nDid you mean "01_metric"\? There are: '):
+        find(project, name)
+
+
+def test_no_chapters_and_no_notebook(project: Project) -> None:
+    with pytest.raises(ChapterError, match="there are no chapters"):
+        all_chapters(project)
+    project.notebooks.mkdir()
+    (project.notebooks / "01_a.ipynb").write_text("{}")
+    with pytest.raises(ChapterError, match="no notebook"):
+        _ = find(project, "a").parameters
+
+
+def test_parameters_are_those_that_papermill_sees(project: Project) -> None:
+    source = """
+        measurements: str = "published"  # where the numbers come from
+        level: float = 0.95  # confidence level
+        k: int = 1  # threshold
+        log: bool = True  # logarithmic axes
+    """
+    path = write_chapter(project, "01_a", parameters=source)
+    seen = papermill.inspect_notebook(path)
+    for parameter in Chapter(path).parameters:
+        theirs = seen[parameter.name]
+        assert parameter.type == theirs["inferred_type_name"]
+        assert repr(parameter.default) == theirs["default"].replace('"', "'")
+        assert parameter.help == theirs["help"]
+    assert len(seen) == 4
+
+
+def test_the_hash_names_the_chapter_and_all_effective_parameters(project: Project) -> None:
+    one = Chapter(write_chapter(project, "01_a", parameters=PARAMETERS))
+    two = Chapter(write_chapter(project, "02_a", parameters=PARAMETERS))
+    assert one.short_hash({}) == one.short_hash({"k": 3}) != one.short_hash({"k": 4})
+    assert one.short_hash({}) != two.short_hash({})
+    assert len(one.short_hash({})) == 8
+
+
+def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Project) -> None:
+    cell = """
+        import os, sys
+        value = k
+        print(name, os.getcwd(), os.environ["OMP_NUM_THREADS"], hash("a"), sep="|")
+    """
+    chapter = Chapter(write_chapter(project, "01_a", cell, parameters=PARAMETERS))
+    work = project.root / "some {where}"
+    work.mkdir()
+    before, folder = dict(os.environ), Path.cwd()
+    # Values are data: none of these may end the string, run, or be expanded.
+    name = "\"; import os; os._exit(1)  # '\\ {k} $HOME `id`\nñ"
+    out = project.runs / "out"
+    seconds = execute(chapter, {"name": name, "k": 7}, out, work)
+    assert 0 < seconds < 60
+    assert (dict(os.environ), Path.cwd()) == (before, folder)
+    assert left(project.runs) == ["out"]
+    assert left(out) == ["01_a", "01_a.ipynb", "results.json"]
+    assert outputs(out / "01_a.ipynb").startswith(f"{name}|{work}|1|")
+    assert json.loads((out / "results.json").read_text())["values"]["value"]["value"] == 7
+
+    title = json.loads((out / "01_a.ipynb").read_text())["cells"][0]["source"]
+    assert title.startswith('# Chapter 01_a\n\n> **This page was run with `name = "; import os; ')
+    assert "'id' ñ`, `k = 7`.**" in title
+
+    first = (out / "01_a.ipynb").read_bytes()
+    (out / "01_a" / "old.csv").write_text("of an earlier execution")
+    execute(chapter, {"name": name, "k": 7}, out, work)
+    assert (out / "01_a.ipynb").read_bytes() == first
+    assert left(out / "01_a") == ["data.csv"], "the old folder is replaced whole"
+
+
+def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:
+    chapter = Chapter(write_chapter(project, "01_a", "value = 1"))
+    precious = project.root / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("years")
+    with pytest.raises(ParameterError, match=r"other things: thesis\.tex"):
+        execute(chapter, {}, precious, project.root)
+    with pytest.raises(ParameterError, match="this is a file"):
+        execute(chapter, {}, precious / "thesis.tex", project.root)
+    assert left(precious) == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "error"),
+    [("value = 1\n1 / 0", "ZeroDivisionError: division by zero"), ("import os; os._exit(3)", "Kernel died")],
+)
+def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str, error: str) -> None:
+    chapter = Chapter(write_chapter(project, "01_a", "print('so far')", cell, "3", parameters=PARAMETERS))
+    out = project.runs / "out"
+    with pytest.raises(ChapterFailed, match=rf"01_a failed at cell 4: {error}") as caught:
+        execute(chapter, {"k": 4}, out, project.root)
+    assert left(project.runs) == ["out.failed.ipynb"]
+    assert caught.value.kept == out.with_name("out.failed.ipynb")
+    assert outputs(caught.value.kept).startswith("so far")
+
+    write_chapter(project, "01_a", "value = 1")
+    execute(Chapter(chapter.path), {}, out, project.root)
+    assert left(project.runs) == ["out"], "a success takes the old failure away"
+    assert "was run with" not in (out / "01_a.ipynb").read_text()
+
+
+def test_an_error_that_the_user_can_mend_comes_out_of_the_kernel_as_it_was_raised(project: Project) -> None:
+    cell = """
+        from rbp.core.errors import DataError
+        raise DataError("no cross-entropy here", "my.csv", "Add it.")
+    """
+    chapter = Chapter(write_chapter(project, "01_a", cell))
+    with pytest.raises(DataError) as caught:
+        execute(chapter, {}, project.runs / "out", project.root)
+    assert (caught.value.what, caught.value.where, caught.value.remedy) == (
+        "no cross-entropy here",
+        "my.csv",
+        "Add it.",
+    )
+    assert left(project.runs) == []
+
+
+def test_another_packages_error_of_the_same_name_is_a_failure(project: Project) -> None:
+    chapter = Chapter(write_chapter(project, "01_a", "class DataError(Exception): pass\nraise DataError('x')"))
+    with pytest.raises(ChapterFailed, match=r"cell 2: DataError: x"):
+        execute(chapter, {}, project.runs / "out", project.root)
+
+
+def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project: Project) -> None:
+    parameters = 'measurements: str = "published"  # source'
+    out = project.runs / "out"
+    with pytest.raises(ChapterError, match=r"page.close\(\)"):
+        execute(Chapter(write_chapter(project, "01_a", close=False)), {}, out, project.root)
+    path = write_chapter(
+        project,
+        "01_a",
+        "value = 1",
+        parameters=parameters,
+        reads=("data/a.csv", "data/b.csv"),
+        declared=("data/a.csv",),
+    )
+    with pytest.raises(ChapterError, match=r"undeclared files: data/b.csv"):
+        execute(Chapter(path), {}, out, project.root)
+    assert left(project.runs) == []
+    execute(Chapter(path), {"measurements": "my.csv"}, out, project.root)
+    assert left(out) == ["01_a", "01_a.ipynb", "results.json"]

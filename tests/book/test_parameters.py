@@ -1,0 +1,136 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rbp.book.parameters import Parameter, check, declared, parse
+from rbp.core.errors import ChapterError, ParameterError
+
+SOURCE = """
+measurements: str = "published"  # where the numbers come from: "published", a CSV or Parquet file
+level: float = 0.95  # confidence level
+k: int = -1  # threshold
+log: bool = True  # logarithmic
+ks: list[int] = [1, 10]  # thresholds
+names: list[str] = []  # families
+tie_rule: Literal["paper", "strict", "expected"] = "paper"  # how equal scores count
+sets: list[Literal["wiki", "code"]] = [
+    "wiki",
+]  # datasets
+"""
+PARAMETERS = declared(SOURCE, "01_a")
+
+
+def value(assignment: str) -> Any:
+    (result,) = parse(PARAMETERS, [assignment], "01_a").values()
+    return result
+
+
+def test_declarations_are_read_from_the_source() -> None:
+    assert [(p.name, p.type, p.default, p.choices) for p in PARAMETERS] == [
+        ("measurements", "str", "published", None),
+        ("level", "float", 0.95, None),
+        ("k", "int", -1, None),
+        ("log", "bool", True, None),
+        ("ks", "list[int]", [1, 10], None),
+        ("names", "list[str]", [], None),
+        ("tie_rule", "str", "paper", ("paper", "strict", "expected")),
+        ("sets", "list[str]", ["wiki"], ("wiki", "code")),
+    ]
+    assert PARAMETERS[0].help == 'where the numbers come from: "published", a CSV or Parquet file'
+    assert PARAMETERS[-1].help == "datasets"
+    assert json.dumps([p.as_dict() for p in PARAMETERS])
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("k = 1  # threshold", "declares no parameter"),
+        ("import os", "declares no parameter"),
+        ("k: int  # threshold", "declares no parameter"),
+        ("k: int = 1", "no comment"),
+        ("k: int = 1 + len('a')  # code", "cannot be read"),
+        ("k: int = __import__('os').getpid()  # code", "cannot be read"),
+        ("k: dict = {}  # type", "cannot be read"),
+        ("k: list[list[int]] = []  # nested", "cannot be read"),
+        ("k: int = 'one'  # type", "does not fit"),
+        ("k: int = True  # type", "does not fit"),
+        ("k: Literal['a'] = 'b'  # choice", "does not fit"),
+        ("k: int = (", "not Python"),
+    ],
+)
+def test_a_parameters_cell_declares_and_does_nothing_else(source: str, complaint: str) -> None:
+    with pytest.raises(ChapterError, match=complaint) as caught:
+        declared(source, "07_b")
+    assert "07_b" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "expected"),
+    [
+        ("level=0.9", 0.9),
+        ("level=1", 1.0),
+        ("k=10", 10),
+        ("log=false", False),
+        ("log=True", True),
+        ("ks=1,2, 3", [1, 2, 3]),
+        ("ks=[4, 5]", [4, 5]),
+        ("ks=", []),
+        ("names=GPT-2,Pythia", ["GPT-2", "Pythia"]),
+        ('names=["a,b"]', ["a,b"]),
+        ("tie_rule=strict", "strict"),
+        ("sets=code,wiki", ["code", "wiki"]),
+        ("measurements=a=b.csv", "a=b.csv"),
+        ("measurements=", ""),
+    ],
+)
+def test_values_are_read_by_the_declared_type(assignment: str, expected: Any) -> None:
+    result = value(assignment)
+    assert result == expected
+    assert type(result) is type(expected)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
+def test_a_str_is_taken_as_it_stands(text: str) -> None:
+    assert value(f"measurements={text}") == text
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os').system('true')", "1; x = 2", "{k}", "$HOME", "1e999", "nan", "2**3"]
+)
+def test_what_looks_like_code_is_data(text: str) -> None:
+    assert value(f"measurements={text}") == text
+    for name in ("k", "level", "log", "ks"):
+        with pytest.raises(ParameterError, match=f"parameter {name}"):
+            value(f"{name}={text}")
+
+
+@pytest.mark.parametrize(
+    ("assignments", "complaint"),
+    [
+        (["levle=0.9"], r'no parameter "levle" \(01_a\)\nDid you mean "level"\? There are: measurements, level'),
+        (["zzzz=1"], r'no parameter "zzzz" \(01_a\)\nThere are: measurements, level'),
+        (["level"], "sets nothing"),
+        (["k=1", "k=2"], "given twice"),
+        (["k=1.5"], r"'1.5' is no int \(parameter k\)\nIts type is int, its default -1"),
+        (["log=maybe"], "no bool"),
+        (["ks=1,x"], "no list"),
+        (["ks=[1"], "no list"),
+        (["ks=[1.5]"], "no list"),
+        (["tie_rule=Papr"], r"'Papr' is not a choice.*\nDid you mean \"paper\"\? There are: paper, strict, expected"),
+        (["sets=wiki,x"], "'x' is not a choice"),
+    ],
+)
+def test_mistakes_are_answered_with_what_there_is(assignments: list[str], complaint: str) -> None:
+    with pytest.raises(ParameterError, match=complaint):
+        parse(PARAMETERS, assignments, "01_a")
+
+
+def test_typed_values_are_checked_alike() -> None:
+    assert check(PARAMETERS, {"level": 1, "ks": [2]}, "01_a") == {"level": 1.0, "ks": [2]}
+    for wrong in ({"k": True}, {"k": "1"}, {"ks": 1}, {"measurements": 3}, {"x": 1}):
+        with pytest.raises(ParameterError):
+            check(PARAMETERS, wrong, "01_a")
+    assert check([Parameter("a", "str", "x", "h")], {}, "01_a") == {}

@@ -1,0 +1,134 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from mini import write_book, write_chapter
+from playwright.sync_api import Browser
+
+from rbp.book import standalone
+from rbp.book.chapters import execute, find
+from rbp.book.prose import NOT_RECORDED
+from rbp.book.results import Recorded
+from rbp.book.results import write_book as write_results
+from rbp.book.standalone import fill_in, render_chapter
+from rbp.core.paths import Project
+
+PLOTLY = """
+from IPython.display import HTML
+HTML('<div id="plot" class="plotly-graph-div"></div>'
+     '<script>Plotly.newPlot("plot", [{"y": [1, 2]}])</script>'
+     '<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>')
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chapter with mathematics, Plotly, a citation and ties to other pages, moved away from its project."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    write_book(project)
+    prose = """%%md
+With $x^2$: {glue:text}`v:.2f`, of another {glue:text}`../notebooks/02_b.ipynb::w:.1f`, [more](../book/more.md),
+[gone](gone.md), {ref}`nowhere <nowhere>`, {glue:text}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>.
+"""
+    glued = "from myst_nb import glue\nvalue = k\nglue('v', value, display=False)"
+    write_chapter(project, "01_a", prose, glued, PLOTLY, parameters="k: int = 1  # a number")
+    write_results(project.results, {"02_b": {"w": Recorded(2.25)}})
+    chapter = find(project, "a")
+    execute(
+        chapter, {"k": 3}, project.runs / "out", project.root, finish=lambda new: render_chapter(project, chapter, new)
+    )
+    away = tmp_path_factory.mktemp("away") / "out"
+    shutil.move(project.runs / "out", away)
+    shutil.rmtree(project.root)
+    return away / "01_a.html"
+
+
+def test_other_chapters_numbers_are_written_out() -> None:
+    built = {"03_k1": {"alpha.x": Recorded(0.07931), "who": Recorded("Pythia")}}
+    text = "a {glue:text}`../notebooks/03_k1.ipynb::alpha.x:.3f` {glue:text}`03_k1.ipynb::who` {glue:text}`own:.2f`"
+    assert fill_in(text, built, {"own"}) == "a 0.079 Pythia {glue:text}`own:.2f`"
+    assert fill_in("{glue:text}`03_k1.ipynb::other:.2f`", built, {"other"}) == "(see the book)"
+
+
+def test_a_number_that_the_run_lacks_is_a_dash(page: Path) -> None:
+    assert fill_in("{glue:text}`alpha.x.k10:.2f`", {}, {"alpha.x"}) == NOT_RECORDED
+    soup = BeautifulSoup(page.read_text(), "html.parser")
+    (dash,) = soup.select("span[title*='no such number']")
+    assert dash.get_text() == "–"
+
+
+def test_the_page_says_first_with_which_parameters_it_was_run(page: Path) -> None:
+    first = BeautifulSoup(page.read_text(), "html.parser").select_one("article h1 + *")
+    assert first is not None
+    assert first.name == "blockquote"
+    assert "run with k = 3" in first.get_text()
+
+
+def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
+    assert sorted(path.name for path in page.parent.iterdir()) == ["01_a", "01_a.html", "01_a.ipynb", "results.json"]
+    soup = BeautifulSoup(page.read_text(), "html.parser")
+    assert soup.select("script[src], link[href], img:not([src^=data])") == []
+    links = {a["href"] for a in soup.select("a[href]") if not a["href"].startswith("#")}
+    assert links <= {"01_a/data.csv", "https://example.org/", "https://doi.org/10.48550/arXiv.2510.20387"} | {
+        link for link in links if "arxiv" in link.lower()
+    }
+    assert "01_a/data.csv" in links
+    text = soup.select_one("article").get_text()
+    for words in ("3.00", "of another 2.2", "more", "gone", "nowhere", "elsewhere", "2025"):
+        assert words in text
+    assert "{glue" not in text
+
+
+def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
+    tab = browser.new_page(color_scheme="dark", viewport={"width": 390, "height": 844})
+    requests: list[str] = []
+    errors: list[str] = []
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    tab.goto(page.as_uri())
+    tab.wait_for_selector("mjx-container svg")
+    tab.wait_for_selector("#plot .main-svg")
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.close()
+    assert [url for url in requests if not url.startswith("data:")] == [page.as_uri()]
+    assert errors == []
+
+
+def test_only_links_that_lead_somewhere_are_kept(tmp_path: Path) -> None:
+    html = '<a href="#gone">0</a><a href="#a" id="a">1</a><a href="../x.html">2</a>'
+    html += '<a download href="n/f.csv">3</a><a href="n/no.csv">4</a>'
+    (tmp_path / "page" / "n").mkdir(parents=True)
+    for name in ("x.html", "page/n/f.csv"):
+        (tmp_path / name).touch()
+    kept = []
+    for places in ((), (tmp_path / "page",), (tmp_path / "page", tmp_path)):
+        soup = BeautifulSoup(html, "html.parser")
+        standalone.keep_links(soup, *places)
+        kept.append(str(soup))
+    assert kept == [
+        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a>3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a href="../x.html">2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+    ]
+
+
+def test_addresses_become_data(tmp_path: Path) -> None:
+    (tmp_path / "t.css").write_text("b { color: red }")
+    (tmp_path / "s.css").write_text("@import\"t.css?v=2\";a { src: url(f.woff2?v=1) url('#x') url(https://x.org/y) }")
+    (tmp_path / "f.woff2").write_bytes(b"font")
+    (tmp_path / "p.png").write_bytes(b"picture")
+    (tmp_path / "doctools.js").write_text("'</script>'")
+    (tmp_path / "searchtools.js").write_text("search()")
+    html = '<head><link rel="stylesheet" href="s.css?digest=1"><link rel="next" href="x.html"></head><body>'
+    html += '<script defer src="doctools.js"></script><script src="searchtools.js"></script><img src="p.png"></body>'
+    soup = BeautifulSoup(html, "html.parser")
+    standalone.inline(soup, tmp_path)
+    text = str(soup)
+    assert "<style>b { color: red }a { src: url(data:font/woff2;base64,Zm9udA==) url('#x') url(https://x.org/y)" in text
+    assert 'src="data:image/png;base64,cGljdHVyZQ=="' in text
+    assert text.index("<img") < text.index(r"'<\/script>'"), "deferred scripts come last"
+    assert "search()" not in text
+    assert "link" not in text

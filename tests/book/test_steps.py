@@ -1,0 +1,253 @@
+"""Steps of small projects: `src/heavy.py` makes the tables, and notes in `made.txt` each time that it does."""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mini import write_chapter
+
+from rbp.book import steps
+from rbp.book.build import build, run_step, times
+from rbp.book.chapters import execute, find
+from rbp.book.site import made_page
+from rbp.book.steps import STEPS, Step, bring_up_to_date, imported, table
+from rbp.core import tables
+from rbp.core.errors import ChapterError, DataError, ParameterError
+from rbp.core.paths import ROOT, Project
+from rbp.evidence import published
+
+HEAVY = """
+import time
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).parents[1]
+
+
+def double():
+    from helpers.numbers import TWO
+
+    with (ROOT / "made.txt").open("a") as made:
+        made.write("x")
+    time.sleep(0.3)
+    values = pd.read_csv(ROOT / "data" / "a.csv")["x"]
+    return pd.DataFrame({"x": values * TWO, "word": "ñ"})
+
+
+def careless():
+    from rbp import published
+
+    published.opened.add("data/b/part.csv")
+    published.opened.add("data/c.csv")
+    return pd.DataFrame()
+"""
+REGISTER = """
+from rbp.book.steps import STEPS, Step
+
+STEPS["double"] = Step("double", "heavy:double", ("data/a.csv",))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with a step "double", which its own processes know as well."""
+    source = tmp_path / "src"
+    (source / "helpers").mkdir(parents=True)
+    (source / "heavy.py").write_text(HEAVY)
+    (source / "helpers" / "__init__.py").touch()
+    (source / "helpers" / "numbers.py").write_text("from .digits import TWO\n")
+    (source / "helpers" / "digits.py").write_text("TWO = 2\n")
+    (source / "helpers" / "unrelated.py").write_text("THREE = 3\n")
+    (source / "sitecustomize.py").write_text(REGISTER)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").write_text("x\n1\n5\n")
+    (tmp_path / "requirements.lock").write_text("one==1\n")
+    monkeypatch.syspath_prepend(source)
+    monkeypatch.setenv("PYTHONPATH", str(source))
+    monkeypatch.setitem(STEPS, "double", Step("double", "heavy:double", ("data/a.csv",)))
+    monkeypatch.setattr(steps, "opened", set())
+    for name in ("heavy", "helpers", "helpers.numbers", "helpers.digits"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+    return Project(tmp_path)
+
+
+def made(project: Project) -> int:
+    path = project.root / "made.txt"
+    return len(path.read_text()) if path.exists() else 0
+
+
+def test_a_table_is_made_once_and_read_as_it_was_made(project: Project) -> None:
+    expected = pd.DataFrame({"x": [2, 10], "word": ["ñ", "ñ"]})
+    pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+    first = (project.steps / "double.parquet").read_bytes()
+    pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+    assert made(project) == 1
+    assert steps.opened == {"double"}
+    (project.steps / "double.parquet").unlink()
+    table("double", project)
+    assert made(project) == 2
+    assert (project.steps / "double.parquet").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("path", "again"),
+    [
+        ("data/a.csv", True),
+        ("src/heavy.py", True),
+        ("src/helpers/__init__.py", True),
+        ("src/helpers/numbers.py", True),
+        ("src/helpers/digits.py", True),
+        ("requirements.lock", True),
+        ("src/helpers/unrelated.py", False),
+        ("src/sitecustomize.py", False),
+    ],
+)
+def test_what_makes_a_table_stale_and_what_does_not(project: Project, path: str, again: bool) -> None:
+    assert bring_up_to_date(project, "double") is not None
+    (project.root / path).touch()
+    assert bring_up_to_date(project, "double") is None, "an old file with a new date is no change"
+    with (project.root / path).open("a") as stream:
+        stream.write("\n")
+    assert (bring_up_to_date(project, "double") is not None) == again
+    assert bring_up_to_date(project, "double") is None
+
+
+def test_a_folder_is_read_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STEPS, "double", Step("double", "heavy:double", ("data",)))
+    bring_up_to_date(project, "double")
+    (project.root / "data" / "deep").mkdir()
+    (project.root / "data" / "deep" / "new.csv").touch()
+    assert bring_up_to_date(project, "double") is not None
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and no more", b"{}", b"[1", b"\xff"])
+@pytest.mark.parametrize("ending", ["parquet", "json"])
+def test_a_corrupt_file_is_made_again(project: Project, ending: str, content: bytes) -> None:
+    first = table("double", project)
+    (project.steps / f"double.{ending}").write_bytes(content)
+    pd.testing.assert_frame_equal(table("double", project), first)
+    assert made(project) == 2
+
+
+def test_an_unknown_step_gets_the_nearest_name(project: Project) -> None:
+    with pytest.raises(ParameterError, match=r'no step "duoble".*\nDid you mean "double"\?'):
+        table("duoble", project)
+    assert not project.steps.exists()
+
+
+def test_a_step_needs_its_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STEPS, "lost", Step("lost", "lost:make"))
+    with pytest.raises(DataError, match="module is not there"):
+        table("lost", project)
+    (project.root / "data" / "a.csv").unlink()
+    with pytest.raises(DataError, match=r"reads a file that is not there \(double: .*a\.csv"):
+        table("double", project)
+
+
+def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project.root / "data" / "b").mkdir()
+    monkeypatch.setattr(published, "opened", {"data/of-the-chapter.csv"})
+    monkeypatch.setitem(STEPS, "careless", Step("careless", "heavy:careless", ("data/b",)))
+    with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
+        table("careless", project)
+    assert tables.opened == {"data/of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
+    assert steps.opened == {"careless"}
+    assert not (project.steps / "careless.parquet").exists()
+
+
+def test_two_processes_make_a_table_once(project: Project) -> None:
+    code = "from pathlib import Path; from rbp.core.paths import Project; from rbp.book.steps import table\n"
+    code += f"print(table('double', Project(Path({str(project.root)!r})))['x'].sum())"
+    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in "ab"]
+    assert [process.communicate()[0] for process in running] == ["12\n", "12\n"]
+    assert made(project) == 1
+
+
+def test_the_code_of_a_step_is_all_that_it_imports(project: Project) -> None:
+    found = [
+        path.relative_to(ROOT / "src" / "rbp").as_posix() for path in imported(ROOT / "src", "rbp.evidence.sources")
+    ]
+    assert {"__init__.py", "measurements.py", "published.py", "extraction/__init__.py", "paths.py"} <= set(found)
+    assert not {"page.py", "cli.py", "steps.py", "book.py"} & set(found)
+    code = "import sys, rbp.evidence.sources; print(*[m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'rbp'])"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=600
+    )
+    assert {Path(path) for path in done.stdout.split()} <= set(imported(ROOT / "src", "rbp.evidence.sources"))
+
+
+def read_in(project: Project) -> str:
+    return f"""
+        from pathlib import Path
+        from rbp import steps
+        from rbp.core.paths import Project
+        value = int(steps.table("double", Project(Path({str(project.root)!r})))["x"].sum())
+    """
+
+
+def declare_read(path: Path) -> None:
+    """Let the chapter's last cell say, as `page.close()` does, which steps were read."""
+    path.write_text(path.read_text().replace(r"\"reads\": []}", r"\"reads\": [], \"steps\": sorted(steps.opened)}"))
+
+
+def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
+    declare_read(write_chapter(project, "01_a", read_in(project)))
+    with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
+        execute(find(project, "a"), {}, project.runs / "a", project.root)
+    declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
+    execute(find(project, "a"), {}, project.runs / "a", project.root)
+    results = json.loads((project.runs / "a" / "results.json").read_text())
+    assert (results["values"]["value"]["value"], results["steps"]) == (12, ["double"])
+    assert made(project) == 1
+
+
+def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
+    write_chapter(project, "02_b", "value = 2")
+
+    def executed() -> list[str]:
+        assert build(project, 2, ["_build/results.json"]), capfd.readouterr()
+        return re.findall(r"^(?:\[\d/\d\]|step) (\w+) … [\d.]+ s", capfd.readouterr().out, re.MULTILINE)
+
+    assert sorted(executed()) == ["01_a", "02_b", "double"]
+    assert list(times(project)) == ["double", "01_a", "02_b"]
+    assert re.search(r"\| double \| \d+\.\d \|", made_page(project))
+    assert executed() == []
+
+    (project.root / "data" / "a.csv").write_text("x\n1\n6\n")
+    assert executed() == ["double", "01_a"]
+    assert json.loads(project.results.read_text())["01_a"]["value"]["value"] == 14
+
+    (project.root / "data" / "a.csv").write_text("x\n1\n7\n")
+    table("double", project)  # as `rbp run` does
+    old = made(project)
+    assert executed() == ["01_a"], "what another process has made is not made again"
+    assert made(project) == old
+
+    write_chapter(project, "01_a", steps=("duoble",))
+    with pytest.raises(ParameterError, match='Did you mean "double"'):
+        build(project)
+
+
+def test_a_fresh_table_is_touched_and_not_made_again(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_step(project, "double")
+    for path in project.steps.glob("double.*"):
+        os.utime(path, (1, 1))
+    assert run_step(project, "double")
+    assert made(project) == 1
+    assert all(path.stat().st_mtime > 1 for path in project.steps.glob("double.*"))
+    assert "step double … is fresh" in capsys.readouterr().out
+    (project.root / "data" / "a.csv").unlink()
+    assert not run_step(project, "double")
+    assert "step double failed: the step reads a file that is not there" in capsys.readouterr().out

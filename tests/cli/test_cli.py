@@ -1,0 +1,191 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mini import write_book, write_chapter
+
+from rbp.book.results import Recorded
+from rbp.book.results import write_book as write_results
+from rbp.core.paths import ROOT, Project
+
+
+def rbp(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rbp.cli", *(["--root", str(root)] if root else []), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
+    """The command said what was wrong, in one or two lines, without a traceback."""
+    assert done.returncode == code, done
+    assert done.stderr.startswith("error: ") or "Usage:" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("cli"))
+    write_book(project)
+    write_chapter(project, "04_fails", "1 / 0", parameters="mode: Literal['a', 'b'] = 'a'  # which", imports=True)
+    write_chapter(
+        project,
+        "05_needs",
+        "from rbp.core.errors import DataError\nraise DataError('no cross-entropy', 'x.csv', 'Add it.')",
+    )
+    return project
+
+
+def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
+    done = rbp("--help")
+    assert done.returncode == 0
+    for command in ("chapters", "run", "fit", "book", "serve", "verify"):
+        assert f"  {command} " in done.stdout
+    assert "_chapter" not in done.stdout
+    heavy = {"numpy", "pandas", "matplotlib", "torch", "transformers", "statsmodels", "sympy", "papermill"}
+    code = f"import sys; import rbp.cli; print(*(set(sys.modules) & {heavy!r}))"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert imported.stdout.split() == []
+
+
+def test_chapters_are_listed(project: Project) -> None:
+    text = rbp("chapters", root=project.root).stdout
+    assert "01_a  Chapter 01_a\n    k = 1  (int)  a number\n" in text
+    assert 'mode = "a"  (str: a|b)  which' in text
+    listing = json.loads(rbp("chapters", "--json", root=project.root).stdout)
+    assert listing[0] == {
+        "name": "01_a",
+        "title": "Chapter 01_a",
+        "parameters": [{"name": "k", "type": "int", "default": 1, "help": "a number", "choices": None}],
+    }
+
+
+def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
+    done = rbp("run", "a", "-p", "k=7", cwd=tmp_path, root=project.root)
+    assert done.returncode == 0, done.stderr
+    page = Path(done.stdout.strip())
+    assert page.parent.parent == project.runs
+    assert sorted(path.name for path in page.parent.iterdir()) == ["01_a", "01_a.html", "01_a.ipynb", "results.json"]
+    assert json.loads((page.parent / "results.json").read_text())["values"]["value"]["value"] == 7 + 23
+    assert [path.name for path in project.runs.iterdir()] == [page.parent.name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "01_aa"], ['"01_aa"', 'Did you mean "01_a"?', "04_fails"]),
+        (["run", "1", "-p", "K=3"], ['no parameter "K"', 'Did you mean "k"?']),
+        (["run", "1", "-p", "k=__import__('os')"], ["no int", "parameter k"]),
+        (["run", "fails", "-p", "mode=c"], ["'c' is not a choice", "a, b"]),
+        (["run", "1", "-p", "k"], ["name=value"]),
+        (["run"], ["Missing argument"]),
+        (["fly"], ["No such command"]),
+        (["run", "5", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."]),
+        (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
+        (["verify"], ["there are no results here", "rbp book"]),
+        (["serve"], ["not built yet"]),
+        (["serve", "--port", "99999"], ["--port"]),
+        (["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia"], ["--k"]),
+    ],
+)
+def test_mistakes_are_answered_and_leave_nothing(
+    project: Project, tmp_path: Path, arguments: list[str], words: list[str]
+) -> None:
+    refused(rbp(*arguments, cwd=tmp_path, root=project.root), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project: Project, tmp_path: Path) -> None:
+    refused(rbp("run", "4", "--out", "new", cwd=tmp_path, root=project.root), "cell 4", "ZeroDivisionError", code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.failed.ipynb"]
+
+
+def alive(word: str) -> list[str]:
+    """The command lines of running processes that hold ``word``."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if word in line]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "interrupts"),  # a job in a shell's background is started with SIGINT ignored
+    [
+        (signal.SIGINT, 130, signal.SIG_DFL),
+        (signal.SIGTERM, 143, signal.SIG_DFL),
+        (signal.SIGTERM, 143, signal.SIG_IGN),
+    ],
+)
+@pytest.mark.parametrize("arguments", [["run", "1", "--out", "runs/out"], ["book"]])
+def test_an_interrupted_command_leaves_nothing(
+    tmp_path: Path, arguments: list[str], sent: signal.Signals, code: int, interrupts: signal.Handlers
+) -> None:
+    project = Project(tmp_path / "p")
+    started = tmp_path / "started"
+    write_chapter(project, "01_a", f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
+    project.book.mkdir()
+    (project.root / "_config.yml").touch()
+    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    running = subprocess.Popen(
+        command,
+        cwd=project.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),
+    )
+    for _ in range(600):
+        if started.exists():
+            break
+        time.sleep(0.05)
+    assert alive(str(project.root)) or not Path("/proc").exists()
+    running.send_signal(sent)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == code
+    assert "Traceback" not in said
+    folder = project.chapters if arguments == ["book"] else project.runs
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+    assert alive(str(project.root)) == []
+
+
+def test_verify_and_accept(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    write_results(project.results, {"01": {"alpha": Recorded(1.0), "seconds": Recorded(5.0, "s", None)}})
+    refused(rbp("verify", root=tmp_path), "there are no results here", "--accept")
+    assert rbp("verify", "--accept", root=tmp_path).returncode == 0
+    done = rbp("verify", root=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "2 values of 1 chapters agree with the accepted ones.\n")
+    write_results(
+        project.results, {"01": {"alpha": Recorded(1.1), "beta": Recorded(1), "seconds": Recorded(9.0, "s", None)}}
+    )
+    done = rbp("verify", root=tmp_path)
+    assert done.returncode == 1
+    assert [line.split()[:3] for line in done.stdout.splitlines()] == [
+        ["moved", "01", "alpha:"],
+        ["new", "01", "beta:"],
+    ]
+
+
+def test_fit_prints_the_slope_of_table_1(tmp_path: Path) -> None:
+    chosen = ["--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia"]
+    done = rbp("fit", *chosen, "--k", "1", "--json", cwd=tmp_path)
+    fitted = json.loads(done.stdout)
+    assert list(fitted) == ["alpha", "alpha_low", "alpha_high", "prefactor", "r_squared", "n", "df"]
+    assert (fitted["n"], fitted["df"]) == (10, 8)
+    assert fitted["alpha_low"] < fitted["alpha"] < fitted["alpha_high"]
+    table = (ROOT / "data" / "published" / "table1.csv").read_text().splitlines()
+    assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
+    refused(rbp("fit", *chosen, "--k", "4", cwd=tmp_path), "4")

@@ -1,0 +1,257 @@
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.evidence import published, sources
+
+OWN = pd.DataFrame(
+    {
+        "dataset": "mine",
+        "model": ["a", "b", "a", "b"],
+        "family": "letters",
+        "size": [10, 20, 10, 20],
+        "metric": ["neg_log_rbp", "neg_log_rbp", "cross_entropy", "cross_entropy"],
+        "k": pd.array([1, 1, None, None], dtype="Int64"),
+        "value": [0.5, 0.4, 2.0, 1.8],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def all_published():
+    return sources.load()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(table, name="own.csv"):
+        path = tmp_path / name
+        table.to_parquet(path) if name.endswith("parquet") else table.to_csv(path, index=False)
+        return path
+
+    return write
+
+
+def test_published_table(all_published):
+    table = all_published.table
+    assert tuple(table.columns) == sources.COLUMNS
+    assert table.dtypes.astype(str).to_dict() == {
+        "dataset": "str",
+        "model": "str",
+        "family": "str",
+        "size": "int64",
+        "metric": "str",
+        "k": "Int64",
+        "value": "float64",
+        "tokens": "Int64",
+        "hits": "Int64",
+        "source": "str",
+    }
+    assert not table.duplicated(list(sources.KEYS)).any()
+    # 946 points of rbp.csv; k = 1000 and 10 000 of GPT-2; k = 5, 500, 2500, 10 000 of Pythia, where k = 5 of
+    # four models stands in figure 9 already; cross-entropy of 10 Pythia and 4 GPT-2 models
+    assert len(table) == 946 + 2 * 4 + (4 * 10 - 4) + 14
+
+
+def test_exact_counts_come_first(all_published):
+    row = sources.select(all_published.table, dataset="wikipedia", family="GPT-2", k=1).iloc[0]
+    assert (row["tokens"], row["hits"]) == (317414, 132065)
+    assert row["value"] == -np.log(132065 / 317414)
+    figure = published.rbp().query("dataset == 'wikipedia' and model == 'openai-community/gpt2' and k == 1")
+    assert row["value"] == pytest.approx(figure["neg_log_rbp"].item(), abs=2e-6)
+    assert row["value"] != figure["neg_log_rbp"].item()
+
+
+@pytest.mark.parametrize(
+    ("family", "added"),
+    # all four models of GPT-2 are in figure 9; of the other families four of several
+    [("Pythia", {5, 500, 2500, 10_000}), ("GPT-2", {2, 3, 5, 7, 18, 30, 78, 1000, 10_000}), ("OPT", set())],
+)
+def test_added_thresholds_on_wikipedia(all_published, family, added):
+    rows = sources.select(all_published.table, dataset="wikipedia", family=family, metric="neg_log_rbp")
+    complete = {k for k, count in rows["k"].value_counts().items() if count == rows["model"].nunique()}
+    assert complete == {1, 10, 50, 100, 20_000, 30_000} | added
+
+
+def test_windows_and_histogram(all_published):
+    windows = all_published.windows.set_index(["model", "k", "n"])
+    assert len(windows) == 820
+    exact = windows.loc[("openai-community/gpt2", 1, 5)]
+    assert (exact["successes"], exact["windows"], exact["p"]) == (7404, 313414, 7404 / 313414)
+    assert windows.loc[("EleutherAI/pythia-14m", 1, 1), "p"] == 0.332869
+    for _, bins in all_published.histogram.groupby("model"):
+        assert bins["low"].iloc[0] == 2
+        assert (bins["low"].to_numpy()[1:] == bins["high"].to_numpy()[:-1] + 1).all()
+        assert bins["mass"].sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_bin_edges_are_a_truncated_logarithmic_grid():
+    # independent of the chain of centres: one grid of 43 or 44 points from 2 to the largest rank gives every edge
+    for _, bins in published.rank_bins().groupby("model"):
+        edges = [*bins["low"], bins["high"].iloc[-1] + 1]
+        grids = [np.geomspace(2, edges[-1] + off, points) for points in (43, 44) for off in (-1, 0)]
+        found = [np.unique([*grid[:-1].astype(int), edges[-1]]).tolist() for grid in grids]
+        assert edges in found
+
+
+def test_agreement():
+    pairs = published.agreement()
+    assert len(pairs) == 66
+    assert pairs["ok"].all()
+    counts = pairs[pairs["first"] == "repository"]
+    # "the same −log RBP_k as the figures to 1e-6"
+    assert len(counts) == 12
+    assert counts["difference"].abs().max() < 1.2e-6
+
+
+@pytest.mark.parametrize("name", ["rbp.csv", "sequence_success.csv", "gpt2_window_counts.csv"])
+def test_disagreement_between_published_files_is_an_error(tmp_path, name):
+    folder = shutil.copytree(published.FOLDER, tmp_path / "published")
+    old, new = {
+        "rbp.csv": ("wikipedia,EleutherAI/pythia-14m,1,1.100006", "wikipedia,EleutherAI/pythia-14m,1,1.100106"),
+        "sequence_success.csv": ("pythia-14m,1,1,0.332869", "pythia-14m,1,1,0.332889"),
+        "gpt2_window_counts.csv": ("gpt2,1,1,132065", "gpt2,1,1,132075"),
+    }[name]
+    text = (folder / name).read_text(encoding="utf-8")
+    assert old in text
+    (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+    assert (~published.agreement(folder)["ok"]).any()
+    with pytest.raises(DataError, match=r"disagree on −ln RBP_1 of .* on wikipedia"):
+        sources.load(folder)
+
+
+def test_a_folder_is_a_source(tmp_path, all_published):
+    folder = shutil.copytree(published.FOLDER, tmp_path / "copy")
+    pd.testing.assert_frame_equal(sources.load(folder).table, all_published.table)
+    with pytest.raises(DataError, match=r"models\.csv"):
+        sources.load(tmp_path)
+
+
+def test_broken_bins_are_an_error(tmp_path):
+    folder = shutil.copytree(published.FOLDER, tmp_path / "published")
+    path = folder / "rank_frequency.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("14m,7.000017", "14m,7.2"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"bins do not follow.*line 6"):
+        sources.load(folder)
+
+
+@pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
+def test_own_file(write, name):
+    shuffled = OWN.iloc[[3, 0, 2, 1]].astype({"k": "float64"})  # as pandas writes whole numbers with gaps
+    own = sources.load(write(shuffled, name))
+    assert own.windows is None
+    assert own.histogram is None
+    pd.testing.assert_frame_equal(own.table[list(OWN.columns)], OWN, check_dtype=False)
+    assert own.table["source"].eq(name).all()
+    assert own.table["tokens"].isna().all()
+    assert str(own.table["k"].dtype) == "Int64"
+
+
+def test_counts_of_an_own_file(write):
+    counted = OWN.iloc[:2].assign(tokens=1000, hits=[600, 700])
+    exact = counted.assign(value=-np.log(counted["hits"] / 1000))
+    assert sources.load(write(exact)).table["hits"].tolist() == [600, 700]
+    assert sources.load(write(exact.round({"value": 6}))).table["hits"].tolist() == [600, 700]
+    with pytest.raises(DataError, match=r"value is not −ln\(hits/tokens\).*line 2"):
+        sources.load(write(counted))
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "words"),
+    [
+        (1, "value", None, "value is empty"),
+        (1, "value", -0.1, "value -0.1 must not be negative"),
+        (1, "size", 0, "size 0 must be at least 1"),
+        (1, "size", 2.5, "size is no whole number"),
+        (1, "metric", "accuracy", "metric accuracy must be one of neg_log_rbp, cross_entropy"),
+        (1, "k", None, "neg_log_rbp needs a threshold k"),
+        (2, "k", 1, "cross_entropy has none"),
+        (1, "model", None, "model is empty"),
+        (1, "hits", 5, "hits needs tokens"),
+        (3, "size", 30, "b is given as letters of size 20 and as letters of size 30"),
+        (3, "family", "greek", "b is given as letters of size 20 and as greek of size 20"),
+    ],
+)
+@pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
+def test_impossible_rows_of_an_own_file(write, name, row, column, value, words):
+    table = OWN.copy().assign(hits=None)
+    values = table[column].astype(object).where(table[column].notna(), None).tolist()
+    values[row] = value
+    table[column] = pd.Series(values, dtype="float64" if column in ("size", "k", "hits", "value") else object)
+    place = f"line {row + 2}" if name.endswith("csv") else f"row {row + 1}"
+    with pytest.raises(DataError, match=rf"{words}.*{name}, {place}"):
+        sources.load(write(table, name))
+
+
+def test_more_hits_than_tokens(write):
+    with pytest.raises(DataError, match="more hits than tokens"):
+        sources.load(write(OWN.iloc[:2].assign(tokens=10, hits=11)))
+
+
+def test_repeated_and_misnamed(write):
+    with pytest.raises(DataError, match=r"repeats line 2.*line 6"):
+        sources.load(write(pd.concat([OWN, OWN.iloc[:1]])))
+    with pytest.raises(DataError, match=r"repeats row 3.*row 5"):  # no k: still the same measurement
+        sources.load(write(pd.concat([OWN, OWN.iloc[2:3]]), "own.parquet"))
+    with pytest.raises(DataError, match="unknown column 'token': is tokens meant"):
+        sources.load(write(OWN.assign(token=1)))
+    with pytest.raises(DataError, match="column family is missing"):
+        sources.load(write(OWN.drop(columns="family")))
+
+
+def test_unreadable_files(tmp_path):
+    for name in ("none.csv", "none.parquet"):
+        with pytest.raises(DataError, match=name):
+            sources.load(tmp_path / name)
+    broken = tmp_path / "broken.parquet"
+    for content in (b"", b"PAR1 and then nothing", b"\x80\x04\x95pickle"):
+        broken.write_bytes(content)
+        with pytest.raises(DataError, match=r"as Parquet.*broken\.parquet"):
+            sources.load(broken)
+    for name in ("publishd", tmp_path / "table.xlsx", "table.pkl"):
+        with pytest.raises(ParameterError, match="unknown source"):
+            sources.load(name)
+    for nothing in ([], "", "published,"):
+        with pytest.raises(ParameterError):
+            sources.load(nothing)
+
+
+def test_several_sources(write, all_published):
+    path = write(OWN)
+    for source in (["published", path], f"published, {path}"):
+        both = sources.load(source)
+        assert len(both.table) == len(all_published.table) + 4
+        assert both.windows is not None
+        assert both.name == f"published, {path}"
+    other = write(OWN.iloc[:1], "other.csv")
+    with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
+        sources.load([path, other])
+    larger = write(OWN.iloc[:1].assign(dataset="else", size=11), "larger.csv")
+    with pytest.raises(DataError, match=r"a is given as letters of size 10 and as letters of size 11"):
+        sources.load([path, larger])
+
+
+def test_a_path_with_a_comma(write):
+    assert len(sources.load(str(write(OWN, "a,b.csv"))).table) == 4
+
+
+def test_a_list_that_is_too_long_for_a_name(write, monkeypatch):
+    files = [write(OWN.replace({"model": {"a": f"a{i}", "b": f"b{i}"}}), f"{'x' * 100}{i}.csv") for i in range(3)]
+    monkeypatch.chdir(files[0].parent)
+    assert len(sources.load(",".join(file.name for file in files)).table) == 12
+
+
+def test_select(all_published):
+    rows = sources.select(all_published.table, dataset="hotpotqa", family="OPT", metric="neg_log_rbp", k=10)
+    assert rows["size"].is_monotonic_increasing
+    assert len(rows) == 5
+    with pytest.raises(ParameterError, match=r"family Pithia.*\nIs Pythia meant\? There is: GPT-2, OPT, Pythia"):
+        sources.select(all_published.table, family="Pithia")
+    with pytest.raises(ParameterError, match=r"k 4 \(k\)\nThere is: 1, 2, 3, 5"):
+        sources.select(all_published.table, k=4)
+    at_500 = sources.select(all_published.table, k=500)
+    with pytest.raises(ParameterError, match=r"dataset humaneval.*\nThere is: wikipedia\."):
+        sources.select(at_500, dataset="humaneval")

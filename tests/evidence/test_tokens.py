@@ -1,0 +1,72 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.evidence import published, tokens
+from rbp.stats import recovery
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tokens.recovered_tokens().set_index(["dataset", "family"])
+
+
+def test_exact_counts_are_recovered_without_being_used(found):
+    exact = found.dropna(subset="exact")
+    assert exact["tokens"].tolist() == exact["exact"].tolist() == [317_414]
+    assert exact["basis"].tolist() == ["counted"]
+
+
+def test_one_tokenizer_gives_one_number_of_short_documents(found):
+    # OPT took over the tokenizer of GPT-2, and no HotpotQA pair is cut at 512 tokens
+    assert found.loc[("hotpotqa", "OPT"), "tokens"] == found.loc[("hotpotqa", "GPT-2"), "tokens"] == 24_141
+
+
+def test_figure_5_sharpens_what_the_other_figures_say(found):
+    table = published.rbp()
+    families = published.models().set_index("model")["family"]
+    others = table[(table["dataset"] == "wikipedia") & (table["model"].map(families) == "OPT")]
+    others = others[others["source"] != "figure 5"]
+    without = recovery.recover_tokens(
+        others["neg_log_rbp"], relative_error=recovery.READING_ERROR, candidates=np.arange(200_000, 511_001)
+    )
+    row = found.loc[("wikipedia", "OPT")]
+    assert row["tokens"] == without.tokens
+    assert row["margin"] > without.margin + 5
+
+
+def test_what_is_not_identified_says_so(found):
+    assert (found["basis"] == "likely").sum() == 5
+    assert (found.loc["auslegal", "basis"] == "likely").all()
+    assert (found["tokens"] <= found["bound"]).all()
+    assert found.loc["humaneval", "gap"].isna().all()  # the protocol excludes half a million there
+    assert (found["gap"].dropna() > 0).all()
+
+
+def test_the_histogram_gives_the_same_number(found):
+    bins = tokens.tokens_of_bins()
+    assert bins["identified"].all()
+    assert ((found.loc[("wikipedia", "Pythia"), "tokens"] - bins["tokens"]).between(-0.5, 5)).all()
+
+
+def test_a_table_s_own_tokens_come_first(found):
+    points = pd.DataFrame(
+        {
+            "dataset": ["wikipedia", "wikipedia", "mine", "hotpotqa", "humaneval", "humaneval"],
+            "family": ["Pythia", "OPT", "Mine", "OPT", "Mine", "Mine"],
+            "tokens": pd.array([1000, pd.NA, pd.NA, pd.NA, 10, 20], dtype="Int64"),
+            "source": ["mine.csv", "figure 3", "mine.csv", "mine.csv", "mine.csv", "mine.csv"],
+        }
+    )
+    expected = [("wikipedia", "OPT", 317_040, "recovered"), ("wikipedia", "Pythia", 1000, "counted")]
+    for recovered in (found.reset_index(), None):
+        behind = tokens.tokens_behind(points, recovered)
+        assert list(behind.itertuples(index=False, name=None)) == expected
+    assert tokens.tokens_behind(points[points["dataset"] == "mine"]).empty
+
+
+def test_an_unsure_number_is_a_bound_or_likely(found):
+    points = pd.DataFrame({"dataset": ["auslegal"], "family": "OPT", "tokens": pd.NA, "source": "figure 4"})
+    recovered = found.reset_index()
+    assert tokens.tokens_behind(points, recovered).iloc[0].tolist()[2:] == [511_000, "at most"]
+    assert tokens.tokens_behind(points, recovered, likely=True).iloc[0].tolist()[2:] == [499_464, "likely"]

@@ -1,0 +1,77 @@
+"""The terms at the authors' points, where the approximation breaks, and the ways on; how they are shown."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.core.errors import ParameterError
+from rbp.paper.appendix_c import all_checked, notation, numbers
+
+
+@pytest.fixture(scope="module")
+def terms() -> pd.DataFrame:
+    return numbers.equation_terms(numbers.authors_points())
+
+
+def test_terms_add_up(terms: pd.DataFrame) -> None:
+    assert len(terms) == 10
+    np.testing.assert_allclose(terms["log_c"] + terms["log_scale"] + terms["square"], terms["neg_log_p1"], rtol=1e-12)
+    np.testing.assert_allclose(terms["neg_log_p1"] + terms["fraction"], terms["entropy"], rtol=1e-12)
+    # Z of equation 24 by its own sum, at the largest model
+    ranks = np.arange(1.0, 3e6)
+    row = terms.iloc[-1]
+    z = (ranks ** -(1 + row["lam"]) * np.exp(-(np.log(ranks) ** 2) / (2 * row["sigma"] ** 2))).sum()
+    assert row["c_over_phi"] * row["sigma"] == pytest.approx(z, rel=1e-3)
+
+
+def test_zeta_is_missing_where_it_does_not_exist(terms: pd.DataFrame) -> None:
+    assert (terms["zeta_p1"].isna() == (terms["lam"] <= 0)).all()
+    assert (terms["zeta_p1"].dropna() > terms["neg_log_p1"][terms["lam"] > 0]).all()  # damping takes terms away
+
+
+@pytest.mark.parametrize("sigma", [0.7, 3.69, 40.0])
+def test_where_the_approximated_p1_is_1(sigma: float) -> None:
+    mu = numbers.approximated_p1_is_1(sigma)
+    assert float(numbers.approximate_sums(mu, sigma).neg_log_p1) == pytest.approx(0, abs=1e-9)
+    assert float(numbers.approximate_sums(mu - 0.1, sigma).neg_log_p1) < 0
+    assert float(numbers.exact_sums(mu - 0.1, sigma).neg_log_p1) > 0
+
+
+def test_bad_sigma_is_named() -> None:
+    with pytest.raises(ParameterError, match="above 0"):
+        numbers.approximated_p1_is_1(0)
+
+
+def test_ways_on_pass_by_the_points_and_part(terms: pd.DataFrame) -> None:
+    linear, other = numbers.extrapolations(terms)
+    for way, off in ((linear, 0.25), (other, 0.1)):
+        near = numbers.along_path(way.at, terms["size"])
+        np.testing.assert_allclose(near["neg_log_p1"], terms["neg_log_p1"], rtol=off)
+    far = [numbers.along_path(way.at, [1e12, 1e16, 1e20])["entropy"].to_numpy() for way in (linear, other)]
+    assert (np.diff(far[0]) > 0).all()
+    assert (np.diff(far[1]) < 0).all()
+
+
+def test_the_asymptotic_exponent_is_approached(terms: pd.DataFrame) -> None:
+    way = numbers.extrapolations(terms)[1]
+    assert way.asymptotic is not None
+    curve = numbers.along_path(way.at, [1e150, 1e152])
+    found = numbers.local_exponents(curve).iloc[0]
+    assert found["alpha_p1"] == pytest.approx(way.asymptotic, rel=0.02)
+    assert found["alpha_ce"] < found["alpha_p1"]  # a factor that grows as ln S
+
+
+def test_more_euler_maclaurin_terms_help_where_lambda_is_small() -> None:
+    errors = numbers.euler_maclaurin_errors(5.0, [0.3, 6.0], 2).set_index(["lam", "terms"])["error"].abs()
+    assert errors[0.3, 1] < 0.2 * errors[0.3, 0]
+    assert errors[0.3, 2] < errors[0.3, 1]
+    assert errors[6.0, 2] > errors[6.0, 0]
+
+
+def test_every_checked_expression_is_on_the_page() -> None:
+    page = notation.rendered(all_checked())
+    for one in all_checked():
+        assert notation.display(one.equation.tex) in page
+        for _, tex in one.work:
+            assert notation.display(tex) in page
+    assert "&lt;" in notation.display("a < b")

@@ -1,0 +1,42 @@
+import numpy as np
+import pandas as pd
+
+from rbp.evidence.sources import load
+from rbp.paper.figures.measure import coverage, coverage_panels, distributions, rank_distribution
+
+
+def texts(figure):
+    return [text.get_text() for ax in figure.axes for text in ax.texts]
+
+
+def test_coverage_counts_models_and_knows_how_many_there_could_be():
+    counted = coverage(load().table).set_index(["dataset", "family", "column"])
+    assert counted.loc[("wikipedia", "Pythia", "1"), ["models", "of"]].tolist() == [10, 10]
+    assert counted.loc[("wikipedia", "Pythia", "CE"), "models"] == 10
+    assert counted.loc[("wikipedia", "Pythia", "2"), ["models", "of"]].tolist() == [4, 10]
+    assert ("humaneval", "Pythia", "20000") not in counted.index
+    grid = coverage_panels(counted.reset_index()).single("humaneval")
+    assert sorted(set(texts(grid))) == ["10", "4", "5"]
+
+
+def test_columns_of_the_grid_are_in_the_order_of_k():
+    counted = coverage(load().table)
+    ax = coverage_panels(counted).single("wikipedia").axes[0]
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert labels[-1] == "CE"
+    assert [int(label) for label in labels[:-1]] == sorted(set(load().table["k"].dropna()))
+
+
+def test_the_truth_carries_its_rank():
+    bars = pd.DataFrame(
+        {"panel": "a", "token": ["x", "y", "z"], "probability": [0.2, 0.5, 0.3], "truth": [True, False, False]}
+    )
+    assert "0.20  truth, rank 3" in texts(distributions(bars, k=2).single("a"))
+
+
+def test_the_steps_end_at_one_and_pass_through_rbp():
+    figure = rank_distribution([1, 1, 3, 7], {1: 0.5, 3: 0.75}, 10)
+    x, y = figure.axes[0].lines[0].get_data()
+    steps = dict(zip(x, y, strict=True))
+    assert (steps[1], steps[3], steps[7], steps[10]) == (0.5, 0.75, 1.0, 1.0)
+    assert np.all(np.diff(y) >= 0)

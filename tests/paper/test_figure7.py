@@ -1,0 +1,37 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.evidence.window_counts import published_counts
+from rbp.paper import emergence
+
+
+@pytest.fixture(scope="module")
+def pythia():
+    return published_counts().query("family == 'Pythia'")
+
+
+def test_one_recipe_gives_all_sixteen_printed_numbers(pythia):
+    found = emergence.recipes(pythia)
+    best = found.iloc[0]
+    assert (best["combination"], best["zero"], best["agree"], best["numbers"]) == (emergence.SEPARATE, 1e-12, 16, 16)
+    assert found.iloc[1]["agree"] <= 8
+    for k, rows in pythia.groupby("k"):
+        assert np.round(emergence.recipe(rows, emergence.SEPARATE, 1e-12), 3) == pytest.approx(emergence.PRINTED[k])
+
+
+def test_recipes_agree_on_a_law_that_holds():
+    size = np.array([1e6, 1e7, 1e8, 1e9])
+    table = pd.concat(
+        pd.DataFrame({"n": n, "size": size, "p": np.exp(-0.5 * n * (size / 1e6) ** -0.2)}) for n in (1, 5, 20)
+    )
+    for combination in emergence.COMBINATIONS:
+        assert emergence.recipe(table, combination, None) == pytest.approx((0.2, 1.0))
+
+
+def test_a_length_without_any_success_counts_as_a_perfect_flat_line():
+    size = np.array([1e6, 1e7, 1e8])
+    law = pd.DataFrame({"n": 1, "size": size, "p": np.exp(-((size / 1e6) ** -0.3))})
+    both = pd.concat([law, law.assign(n=500, p=0.0)])
+    assert emergence.recipe(both, emergence.SEPARATE, 1e-12) == pytest.approx((0.15, 1.0))
+    assert emergence.recipe(both, emergence.SEPARATE, None) == pytest.approx((0.3, 1.0))

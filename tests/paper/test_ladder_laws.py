@@ -1,0 +1,143 @@
+"""The chapter's study of a family, from rank stores to the table beside Pythia, and the record of its training."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from rank_stores import write_store
+from scipy import stats
+
+from rbp.book import figure_style
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.ladder import shipping
+from rbp.paper.figures.ladder import beside_panels, law_panels, learning_curves, scatter_panels
+from rbp.paper.ladder import LadderLaws, beside, ladder_laws, published_laws
+from rbp.stats.power_law import fit_power_law
+
+SIZES = {"a": 1000, "b": 4000, "c": 16000, "d": 64000}
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    """A folder with the ranks of four sizes on two texts, the smallest size with two seeds."""
+    rng = np.random.default_rng(1)
+    for dataset in ("wikipedia", "humaneval"):
+        ease = np.repeat(rng.normal(0, 0.3, 4), 200)
+        for model, size in {**SIZES, "a-seed1": 1000}.items():
+            drawn = np.exp(ease + rng.normal(1.8 - 0.3 * np.log(size / 1000) / np.log(4), 1.5, 800))
+            write_store(tmp_path, model, size, np.minimum(drawn, 48).astype(int), dataset=dataset)
+    return tmp_path
+
+
+def test_a_folder_of_stores_is_studied(ranks):
+    found = ladder_laws(str(ranks), [], [1, 5], [0.5], resamples=200)
+    assert [one.dataset for one in found.counted] == ["wikipedia", "humaneval"]
+    assert found.shown == {1: "1", 5: "5", 25: "0.5 V"}
+    assert set(found.points.model) == set(SIZES)  # the other seed is no point of the law
+    at_5 = found.at(found.laws).query("threshold == '5' and dataset == 'humaneval'").iloc[0]
+    own = found.points.query("k == 5 and dataset == 'humaneval'")
+    by_hand = fit_power_law(own["size"], own["value"])
+    assert (at_5.alpha, at_5.alpha_low, at_5.n) == pytest.approx((by_hand.alpha, by_hand.alpha_low, 4))
+    assert (found.splits.seed_df == 1).all()
+    again = ladder_laws(str(ranks), [], [1, 5], [0.5], resamples=200)
+    pd.testing.assert_frame_equal(again.laws, found.laws)
+    only = ladder_laws(str(ranks), ["humaneval"], [1], [], resamples=200)
+    assert [one.dataset for one in only.counted] == ["humaneval"]
+
+
+def test_every_figure_can_be_drawn(ranks):
+    found = ladder_laws(str(ranks), [], [1, 5], [0.5], resamples=100)
+    points, laws = found.at(found.points), found.laws
+    fits = {
+        ("wikipedia", 1): fit_power_law(
+            *points.query("dataset == 'wikipedia' and k == 1")[["size", "value"]].to_numpy().T
+        )
+    }
+    for panels in (
+        law_panels(points, fits),
+        scatter_panels(found.at(found.splits)),
+        beside_panels(laws, published_laws(["wikipedia"])),
+    ):
+        assert isinstance(panels, figure_style.Panels)
+        assert list(panels.keys) == ["wikipedia", "humaneval"]
+        assert panels.together().axes
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"datasets": ["c4"]}, "no ranks on c4"),
+        ({"shares": [1.5]}, "1.5 is no share of the vocabulary"),
+        ({"resamples": 5}, "5 resamples are too few"),
+        ({"ks": [0]}, "k = 0 is not among the ranks"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(ranks, changed, message):
+    with pytest.raises(ParameterError, match=message):
+        ladder_laws(str(ranks), **{"datasets": [], "ks": [1], "shares": [], "resamples": 100, **changed})
+
+
+def test_two_sizes_make_no_law(tmp_path):
+    for model, size in (("a", 1000), ("b", 4000)):
+        write_store(tmp_path, model, size, np.arange(40))
+    with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
+        ladder_laws(str(tmp_path), [], [1], [], resamples=100)
+
+
+def test_pythia_stands_beside_at_the_same_k_or_share():
+    sizes, rng = np.array(list(SIZES.values())), np.random.default_rng(2)
+    laws = []
+    for k in (1, 10, 60, 1638):
+        fit = fit_power_law(sizes, sizes**-0.1 * np.exp(rng.normal(0, 0.02, 4)))
+        laws.append({"dataset": "wikipedia", "k": k, "text_low": 0.0, "text_high": 1.0, **fit.as_dict()})
+    shown = {1: "1", 60: "60", 1638: "0.4 V"}
+    empty = pd.DataFrame()
+    others = published_laws(["wikipedia", "hotpotqa"])
+    found = beside(LadderLaws([], shown, empty, pd.DataFrame(laws), empty), others, [0.4]).set_index("k")
+    assert found.other_k.to_dict() == {1: 1, 1638: 20000}  # Pythia has no k = 60
+    there = others.query("dataset == 'wikipedia' and k == 1").iloc[0]
+    row = found.loc[1]
+    assert row.difference == pytest.approx(row.alpha - there.alpha)
+    # Welch's interval, from its textbook form for two estimates with their own degrees of freedom
+    a, b = laws[0]["alpha_se"] ** 2, there.alpha_se**2
+    reach = stats.t.ppf(0.975, (a + b) ** 2 / (a**2 / 2 + b**2 / 8)) * np.sqrt(a + b)
+    assert (row.low, row.high) == pytest.approx((row.difference - reach, row.difference + reach))
+
+
+@pytest.fixture
+def kept(tmp_path):
+    run = {"rung": "10k", "layers": 3, "width": 16, "heads": 2, "size": 9872, "parameters": 140944, "steps": 2}
+    run |= {"tokens": 64, "loss": 4.9, "seconds": 3.0, "checksum": "ab"}
+    runs = [{**run, "name": "ladder-10k-seed1", "seed": 1}, {**run, "name": "ladder-10k", "seed": 0}]
+    (tmp_path / "runs.json").write_text(json.dumps(runs))
+    rows = "".join(f"10k,{seed},{step},{32 * step},{8 - step}\n" for seed in (0, 1) for step in (1, 2))
+    (tmp_path / "training.csv").write_text(f"rung,seed,step,tokens,loss\n{rows}")
+    part = {"name": "novels", "origin": "a", "licence": "b", "documents": 2, "characters": 9, "tokens": 4}
+    text = {"training": [{**part, "left_out": ["x", "y"], "held_out": 3}], "evaluation": [part]}
+    (tmp_path / "text.json").write_text(json.dumps(text))
+    return tmp_path
+
+
+def test_the_record_of_the_training_is_read(kept):
+    runs = shipping.shipped_runs(kept)
+    assert runs.name.tolist() == ["ladder-10k", "ladder-10k-seed1"]
+    assert runs["first"].tolist() == [True, False]
+    assert runs.outside[0] == pytest.approx(1 - 9872 / 140944)
+    losses = shipping.shipped_losses(kept)
+    assert losses[["seed", "step", "size"]].to_numpy().tolist() == [[s, t, 9872] for s in (0, 1) for t in (1, 2)]
+    assert learning_curves(losses).axes
+    text = shipping.shipped_text(kept)
+    assert text[["use", "left_out", "held_out"]].to_numpy().tolist() == [["training", 2, 3], ["evaluation", 0, 0]]
+
+
+def test_a_broken_record_is_named(kept):
+    (kept / "training.csv").write_text("rung,seed,step,tokens,loss\n22k,0,1,32,8\n")
+    with pytest.raises(DataError, match=r"does not list the run of rung 22k with seed 0 \(.*training.csv\)"):
+        shipping.shipped_losses(kept)
+    (kept / "runs.json").write_text('[{"name": "ladder-10k"}]')
+    with pytest.raises(DataError, match=r"no list of runs \(.*runs.json\)"):
+        shipping.shipped_runs(kept)
+    (kept / "text.json").unlink()
+    with pytest.raises(DataError, match="git checkout"):
+        shipping.shipped_text(kept)

@@ -1,0 +1,193 @@
+"""The analysis of a family on its rank stores: hits by document, the joint bootstrap, and the split of the scatter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from rank_stores import write_store
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.evidence.document_hits import Hits, as_table, count, from_table
+from rbp.paper.ladder import (
+    exponents,
+    heights,
+    resample,
+    resampled_laws,
+    resampled_points,
+    scatter_parts,
+    scatter_sentence,
+    split_scatter,
+)
+from rbp.stats.clustering import neg_log_rbp_document_interval
+
+SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
+
+
+def test_hits_are_counted_by_document_model_and_threshold(tmp_path):
+    rng = np.random.default_rng(1)
+    greater = {name: rng.integers(0, 45, 100) for name in ("big", "small", "small-seed1")}
+    sizes = {"big": 300, "small": 20, "small-seed1": 20}
+    stores = [write_store(tmp_path, name, sizes[name], greater[name]) for name in greater]
+    (found,) = count(stores, [30, 1, 5])
+    assert found.models == ("small", "small-seed1", "big")
+    assert found.thresholds == (1, 5, 30)
+    assert found.tokens.tolist() == [25] * 4
+    assert [found.models[i] for i in found.rungs] == ["small", "big"]
+    for m, name in enumerate(found.models):
+        ranks = greater[name] + np.where(np.arange(100) < 2, 2, 1)  # the paper's rule: last among equals
+        for i, k in enumerate(found.thresholds):
+            by_hand = [(ranks[25 * d : 25 * d + 25] <= k).sum() for d in range(4)]
+            assert found.hits[:, m, i].tolist() == by_hand
+    (again,) = from_table(as_table([found]))
+    assert (again.hits == found.hits).all()
+    assert (again.tokens == found.tokens).all()
+    assert (again.models, again.thresholds, again.vocabulary) == (found.models, found.thresholds, 50)
+
+
+def test_models_that_ranked_other_tokens_are_refused(tmp_path):
+    stores = [write_store(tmp_path, "a", 10, np.arange(8)), write_store(tmp_path, "b", 20, np.arange(8), token=1)]
+    with pytest.raises(DataError, match="did not rank the same tokens"):
+        count(stores, [1])
+
+
+def test_two_families_and_impossible_thresholds_are_refused(tmp_path):
+    stores = [
+        write_store(tmp_path, "a", 10, np.arange(8)),
+        write_store(tmp_path, "b", 20, np.arange(8), family="Other"),
+    ]
+    with pytest.raises(ParameterError, match="2 families: Ladder, Other"):
+        count(stores, [1])
+    with pytest.raises(ParameterError, match="not among the ranks 1 to 50"):
+        count(stores[:1], [51])
+
+
+def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
+    """Hits of models of −ln RBP₁ = 8 S^(−0.1) on documents that are easier or harder for all, or for one (`own`)."""
+    level = np.log(8) - 0.1 * np.log(sizes)
+    effect = rng.normal(0, spread, documents)[:, None] + rng.normal(0, own, (documents, len(sizes)))
+    share = np.exp(-np.exp(level + effect))
+    tokens = rng.integers(2000, 4000, documents)
+    hits = rng.binomial(tokens[:, None], share)[:, :, None]
+    return Hits("wikipedia", "Ladder", 50, tuple(f"m{i}" for i in range(len(sizes))), sizes, (1,), tokens, hits)
+
+
+def test_one_models_interval_is_the_metrics_own():
+    hits = family_of(np.random.default_rng(2), documents=12)
+    drawn = resampled_points(hits, resample(hits, resamples=300, seed=5), level=0.9).iloc[2]
+    ranks = np.concatenate(
+        [np.repeat([1, 2], [h, n - h]) for h, n in zip(hits.hits[:, 2, 0], hits.tokens, strict=True)]
+    )
+    document = np.repeat(np.arange(12), hits.tokens)
+    low, high = neg_log_rbp_document_interval(ranks, document, 1, 0.9, resamples=300, seed=5)
+    assert (drawn.low, drawn.high) == pytest.approx((low, high), rel=1e-5)  # the same draws; between two, the log
+    assert drawn.value == pytest.approx(-np.log((ranks == 1).mean()), rel=1e-12)
+
+
+def test_the_same_documents_are_drawn_for_all_models():
+    """Twins never part: a difference between them would be a difference between draws."""
+    hits = family_of(np.random.default_rng(3), sizes=np.repeat(SIZES, 2))
+    twins = np.repeat(hits.hits[:, ::2], 2, axis=1)
+    drawn = resample(Hits(**{**vars(hits), "hits": twins}), resamples=50)
+    assert (drawn[:, ::2] == drawn[:, 1::2]).all()
+    assert drawn.std(axis=0).min() > 0
+
+
+def test_exponents_are_those_of_a_line():
+    y = np.random.default_rng(4).normal(size=(6, 5))
+    by_hand = [-np.polyfit(np.log(SIZES), row, 1)[0] for row in y]
+    assert exponents(SIZES, y) == pytest.approx(by_hand)
+    y[2, 1] = -np.inf
+    assert np.isnan(exponents(SIZES, y)).tolist() == [False, False, True, False, False, False]
+
+
+def test_the_text_interval_of_alpha_covers_what_other_texts_give():
+    """The joint bootstrap of one corpus finds the spread of α over independent corpora."""
+    rng = np.random.default_rng(6)
+    others = [family_of(rng, own=0.1) for _ in range(300)]
+    alphas = np.array([exponents(SIZES, heights(one)[None, :, 0])[0] for one in others])
+    spread = [resample(one, resamples=300)[:, :, 0] for one in others[:8]]
+    found = np.mean([exponents(SIZES, draws).std(ddof=1) for draws in spread])
+    assert found == pytest.approx(alphas.std(ddof=1), rel=0.15)
+    row = resampled_laws(others[0], resample(others[0], resamples=300)).iloc[0]
+    assert row.text_low < row.alpha < row.text_high
+    assert row.lost == 0
+    assert row.misses == (others[0].tokens.sum() - others[0].hits.sum(axis=0)).min()
+
+
+def test_a_text_without_misses_gives_no_law():
+    hits = family_of(np.random.default_rng(7), documents=5)
+    hits.hits[:, -1] = hits.tokens[:, None]
+    drawn = resample(hits, resamples=20)
+    row = resampled_laws(hits, drawn).iloc[0]
+    assert "no logarithm" in row.note
+    assert np.isnan(row.alpha)
+    assert scatter_parts(hits, drawn).empty
+    assert resampled_points(hits, drawn).iloc[-1][["low", "high"]].isna().all()
+
+
+SEEDED = np.repeat(SIZES, [3, 3, 3, 1, 1])
+SHARED = np.random.default_rng(8).normal(size=(len(SEEDED), len(SEEDED)))
+DOCUMENT = 1e-4 * (0.5 * np.eye(len(SEEDED)) + SHARED @ SHARED.T / 30 + 1)  # the covariance of the document noise
+SEED = 2e-4
+LACK = np.array([0.02, -0.03, 0.0, 0.01, 0.01])
+
+
+def simulated(rng, lack, repeats=400, documents=60):
+    """Splits of heights with known components, and resampled corpora with the covariance that D documents give."""
+    root = np.linalg.cholesky(DOCUMENT)
+    rung = np.searchsorted(SIZES, SEEDED)
+    found = []
+    for _ in range(repeats):
+        line = 1 - 0.1 * np.log(SEEDED) + lack[rung]
+        y = line + rng.normal(0, SEED**0.5, len(SEEDED)) + root @ rng.normal(size=len(SEEDED))
+        corpus = root @ rng.normal(size=(len(SEEDED), documents)) * documents**0.5  # a column a document
+        drawn = rng.multinomial(documents, np.full(documents, 1 / documents), 300) @ corpus.T / documents
+        found.append(split_scatter(SEEDED, y, drawn, documents))
+    return pd.DataFrame(found)
+
+
+def test_the_split_finds_known_components():
+    """On average over simulated families, each part is the one that was put in."""
+    found = simulated(np.random.default_rng(9), LACK)
+    x = np.column_stack([np.ones(5), np.log(SIZES)])
+    residual = np.eye(5) - x @ np.linalg.solve(x.T @ x, x.T)
+    first = [0, 3, 6, 9, 10]
+    error = found.std() / np.sqrt(len(found))
+    expected = {
+        "document": np.trace(residual @ DOCUMENT[np.ix_(first, first)]) / 3,
+        "seed": SEED,
+        "lack": LACK @ residual @ LACK / 3,
+    }
+    for part, value in expected.items():
+        assert found[part].mean() == pytest.approx(value, abs=3.5 * error[part]), part
+    assert found.total.to_numpy() == pytest.approx((found.document + found.seed + found.lack).to_numpy())
+    covered = ((found.seed_low <= SEED) & (found.seed_high >= SEED)).mean()
+    assert 0.91 <= covered <= 0.99
+    assert (found.seed_df == 6).all()
+
+
+def test_the_test_of_a_line_keeps_its_level_and_finds_a_bend():
+    rng = np.random.default_rng(10)
+    assert (simulated(rng, np.zeros(5)).p < 0.05).mean() <= 0.07
+    assert (simulated(rng, 4 * LACK, repeats=60).p < 0.05).mean() > 0.9
+
+
+def test_without_other_seeds_the_rest_holds_the_seeds_part():
+    rng = np.random.default_rng(11)
+    y = 1 - 0.1 * np.log(SIZES) + rng.normal(0, 0.05, 5)
+    drawn = y + rng.normal(0, 0.01, (500, 5))
+    found = split_scatter(SIZES, y, drawn, 40)
+    assert np.isnan(found.seed)
+    assert found.seed_df == 0
+    assert found.lack == pytest.approx(found.total - found.document)
+    assert found.f == pytest.approx(found.total / found.document)
+
+
+def test_the_sentence_on_the_scatter_says_what_makes_it():
+    parts = pd.DataFrame({"total": [2.0, 2.0], "document": [0.4, 0.2], "seed": [1.0, 0.2], "lack": [0.6, 1.6]})
+    assert "15 per cent come from which documents were drawn and 30 from which seed was drawn" in scatter_sentence(
+        parts
+    )
+    assert "explain all of it" not in scatter_sentence(parts)
+    too_much = parts.assign(document=[1.6, 1.6], lack=[-0.6, 0.2])
+    assert "explain all of it: taken over all texts, they would make 80 and 30 per cent" in scatter_sentence(too_much)
+    assert "seeds, which were not repeated" in scatter_sentence(parts.assign(seed=np.nan))

@@ -1,0 +1,79 @@
+"""The predicted curves against the authors' published ones, and the fits of measured ranks against theirs."""
+
+import numpy as np
+import pytest
+
+from rbp.core.errors import DataError
+from rbp.evidence import histograms, published
+from rbp.paper import predicted_curves
+from rbp.stats.rank_counts import RankCounts
+from rbp.stats.rank_families import family
+from rbp.stats.rank_fits import RankDistribution
+
+
+@pytest.fixture(scope="module")
+def curves():
+    return predicted_curves.curves()
+
+
+def test_the_formula_gives_the_published_predictions(curves) -> None:
+    wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
+    np.testing.assert_allclose(wide[predicted_curves.FORMULA], wide[predicted_curves.PUBLISHED], rtol=1e-5)
+    # exact sums are something else: a formula that just copied would not be told apart
+    assert (np.abs(wide[predicted_curves.EXACT] / wide[predicted_curves.PUBLISHED] - 1) > 1e-3).all()
+
+
+def test_a_finite_vocabulary_lacks_the_far_tail(curves) -> None:
+    wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
+    assert (wide[predicted_curves.FINITE] < wide[predicted_curves.EXACT]).all()
+
+
+def test_measured_exponents_are_the_printed_ones(curves) -> None:
+    found = predicted_curves.exponents(curves).set_index("kind").loc[predicted_curves.MEASURED]
+    printed = published.table1().query("dataset == 'wikipedia' and family == 'Pythia'")
+    for column, own in (
+        ("alpha_ce", printed[printed.metric == "cross_entropy"]),
+        ("alpha_p1", printed[printed.k == 1]),
+    ):
+        assert found[column] == pytest.approx(-own.slope.iloc[0], abs=6e-4)
+
+
+def test_the_authors_parameters_come_out_of_their_histogram() -> None:
+    found = predicted_curves.fits_with_and_without_1(histograms.load()).set_index("model")
+    given = published.lognormal_parameters().set_index("model").loc[found.index]
+    np.testing.assert_allclose(found["mu"], given["mu"], atol=0.0314)
+    np.testing.assert_allclose(found["sigma"], given["sigma"], atol=0.0048)
+    assert found["limit"].all()
+    assert (found["tau"] < 0).all()
+
+
+def test_published_counts_add_up_to_the_recovered_tokens() -> None:
+    for own in histograms.load():
+        assert own.counts.total == pytest.approx(317_684, abs=4)
+        assert own.cross_entropy is not None
+        assert (own.counts.count == np.rint(own.counts.count)).all()
+        with pytest.raises(DataError, match="counts alone"):
+            own.by_document()
+
+
+def test_a_source_without_ranks_is_named(tmp_path) -> None:
+    with pytest.raises(DataError, match="no ranks"):
+        histograms.load(str(tmp_path))
+
+
+def test_entropy_of_bins_brackets_the_truth() -> None:
+    true = RankDistribution(family("zipf_mandelbrot"), (1.4, 0.3), 5000)
+    single = RankCounts(np.arange(1, 5001), np.arange(1, 5001), true.masses * 1e9, 5000)
+    assert histograms.entropy(single) == pytest.approx((true.entropy,) * 3, rel=1e-5)
+    binned = single.binned(np.unique(np.round(np.geomspace(1, 5001, 40))))
+    smooth, least, greatest = histograms.entropy(binned)
+    assert least < true.entropy < greatest
+    assert smooth == pytest.approx(true.entropy, abs=2e-4)
+    assert greatest - least < 0.03
+
+
+def test_entropy_of_a_sample_is_nearly_unbiased() -> None:
+    true = RankDistribution(family("power_law"), (1.2,), 500)
+    found = [histograms.entropy(RankCounts.of_ranks(true.sample(4000, seed), 500))[0] for seed in range(20)]
+    error = np.std(found) / np.sqrt(20)
+    assert np.mean(found) == pytest.approx(true.entropy, abs=3 * error + 0.01)  # the plain one is 0.04 too low

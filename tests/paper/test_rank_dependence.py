@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from toy_stores import make_store
+
+from rbp.core.errors import DataError
+from rbp.evidence.ranked import Ranked
+from rbp.paper.independence import dependence
+
+
+def test_what_a_store_says_is_what_the_functions_say(store):
+    found = dependence([store], [1, 2], resamples=50)
+    windows = Ranked(store).windows().query("k == 2 and n <= 5")
+    p = found.query("k == 2 and quantity == 'p' and x <= 5")
+    assert p["value"].to_numpy() == pytest.approx(windows["p"].to_numpy())
+    ratio = found.query("k == 2 and quantity == 'ratio' and x == 5")["value"].iloc[0]
+    one, five = windows.query("n == 1")["p"].iloc[0], windows.query("n == 5")["p"].iloc[0]
+    assert ratio == pytest.approx(np.log(five) / (5 * np.log(one)))
+    assert set(found["size"]) == {1000}
+    assert (dependence([store], [1, 2], resamples=50)["low"].dropna() == found["low"].dropna()).all()
+
+
+def test_intervals_are_by_documents(tmp_path):
+    """Half the documents hit always, half one time in four: what is drawn decides, and the tokens' number does not."""
+    rng = np.random.default_rng(0)
+    hit = rng.random((60, 50)) < np.where(np.arange(60) % 2, 1.0, 0.25)[:, None]
+    store = make_store(tmp_path / "s", np.where(hit.ravel(), 0, 5), [50] * 60)
+    rows = dependence([store], [1], resamples=300).set_index(["quantity", "x"])
+    one = rows.loc[("p", 1.0)]
+    width = (one["high"] - one["low"]) / (2 * 1.96)
+    assert width == pytest.approx(0.375 / np.sqrt(60), rel=0.2)  # sd of a document's share over √60
+    assert rows.loc["shared", "value"].iloc[0] == pytest.approx(0.14 / 0.234, rel=0.1)
+    assert rows.loc["gain documents", "value"].iloc[0] > rows.loc["gain markov", "value"].iloc[0]
+
+
+def test_thresholds_at_which_nothing_varies_are_left_out(tmp_path):
+    store = make_store(tmp_path / "s", [0, 0, 3, 0], [4])
+    with pytest.raises(DataError, match="no store has hits and misses"):
+        dependence([store], [10])

@@ -1,0 +1,222 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from rbp.core import tables
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import LADDER
+from rbp.evidence.ranked import Ranked, with_intervals
+from rbp.paper import rank_study
+from rbp.paper.figures.ranking import coloured_text, rbp_curve
+from rbp.paper.near_ties import NearTies
+from rbp.ranks.extraction import Settings
+from rbp.ranks.metric import rbp
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import open_store
+from rbp.stats.power_law import fit_power_law
+
+TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
+CPU = Settings(device="cpu", backend="reference")
+
+
+MODEL = "data/ladder/models/ladder-10k"
+TOKENS, ROWS = 4096, 4224  # of the tokenizer, and of the output layer once it is padded
+WINDOWS = protocol("windows", length=64)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """A corpus of two short texts."""
+    path = tmp_path_factory.mktemp("texts") / "two.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def padded(tmp_path_factory):
+    """The ladder's smallest model with rows beyond its tokens, as Pythia's have."""
+    folder = tmp_path_factory.mktemp("padded")
+    files = find_model(rank_study.project_path(MODEL))
+    model = load_model(files, "float32", torch.device("cpu")).model
+    torch.manual_seed(0)
+    model.resize_token_embeddings(ROWS)
+    model.save_pretrained(folder)
+    load_tokenizer(files).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, padded, two):
+    return rank_study.rank_variants(padded, two, WINDOWS, CPU, tmp_path_factory.mktemp("ranks"))
+
+
+@pytest.fixture(scope="module")
+def logits(study):
+    """Of each ranked token, from the model itself: [T, V], and the truths [T]."""
+    language = load_model(find_model(study.model), "float32", torch.device("cpu"))
+    rows, truths = [], []
+    for text in TEXTS:
+        ids = torch.tensor(study.tokenizer(text)["input_ids"])
+        with torch.no_grad():
+            rows.append(language.model(input_ids=ids[None]).logits[0, :-1])
+        truths.append(ids[1:])
+    return torch.cat(rows), torch.cat(truths)
+
+
+def test_the_ratio_of_widths_is_that_of_the_table(study):
+    ranked = Ranked(study.stores["all"])
+    row = with_intervals(ranked.table([100]), ranked, 0.9).iloc[0]
+    wide = [np.exp(-row[f"{kind}low"]) - np.exp(-row[f"{kind}high"]) for kind in ("document_", "")]
+    found = rank_study.width_ratio(ranked.ranks, study.tokens.document, 100, 0.9)
+    assert found == pytest.approx(wide[0] / wide[1])
+
+
+def test_an_exponent_moves_no_more_than_its_hits_allow():
+    sizes, hits, near = np.array([1e4, 1e5, 1e6]), np.array([200, 300, 420]), np.array([3, 0, 2])
+    table = pd.DataFrame({"size": sizes, "hits": hits, "tokens": 1000, "k": pd.array([1, 1, 1], dtype="Int64")})
+    table["model"] = list("abc")
+
+    def alpha(moved):
+        return fit_power_law(sizes, -np.log((hits + moved) / 1000)).alpha
+
+    straddling = {
+        model: NearTies(
+            np.zeros(9), np.tile([0, 1], (9, 1)) * (np.arange(9)[:, None] < count), np.ones((9, 2), dtype=int)
+        )
+        for model, count in zip("abc", near, strict=True)
+    }
+    for ties in straddling.values():
+        ties.at_least[:, 1] += ties.greater[:, 1]
+    within = rank_study.exponent_within(table, straddling, "paper")
+    moves = [abs(alpha(near * signs) - alpha(0)) for signs in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3)).reshape(3, -1).T]
+    assert 0 < max(moves) <= within < 1.2 * max(moves)
+
+
+def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logits):
+    scores, truth = logits
+    order = (-scores).argsort(dim=1)
+    own = (order == truth[:, None]).int().argmax(1).numpy() + 1
+    ranks = Ranked(study.stores["all"]).ranks
+    assert (ranks == own).mean() > 0.99, "but for ties and last bits"
+    entropy = torch.nn.functional.cross_entropy(scores, truth).item()
+    table = study.padding("paper").set_index("logits")
+    assert table.cross_entropy["all"] == pytest.approx(entropy, rel=1e-5)
+    assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
+    without = torch.nn.functional.cross_entropy(scores[:, :TOKENS], truth).item()
+    assert table.cross_entropy["tokenizer"] == pytest.approx(without, rel=1e-5)
+    curve = rank_study.every_k(Ranked(study.stores["all"]))
+    assert curve.rbp.tolist() == pytest.approx([rbp(own, k) for k in curve.k], abs=0.02)
+
+
+def test_ties_among_rounded_logits_are_those_of_the_models_own(study, logits):
+    scores, truth = logits
+    rounded = scores.bfloat16()
+    mine = rounded.gather(1, truth[:, None])
+    equal, greater = (rounded == mine).sum(1), (rounded > mine).sum(1)
+    row = study.ties().set_index("logits").loc["bfloat16"]
+    assert row.tied == pytest.approx((equal > 1).float().mean().item(), abs=0.03)
+    assert row.strict == pytest.approx((greater == 0).float().mean().item(), abs=0.03)
+    assert row.paper <= row.expected <= row.strict
+    assert row.tied > study.ties().tied[0]
+
+
+def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
+    pieces = study.pieces(0, 1000, "paper")
+    assert TEXTS[0].endswith("".join(pieces.text))
+    assert len("".join(pieces.text)) >= len(TEXTS[0]) - 4, "only the first token is not ranked"
+    assert "�" not in "".join(pieces.text)
+    assert pieces["rank"].max() == study.tokens[study.tokens.document == 0].eval("greater + equal").max()
+    with pytest.raises(ParameterError, match="document 7 has no ranked tokens"):
+        study.pieces(7, 10, "paper")
+
+
+def test_rows_without_a_token_are_told_in_words(study, two, tmp_path):
+    words = study.padding_sentence("paper")
+    table = study.padding("paper").set_index("logits")
+    assert f"{ROWS - TOKENS} such entries" in words
+    assert f"{table.moved['tokenizer']:.3%}" in words
+    own = rank_study.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
+    assert own.padding_sentence("paper") == "ladder-10k has no such entry."
+
+
+def test_too_little_text_is_said(tmp_path):
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"text": "漢字"}\n')
+    with pytest.raises(DataError, match=r"0 of \d+ tokens have rank 1"):
+        rank_study.rank_variants(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
+
+
+def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
+    tables.opened.clear()
+    rank_study.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
+    assert {f"{MODEL}/config.json", f"{MODEL}/model.safetensors"} <= tables.opened
+    assert not any("two.jsonl" in name for name in tables.opened)
+
+
+def test_a_family_gives_a_table_and_a_law(tmp_path):
+    sizes = np.array([1e3, 1e4, 1e5])
+    table = pd.DataFrame(
+        {
+            "model": [f"m{i}" for i in range(3)] * 2,
+            "size": np.tile(sizes, 2).astype(int),
+            "k": pd.array([1] * 3 + [None] * 3, dtype="Int64"),
+            "value": np.concatenate([3 * sizes**-0.25, 5 * sizes**-0.125 * [1.01, 0.98, 1.01]]),
+        }
+    )
+    shown, sentence = rank_study.family_table(table, k=[1])
+    assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent"]
+    assert "α = 0.250 ([0.250, 0.250])" in shown.iloc[-1].tolist()
+    assert "3 models of 1,000 to 100,000 parameters" in sentence
+    few, other = rank_study.family_table(table[table["size"] < 5e4], k=[1])
+    assert len(few) == 2
+    assert "exponent" not in other
+
+
+def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(tmp_path):
+    one = protocol("windows", length=256, documents=3)
+    folder = rank_study.rank_family("data/ladder/models", "ladder/humaneval", one, CPU, tmp_path / "mine")
+    stores = [open_store(path) for path in folder.iterdir()]
+    assert len(stores) == len(list((LADDER / "models").iterdir()))
+    beside = rank_study.beside_shipped(stores)
+    assert set(beside["model"]) == {path.name for path in (LADDER / "models").iterdir()}
+    near = rank_study.family_near("data/ladder/models", "ladder/humaneval", one, CPU)
+    # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
+    assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
+    assert beside["nll"].max() <= 1e-4
+    assert f"{beside['tokens'].sum():,} tokens" in rank_study.shipped_sentence(beside)
+    with pytest.raises(DataError, match="no models below"):
+        rank_study.rank_family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
+
+
+def test_a_path_of_the_project_is_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = rank_study.project_path(MODEL)
+    assert (tmp_path / found / "config.json").is_file()
+    assert rank_study.project_path("owner/model") == "owner/model"
+    with pytest.raises(DataError, match="no such file"):
+        rank_study.rank_variants(MODEL, "no.txt", WINDOWS, CPU, tmp_path)
+
+
+def test_a_coloured_text_shows_every_token_with_its_rank(study):
+    pieces = study.pieces(0, 1000, "paper").assign(text=lambda t: t.text.replace("counts", "<b>&"))
+    shown = coloured_text(pieces)
+    assert shown.count("display:block") == len(pieces)
+    assert "<b>" not in shown
+    assert "↵" in shown
+    assert "<br>" in shown
+
+
+def test_the_curve_has_two_panels_that_draw(study):
+    from rbp.evidence.ranked import with_intervals
+
+    ranked = Ranked(study.stores["all"])
+    some = with_intervals(ranked.table(), ranked).dropna(subset="low")
+    panels = rbp_curve(rank_study.every_k(ranked), some)
+    figure = panels.together()
+    shares, widths = figure.axes
+    assert np.allclose(shares.lines[0].get_ydata()[-1], 1)
+    assert [line.get_label() for line in widths.lines] == ["by documents", "by tokens"]

@@ -1,0 +1,242 @@
+"""Ranks against a count by hand over the model's own logits, and what they must not depend on."""
+
+import numpy as np
+import pytest
+import torch
+from tiny import CONFIGS, VOCAB, texts
+from transformers import AutoModelForCausalLM
+
+from rbp.core.errors import DataError, ParameterError, RankError
+from rbp.ranks import forward
+from rbp.ranks import kernel as kernel_module
+from rbp.ranks.corpora import Corpus
+from rbp.ranks.forward import Ranker, rank_logits
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import plan_rows, protocol
+
+CORPUS = Corpus("c", texts(12))
+WINDOWS = protocol("windows", length=48, context=16)
+
+
+@pytest.fixture(scope="module")
+def make(saved):
+    """make(kind): a ranker with that model, and the rows of the corpus."""
+
+    def make(kind, dtype="float32", batch=4, chosen=WINDOWS, **options):
+        files = find_model(str(saved(kind)))
+        rows = plan_rows(CORPUS, load_tokenizer(files), chosen).rows
+        language = load_model(files, dtype, torch.device("cpu"))
+        return Ranker(language, "reference", batch, **options), rows
+
+    return make
+
+
+def by_hand(folder, documents, length, context):
+    """(document, position, logits, target): one forward pass for each token, nothing padded, nothing batched."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = load_tokenizer(find_model(str(folder)))
+    for document, text in enumerate(documents):
+        ids = tokenizer(text)["input_ids"]
+        for position in range(1, len(ids)):
+            if {ids[position], ids[position - 1]} & set(tokenizer.all_special_ids):
+                continue
+            step = length - context
+            window = 0 if position < length else (position - length) // step + 1
+            with torch.inference_mode():
+                logits = model(torch.tensor([ids[window * step : position]])).logits[0, -1]
+            yield document, position, logits.double().numpy(), ids[position]
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_by_hand(kind, make, saved):
+    ranker, rows = make(kind)
+    ranker.check(rows)
+    assert ranker.head is not None  # the output matrix is found in every architecture here
+    got = ranker.rank(rows)
+    places = [(row.document, row.start + int(p)) for row in rows for p in row.scored]
+    exact = 0
+    for i, (document, position, logits, target) in enumerate(by_hand(saved(kind), CORPUS.documents, 48, 16)):
+        if i == 150:
+            break
+        assert places[i] == (document, position)
+        near = 1e-4 * np.abs(logits).max()
+        assert (logits > logits[target] + near).sum() <= got.greater[i]
+        assert got.greater[i] + got.equal[i] <= (logits >= logits[target] - near).sum()
+        exact += got.greater[i] == (logits > logits[target]).sum()
+        nll = np.log(np.exp(logits - logits.max()).sum()) + logits.max() - logits[target]
+        assert got.nll[i] == pytest.approx(nll, abs=1e-4, rel=1e-4)
+    assert exact >= 149
+
+
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [*((kind, "reference") for kind in ("gpt2", "neox", "qwen2", "gemma2", "mixtral")), ("neox", "blocked")],
+)
+def test_batch_and_threads_change_no_bit(kind, backend, make):
+    ranker, rows = make(kind, batch=4, chosen=protocol("windows", length=200, context=100))
+    ranker.backend = backend
+    ranker.check(rows)
+    first = ranker.rank(rows)
+    threads = torch.get_num_threads()
+    try:
+        for batch, count in ((1, 1), (3, 2), (64, 3)):
+            torch.set_num_threads(count)
+            ranker.batch = batch
+            again = ranker.rank(rows)
+            assert all(a.tobytes() == b.tobytes() for a, b in zip(first, again, strict=True)), (batch, count)
+    finally:
+        torch.set_num_threads(threads)
+    parts = [ranker.rank(rows[i : i + 1]) for i in range(len(rows))]  # nor do a row's neighbours
+    for column in range(3):
+        assert np.concatenate([part[column] for part in parts]).tobytes() == first[column].tobytes()
+
+
+def test_documents_do_not_leak(make):
+    ranker, rows = make("llama")
+    alone = plan_rows(
+        Corpus("c", [CORPUS.documents[3]]), load_tokenizer(find_model(ranker.language.model.name_or_path)), WINDOWS
+    )
+    whole = ranker.rank(rows)
+    mine = np.concatenate([np.full(len(row.scored), row.document == 3) for row in rows])
+    assert all((a[mine] == b).all() for a, b in zip(whole, ranker.rank(alone.rows), strict=True))
+
+
+def test_a_head_that_is_something_else(make, monkeypatch, caplog):
+    ranker, rows = make("cohere")
+    whole = ranker.rank(rows)
+    find = forward.find_head
+
+    def without_scale(model):
+        head = find(model)
+        return forward.Head(head.weight, head.bias, 1.0, None)
+
+    monkeypatch.setattr(forward, "find_head", without_scale)  # an architecture whose scale goes by another name
+    other, _ = make("cohere")
+    other.check(rows)
+    assert other.head is None
+    assert "own logits" in caplog.text
+    again = other.rank(rows)
+    assert (again.greater == whole.greater).mean() > 0.99
+    assert again.nll == pytest.approx(whole.nll, abs=1e-4)
+
+
+def test_bfloat16(make):
+    ranker, rows = make("neox", dtype="bfloat16")
+    ranker.check(rows)
+    assert ranker.head is not None
+    low, (high, _) = ranker.rank(rows), make("neox")
+    assert np.corrcoef(low.nll, high.rank(rows).nll)[0, 1] > 0.99
+    rounded = make("neox", dtype="bfloat16", rounding="bfloat16")[0].rank(rows)
+    assert rounded.equal.sum() > low.equal.sum()  # logits rounded to bfloat16 tie more often
+    ranker.head = None  # the logits that the model gives in bfloat16 are rounded: ranks of others are others
+    own = ranker.rank(rows)
+    assert (rounded.greater == own.greater).mean() > 0.95
+    assert (low.greater != own.greater).mean() > 0.1
+
+
+def test_vocabulary_limit(make, tokenizer):
+    whole, rows = make("gpt2")
+    limited, _ = make("gpt2", vocabulary=len(tokenizer))
+    assert len(tokenizer) < VOCAB
+    every, some = whole.rank(rows), limited.rank(rows)
+    assert (some.greater <= every.greater).all()
+    assert (some.greater < every.greater).any()
+    assert (some.greater + some.equal).max() <= len(tokenizer)
+    for limit in (0, VOCAB + 1):
+        with pytest.raises(ParameterError, match="vocabulary"):
+            make("gpt2", vocabulary=limit)
+
+
+def test_out_of_memory_halves_the_batch(make, monkeypatch, caplog):
+    ranker, rows = make("gpt2", batch=8)
+    whole = ranker.rank(rows)
+    ranks, asked = Ranker._ranks, []
+
+    def short_of_memory(self, some):
+        asked.append(len(some))
+        if len(some) > 2 and len(asked) > 1:  # the first batch passes, so that there is something to compare
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return ranks(self, some)
+
+    monkeypatch.setattr(Ranker, "_ranks", short_of_memory)
+    again = ranker.rank(rows)
+    assert all((a == b).all() for a, b in zip(whole, again, strict=True))
+    assert ranker.batch == 2
+    assert (2, 0.0) in ranker.halvings
+    assert "out of memory: going on with 2 rows at a time; 0.0000% of the ranks of the last batch" in caplog.text
+
+
+def test_out_of_memory_with_one_row(make, monkeypatch):
+    ranker, rows = make("gpt2")
+
+    def none(self, some, run):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Ranker, "_each", none)
+    with pytest.raises(DataError, match="single row"):
+        ranker.rank(rows)
+
+
+def test_nan_names_document_and_position(make, monkeypatch):
+    ranker, rows = make("gpt2", batch=1)
+    each, bad = Ranker._each, rows[4]
+
+    def with_nan(self, some, run):
+        hidden = each(self, some, run)
+        if some[0] is bad:
+            hidden[2, 7] = float("nan")
+        return hidden
+
+    monkeypatch.setattr(Ranker, "_each", with_nan)
+    with pytest.raises(DataError, match=f"NaN .document {bad.document}, position {bad.start + bad.scored[2]}"):
+        ranker.rank(rows)
+
+
+def test_a_model_that_sees_ahead(make, monkeypatch):
+    ranker, rows = make("llama")
+    for layer in ranker.language.model.model.layers:
+        layer.self_attn.is_causal = False
+    monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", lambda *a, **k: None)
+    with pytest.raises(DataError, match="sees the tokens"):
+        ranker.check(rows)
+
+
+def test_arithmetic_that_fails_is_nobody_s_error(make, monkeypatch, caplog):
+    """Where the kernel finds that a processor's products are not what it needs, the model's own logits are ranked."""
+    ranker, rows = make("neox")
+    whole, kernel = ranker.rank(rows), kernel_module.linear_rank
+
+    def at_odds(*given, **options):
+        raise RankError("cpu gave one product two values", 3, 'Take backend="reference".')
+
+    monkeypatch.setattr(forward, "linear_rank", at_odds)
+    other, _ = make("neox")
+    other.check(rows)
+    assert other.head is None
+    for again in (other.rank(rows), ranker.rank(rows)):  # found at the start, and in the middle of the work
+        assert (again.greater == whole.greater).mean() > 0.99  # but for rounding
+        assert again.nll == pytest.approx(whole.nll, abs=1e-4)
+    assert "two values: the model's own logits are taken for documents 0" in caplog.text
+    monkeypatch.setattr(forward, "linear_rank", kernel)
+    assert (ranker.rank(rows).greater == whole.greater).all()
+
+
+@pytest.mark.parametrize(
+    "error", [IndexError("index out of range in self"), TypeError("null"), RuntimeError("\nsize\n")]
+)
+def test_a_model_whose_code_raises(make, error):
+    ranker, rows = make("gpt2")
+
+    def raising(*_, **__):
+        raise error
+
+    ranker.language.model.transformer.wpe.forward = raising
+    for work in (ranker.check, ranker.rank):
+        with pytest.raises(DataError, match=r"cannot read a row of \d+ tokens: (IndexError: index|null|size)"):
+            work(rows)
+
+
+def test_float64_logits_are_compared_as_such():
+    logits = torch.tensor([[1.0, 1.0 + 1e-12, 0.0]], dtype=torch.float64)
+    found = rank_logits(logits, torch.tensor([0]))
+    assert (int(found.greater), int(found.equal)) == (1, 1)

@@ -1,0 +1,146 @@
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.ranks.models import find_model, load_model, load_tokenizer, longest_input
+
+CPU = torch.device("cpu")
+
+
+class Bomb:
+    """A pickle that leaves a trace when it is read."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return Path.touch, (self.trace,)
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
+
+
+def load_all(folder):
+    files = find_model(str(folder))
+    load_tokenizer(files)
+    load_model(files, "float32", CPU)
+
+
+def plant(folder, name):
+    trace = folder.parent / "trace"
+    (folder / name).write_bytes(pickle.dumps(Bomb(trace)))
+    return trace
+
+
+def test_a_pickle_beside_safetensors_is_not_read(copy):
+    trace = plant(copy, "pytorch_model.bin")
+    files = find_model(str(copy))
+    assert [path.name for path in files.weights] == ["model.safetensors"]
+    load_tokenizer(files)
+    load_model(files, "float32", CPU)
+    assert not trace.exists()
+    with (copy / "pytorch_model.bin").open("rb") as stream:  # the bomb is a real one
+        pickle.load(stream)  # noqa: S301
+    assert trace.exists()
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "flax_model.msgpack"])
+def test_weights_only_as_pickle(copy, name):
+    (copy / "model.safetensors").unlink()
+    trace = plant(copy, name)
+    with pytest.raises(DataError, match=f"only as {name}"):
+        find_model(str(copy))
+    assert not trace.exists()
+
+
+def test_code_shipped_with_a_model_is_not_run(copy):
+    config = json.loads((copy / "config.json").read_text())
+    trace = copy.parent / "trace"
+    (copy / "own.py").write_text(f"import pathlib\npathlib.Path({str(trace)!r}).touch()\n")
+    auto = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
+    (copy / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": auto}))
+    with pytest.raises(DataError, match="cannot"):
+        load_all(copy)
+    assert not trace.exists()
+
+
+def test_no_such_model(tmp_path):
+    with pytest.raises(DataError, match="no such model folder"):
+        find_model(str(tmp_path / "none"))
+    with pytest.raises(DataError, match="no such model folder"):
+        find_model("a/b/c")
+    with pytest.raises(DataError, match="hub cannot be reached"):
+        find_model("nobody/nothing")
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("config.json", "no config.json"),
+        ("model.safetensors", "weights are missing"),
+        ("tokenizer.json", "no tokenizer"),
+    ],
+)
+def test_a_folder_that_lacks_something(copy, missing, message):
+    (copy / missing).unlink()
+    with pytest.raises(DataError, match=message):
+        find_model(str(copy))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_damaged_files(copy, name):
+    data = (copy / name).read_bytes()
+    (copy / name).write_bytes(data[: len(data) // 2])
+    with pytest.raises(DataError):
+        load_all(copy)
+
+
+def test_weights_that_are_not_all_there(copy):
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(copy / "model.safetensors")
+    save_file({name: state[name] for name in state if "h.1." not in name}, copy / "model.safetensors", {"format": "pt"})
+    with pytest.raises(DataError, match="the weights lack"):
+        load_model(find_model(str(copy)), "float32", CPU)
+
+
+def test_an_index_does_not_lead_out_of_the_folder(copy):
+    index = {"weight_map": {"wte": "../other.safetensors"}}
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(DataError, match="malformed"):
+        find_model(str(copy))
+
+
+def test_fingerprints_follow_the_contents(copy, saved):
+    first = find_model(str(saved("gpt2")))
+    assert find_model(str(copy)).fingerprint() == first.fingerprint()
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "layer_norm_epsilon": 1e-3}))
+    assert find_model(str(copy)).fingerprint() != first.fingerprint()
+    assert find_model(str(copy)).tokenizer_fingerprint() == first.tokenizer_fingerprint()
+
+
+def test_the_dtype_is_the_one_asked_for(copy):
+    files = find_model(str(copy))
+    assert load_model(files, "bfloat16", CPU).model.dtype == torch.bfloat16
+    assert load_model(files, "float32", CPU).model.dtype == torch.float32
+    with pytest.raises(ParameterError, match="float33"):
+        load_model(files, "float33", CPU)
+
+
+def test_a_folder_has_no_revisions(copy):
+    with pytest.raises(ParameterError, match="no revisions"):
+        find_model(str(copy), "main")
+
+
+def test_longest_input():
+    assert longest_input({"n_positions": 1024}) == 1024
+    assert longest_input({"text_config": {"max_position_embeddings": 7}}) == 7
+    assert longest_input({}) is None

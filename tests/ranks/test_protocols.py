@@ -1,0 +1,114 @@
+import datasets
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import texts
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.ranks.corpora import Corpus
+from rbp.ranks.protocols import document_order, plan_rows, protocol
+
+
+class Characters:
+    """A tokenizer by hand: a letter is a token, % is special, ^ begins every text where asked for."""
+
+    all_special_ids = (ord("%"), ord("^"))
+
+    def __init__(self, begin=False):
+        self.begin = begin
+
+    def __call__(self, documents, truncation=False, max_length=None, verbose=True):
+        encoded = [[ord(c) for c in ("^" if self.begin else "") + text] for text in documents]
+        return {"input_ids": [ids[:max_length] if truncation else ids for ids in encoded]}
+
+
+def scored(rows):
+    """(document, position) of every scored token, in the order of the rows."""
+    return [(row.document, row.start + int(p)) for row in rows for p in row.scored]
+
+
+def test_authors_order_is_that_of_datasets():
+    split = datasets.Dataset.from_dict({"i": list(range(5000))}).shuffle(seed=42)
+    assert document_order(5000, protocol("authors")).tolist() == split["i"][:1000]
+
+
+def test_authors_cut_and_leave_out_special_tokens():
+    corpus = Corpus("c", ["abcdef", "ab%cd", "", "x", "%%%"])
+    rows = plan_rows(corpus, Characters(begin=True), protocol("authors", length=5)).rows
+    # ^abcd: b, c, d; ^ab%c: b (neither %, nor c after it); nothing of the others
+    assert sorted(scored(rows)) == [(0, 2), (0, 3), (0, 4), (1, 2)]
+    first = next(row for row in rows if row.document == 0)
+    assert "".join(map(chr, first.ids)) == "^abcd"
+
+
+def test_the_first_token_is_never_scored():
+    rows = plan_rows(Corpus("c", ["abc"]), Characters(), protocol("authors")).rows
+    assert scored(rows) == [(0, 1), (0, 2)]
+
+
+@given(
+    st.lists(st.text("ab%", max_size=40), min_size=1, max_size=6).filter(lambda d: any("aa" in t for t in d)),
+    st.integers(2, 12),
+    st.data(),
+)
+def test_windows_score_every_token_once_with_enough_context(documents, length, data):
+    context = data.draw(st.integers(1, length - 1))
+    rows = plan_rows(Corpus("c", documents), Characters(), protocol("windows", length=length, context=context)).rows
+    wanted = [(d, p) for d, t in enumerate(documents) for p in range(1, len(t)) if t[p] != "%" and t[p - 1] != "%"]
+    assert scored(rows) == wanted
+    for row in rows:
+        text = documents[row.document]
+        assert "".join(map(chr, row.ids)) == text[row.start : row.start + len(row.ids)]  # of one document alone
+        assert len(row.ids) <= length
+        assert all(p >= min(context, row.start + p) for p in row.scored)
+
+
+@pytest.mark.parametrize("name", ["authors", "windows"])
+@pytest.mark.parametrize("budget", [1, 7, 20, 10**6])
+def test_a_budget_takes_the_first_tokens(name, budget, tokenizer):
+    corpus = Corpus("c", texts(8))
+    every = scored(plan_rows(corpus, tokenizer, protocol(name, length=16)).rows)
+    some = plan_rows(corpus, tokenizer, protocol(name, length=16, tokens=budget))
+    assert scored(some.rows) == every[:budget]
+    assert some.tokens == min(budget, len(every))
+
+
+def test_packs_are_consecutive_rows():
+    some = plan_rows(Corpus("c", ["abc"] * 10), Characters(), protocol("windows", pack=4))
+    assert some.packs == 3
+    assert [row for pack in range(3) for row in some.rows_of(pack)] == list(some.rows)
+
+
+def test_first_documents():
+    rows = plan_rows(Corpus("c", ["abc", "abd", "abe"]), Characters(), protocol("windows", documents=2)).rows
+    assert [row.document for row in rows] == [0, 1]
+    assert (
+        document_order(10, protocol("authors", documents=3)).tolist()
+        == np.random.default_rng(42).permutation(10)[:3].tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"tokens": -5},
+        {"tokens": 0},
+        {"documents": 0},
+        {"length": 1},
+        {"length": 0},
+        {"pack": 0},
+        {"name": "window"},
+        {"context": 3},
+        {"name": "windows", "length": 8, "context": 8},
+        {"name": "windows", "context": 0},
+    ],
+)
+def test_values_without_sense(given_):
+    with pytest.raises(ParameterError):
+        protocol(**given_)
+
+
+def test_nothing_to_score():
+    with pytest.raises(DataError, match="no token can be scored"):
+        plan_rows(Corpus("c", ["a", "", "%%"]), Characters(), protocol())

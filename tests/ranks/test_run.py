@@ -1,0 +1,279 @@
+"""Whole measurements: what a store holds, resumes, shards, kills, and what goes wrong."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import texts
+
+from rbp.core import files
+from rbp.core.errors import DataError, ParameterError
+from rbp.ranks import corpora, extraction, store
+from rbp.ranks import models as models_module
+from rbp.ranks.extraction import Settings, extract, run_shards
+from rbp.ranks.forward import Ranker
+from rbp.ranks.protocols import protocol
+from rbp.ranks.store import Store, open_store
+
+WINDOWS = protocol("windows", length=64, context=32, pack=4)
+QUICK = Settings(backend="reference")
+
+
+@pytest.fixture
+def corpus(write_corpus):
+    return str(write_corpus(texts(12)))
+
+
+def parts(folder):
+    return {path.name: path.read_bytes() for path in (Path(folder) / "parts").iterdir()}
+
+
+def test_what_a_store_holds(saved, corpus, tmp_path):
+    (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    found = open_store(folder)
+    tokens = found.ranks()
+    assert list(tokens) == ["document", "position", "token", "greater", "equal", "nll"]
+    assert len(tokens) == found.tokens
+    assert (tokens["position"] >= 1).all()
+    assert not tokens.duplicated(["document", "position"]).any()
+    assert (tokens["equal"] >= 1).all()
+    assert (tokens["greater"] + tokens["equal"]).max() <= found.vocabulary
+    assert (found.dataset, found.family, found.model) == ("mine", "gpt2", str(saved("gpt2")))
+    key = found.manifest["key"]
+    assert {"weights", "revision", "tokenizer", "corpus", "protocol", "dtype", "vocabulary"} < key.keys()
+    assert {"round_logits", "backend", "device", "precision"} < key.keys()
+    assert {"versions", "begun", "finished", "tokens_per_second", "share_of_product"} < found.manifest["about"].keys()
+
+
+def test_models_times_corpora(saved, corpus, write_corpus, tmp_path):
+    other = str(write_corpus(texts(3, seed=5), "other.jsonl"))
+    models = [str(saved("gpt2")), str(saved("opt"))]
+    folders = extract(models, [corpus, other], WINDOWS, tmp_path / "out", QUICK)
+    found = [open_store(folder) for folder in folders]
+    assert [(f.model, f.dataset) for f in found] == [(m, d) for m in models for d in ("mine", "other")]
+
+
+def test_a_rerun_does_nothing(saved, corpus, tmp_path, monkeypatch):
+    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    (folder,) = extract(*arguments)
+    manifest = (folder / "manifest.json").read_bytes()
+    monkeypatch.setattr(extraction, "load_model", None)  # not even the model is loaded
+    assert extract(*arguments) == [folder]
+    assert (folder / "manifest.json").read_bytes() == manifest
+    extract(*arguments[:4], Settings(backend="reference", family="mine"))  # a label is no reason to measure again
+    assert open_store(folder).family == "mine"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"settings": Settings(backend="reference", dtype="bfloat16")},
+        {"settings": Settings(backend="blocked")},
+        {"settings": Settings(backend="reference", vocabulary="tokenizer")},
+        {"settings": Settings(backend="reference", round_logits="bfloat16")},
+        {"protocol": protocol("windows", length=64, context=31, pack=4)},
+        {"protocol": protocol("windows", length=64, context=32, pack=5)},
+        {"protocol": protocol("windows", length=64, context=32, pack=4, tokens=100)},
+    ],
+)
+def test_what_determines_the_ranks_names_the_store(saved, corpus, tmp_path, change):
+    model = extraction._Model(
+        models_module.find_model(str(saved("gpt2"))), change.get("settings", QUICK), torch.device("cpu")
+    )
+    plain = extraction._Model(models_module.find_model(str(saved("gpt2"))), QUICK, torch.device("cpu"))
+    text = corpora.open_corpus(corpus)
+    before = store.measurement_digest(extraction._key(plain, text, WINDOWS))
+    assert store.measurement_digest(extraction._key(model, text, change.get("protocol", WINDOWS))) != before
+    model.device = torch.device("cuda")  # never continued on another device type
+    assert store.measurement_digest(extraction._key(model, text, WINDOWS)) != before
+
+
+def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog):
+    model = str(saved("neox"))
+    (whole,) = extract([model], [corpus], WINDOWS, tmp_path / "whole", QUICK)
+    for i in (3, 1, 2):
+        settings = Settings(backend="reference", batch=i)
+        (sharded,) = extract([model], [corpus], WINDOWS, tmp_path / "sharded", settings, (i, 3))
+    assert parts(sharded) == parts(whole)
+    assert open_store(sharded).ranks().equals(open_store(whole).ranks())
+
+    names = sorted(parts(whole))
+    (sharded / "parts" / names[0]).unlink()
+    (sharded / "parts" / names[1]).write_bytes(b"PAR1")
+    altered = bytearray((sharded / "parts" / names[2]).read_bytes())
+    altered[40] ^= 1
+    (sharded / "parts" / names[2]).write_bytes(altered)
+    (sharded / "parts" / ".00001.tmp").write_bytes(b"half")
+    caplog.set_level("INFO")
+    extract([model], [corpus], WINDOWS, tmp_path / "sharded", QUICK)
+    assert parts(sharded) == parts(whole)
+    assert caplog.text.count("damaged or left over") == 2
+    assert open_store(sharded).problems() == []
+
+
+def test_an_altered_manifest_is_redone(saved, corpus, tmp_path):
+    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    (folder,) = extract(*arguments)
+    before = parts(folder)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match="manifest"):
+        open_store(folder)
+    extract(*arguments)
+    assert open_store(folder).problems() == []
+    assert parts(folder) == before
+
+
+def test_another_version_and_altered_keys(saved, corpus, tmp_path):
+    (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
+    with pytest.raises(DataError, match="another version"):
+        open_store(folder)
+    manifest["key"]["dtype"] = "bfloat16"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="altered"):
+        open_store(folder)
+
+
+def test_two_runs_at_once(saved, corpus, tmp_path):
+    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    (folder,) = extract(*arguments)
+    shutil.rmtree(folder / "parts")
+    with Store(folder).lock(), pytest.raises(DataError, match="another run"):
+        extract(*arguments)
+    with Store(folder).lock((1, 2)), Store(folder).lock((2, 2)), pytest.raises(DataError, match="another run"):
+        extract(*arguments)
+    with Store(folder).lock((1, 2)), pytest.raises(DataError, match="another run"), Store(folder).lock((1, 2)):
+        pass
+    extract(*arguments)
+
+
+SCRIPT = """
+import sys, json
+from pathlib import Path
+from rbp.ranks.extraction import extract, Settings
+from rbp.ranks.protocols import protocol
+model, corpus, out = sys.argv[1:]
+extract([model], [corpus], protocol("windows", length=64, context=32, pack=1), Path(out), Settings(backend="reference"))
+"""
+
+
+def start(model, corpus, out):
+    command = [sys.executable, "-c", SCRIPT, model, corpus, str(out)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_killed_and_rerun(saved, write_corpus, tmp_path):
+    model, corpus = str(saved("gpt2")), str(write_corpus(texts(60)))
+    one = protocol("windows", length=64, context=32, pack=1)
+    (whole,) = extract([model], [corpus], one, tmp_path / "whole", QUICK)
+    out = tmp_path / "killed"
+    for wanted in (1, 40):  # parts there when the kill comes, somewhere in the middle of the next
+        process = start(model, corpus, out)
+        while process.poll() is None and len(list(out.glob("*/parts/*.parquet"))) < wanted:
+            time.sleep(0.001)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        (folder,) = out.iterdir()
+        assert wanted <= len(parts(folder)) < len(parts(whole))
+        with pytest.raises(DataError, match="not finished"):
+            open_store(folder)
+    (folder,) = extract([model], [corpus], one, out, QUICK)  # the dead process holds no lock
+    assert parts(folder) == parts(whole)
+
+
+def test_shards_in_processes(saved, corpus, tmp_path):
+    out = tmp_path / "out"
+    arguments = ["--model", str(saved("gpt2")), "--corpus", corpus, "--protocol", "windows", "--length", "64",
+                 "--pack", "4", "--backend", "reference", "--out", str(out)]  # fmt: skip
+    run_shards(arguments, [{"CUDA_VISIBLE_DEVICES": ""}] * 2)
+    (folder,) = out.iterdir()
+    (whole,) = extract(
+        [str(saved("gpt2"))], [corpus], protocol("windows", length=64, pack=4), tmp_path / "whole", QUICK
+    )
+    assert parts(folder) == parts(whole)
+    assert open_store(folder).manifest["complete"]
+    with pytest.raises(DataError, match="shard 1 of 1 failed"):
+        run_shards([*arguments, "--tokens", "-1"], [{}])
+
+
+def test_a_full_disk(saved, corpus, tmp_path, monkeypatch):
+    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    write, calls = files.write_file, []
+
+    def full(path, content):
+        calls.append(path)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content)
+
+    monkeypatch.setattr(store, "write_file", full)
+    with pytest.raises(DataError, match="cannot write: no space left"):
+        extract(*arguments)
+    monkeypatch.undo()
+    (folder,) = (tmp_path / "out").iterdir()
+    assert len(parts(folder)) == 2  # what was written stays good
+    extract(*arguments)
+    assert open_store(folder).problems() == []
+
+
+def test_nothing_half_written_where_nothing_was_ranked(saved, corpus, tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store, "write_file", full)
+    with pytest.raises(DataError, match="no space left"):
+        extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_inputs_that_do_not_fit(saved, corpus, tmp_path):
+    model, out = str(saved("gpt2")), tmp_path / "out"
+    for chosen, settings, message in (
+        (protocol("authors"), QUICK, "reads 256 tokens at most"),
+        (WINDOWS, Settings(device="cuda:7"), "no device"),
+        (WINDOWS, Settings(device="gpu"), "no device"),
+        (WINDOWS, Settings(device="meta"), "no device"),
+        (WINDOWS, Settings(backend="none"), "backend"),
+        (WINDOWS, Settings(dtype="float3"), "dtype"),
+        (WINDOWS, Settings(vocabulary=10**6), "vocabulary"),
+        (WINDOWS, Settings(batch=-1), "batch"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            extract([model], [corpus], chosen, out, settings)
+    with pytest.raises(ParameterError, match="no shard 3 of 2"):
+        extract([model], [corpus], WINDOWS, out, QUICK, (3, 2))
+    with pytest.raises(DataError, match="no such"):
+        extract([model, "/none"], [corpus], WINDOWS, out, QUICK)  # before the first model is measured
+    assert not out.exists() or list(out.iterdir()) == []
+
+
+def test_another_models_tokenizer(saved, corpus, tmp_path):
+    folder = Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"] = {word: i + 200 if i else 0 for word, i in tokenizer["model"]["vocab"].items()}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(DataError, match="another model's"):
+        extract([str(folder)], [corpus], WINDOWS, tmp_path / "out", QUICK)
+
+
+def test_nan_leaves_no_store(saved, corpus, tmp_path, monkeypatch):
+    each, calls = Ranker._each, []
+
+    def broken(self, some, run):
+        calls.append(some)
+        return each(self, some, run) * (np.nan if len(calls) > 1 else 1)  # the first is the look at the model
+
+    monkeypatch.setattr(Ranker, "_each", broken)
+    with pytest.raises(DataError, match="NaN"):
+        extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    assert list((tmp_path / "out").iterdir()) == []

@@ -1,0 +1,135 @@
+"""Rank distributions against scipy's, and against their own definitions."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import stats
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.stats.rank_counts import RankCounts
+from rbp.stats.rank_families import FAMILIES, family
+from rbp.stats.rank_fits import RankDistribution
+
+V = 400
+MEMBERS = {
+    "lognormal": {"mu": 0.7, "sigma": 1.6},
+    "lognormal_rounded": {"mu": 0.7, "sigma": 1.6},
+    "log_quadratic": {"s": 1.9, "tau": -0.1},
+    "power_law": {"s": 1.7},
+    "power_law_cutoff": {"s": 1.1, "scale": 60.0},
+    "zipf_mandelbrot": {"s": 2.0, "shift": 1.5},
+    "weibull": {"scale": 4.0, "shape": 0.5},
+    "negative_binomial": {"size": 0.4, "mean": 12.0},
+    "mass_at_1_lognormal": {"share_1": 0.45, "mu": 1.0, "sigma": 1.2},
+}
+
+
+def member(name: str, vocabulary: int = V, first: int = 1) -> RankDistribution:
+    return RankDistribution.of(family(name), MEMBERS[name], vocabulary, first)
+
+
+def test_every_family_has_a_member_here() -> None:
+    assert set(MEMBERS) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("first", [1, 2])
+def test_one_interface(name: str, first: int) -> None:
+    it = member(name, first=first)
+    ranks = np.arange(first, V + 1)
+    assert it.pmf(ranks).sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(it.cdf(ranks), np.cumsum(it.pmf(ranks)), atol=1e-12)
+    np.testing.assert_allclose(it.cdf(ranks) + it.sf(ranks), 1, atol=1e-12)
+    assert it.pmf([first - 1, V + 1, first + 0.5]).tolist() == [0, 0, 0]
+    assert (it.quantile(it.cdf(ranks[:50])) == ranks[:50]).all()
+    p = it.pmf(ranks)
+    assert it.entropy == pytest.approx(-(p[p > 0] * np.log(p[p > 0])).sum())
+    drawn = it.sample(20_000, 3)
+    assert drawn.min() >= first
+    seen = np.bincount(drawn, minlength=V + 1)[first:]
+    some = p * len(drawn) > 5
+    assert stats.chisquare(seen[some], p[some] / p[some].sum() * seen[some].sum()).pvalue > 1e-4
+
+
+def _truncated(masses: np.ndarray) -> np.ndarray:
+    return masses / masses.sum()
+
+
+@pytest.mark.parametrize(
+    ("name", "masses"),
+    [
+        ("power_law", lambda k: stats.zipfian.pmf(k, 1.7, V)),
+        ("power_law_cutoff", lambda k: k**-1.1 * stats.planck.pmf(k, 1 / 60)),
+        ("lognormal", lambda k: stats.lognorm.pdf(k, 1.6, scale=np.exp(0.7))),
+        ("negative_binomial", lambda k: stats.nbinom.pmf(k - 1, 0.4, 0.4 / 12.4)),
+        ("weibull", lambda k: stats.weibull_min.sf(k - 1, 0.5, scale=4) - stats.weibull_min.sf(k, 0.5, scale=4)),
+        ("zipf_mandelbrot", lambda k: (k + 1.5) ** -2.0),
+    ],
+)
+def test_masses_are_scipys(name: str, masses) -> None:
+    ranks = np.arange(1.0, V + 1)
+    np.testing.assert_allclose(member(name).pmf(ranks), _truncated(masses(ranks)), rtol=1e-9, atol=1e-15)
+
+
+def test_rounded_lognormal_is_scipys_with_no_end() -> None:
+    ranks = np.arange(1.0, V)
+    cdf = lambda at: stats.lognorm.cdf(at, 1.6, scale=np.exp(0.7))  # noqa: E731
+    np.testing.assert_allclose(
+        member("lognormal_rounded").pmf(ranks), (cdf(ranks + 0.5) - cdf(ranks - 0.5)) / (1 - cdf(0.5)), rtol=1e-8
+    )
+    # from rank 2, as the authors' library conditions on the smallest rank
+    at = member("lognormal_rounded", first=2).pmf(7)
+    assert at == pytest.approx((cdf(7.5) - cdf(6.5)) / (1 - cdf(1.5)), rel=1e-8)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 7, 99, 700, 50_000])
+def test_rounded_masses_keep_their_digits_in_the_tail(rank: int) -> None:
+    v, c = 50_688, mp.mpf("0.1")
+    with mp.workdps(40):
+        above = lambda x: mp.ncdf(-(mp.log(x) + 14) / mp.mpf("5.5"))  # noqa: E731
+        beyond = lambda k: mp.exp(-((k / mp.mpf("1e-6")) ** c))  # noqa: E731
+        half = mp.mpf(1) / 2
+        rounded = (above(rank - half) - above(rank + half)) / above(half)
+        up = (beyond(rank - 1) - beyond(rank)) / (1 - beyond(v))
+    it = RankDistribution.of(family("lognormal_rounded"), {"mu": -14.0, "sigma": 5.5}, v)
+    assert it.pmf(rank) == pytest.approx(float(rounded), rel=2e-12)
+    it = RankDistribution.of(family("weibull"), {"scale": 1e-6, "shape": 0.1}, v)
+    assert it.pmf(rank) == pytest.approx(float(up), rel=2e-12)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("first", [1, 2])
+def test_parameters_survive_their_natural_and_their_free_form(name: str, first: int) -> None:
+    kind, values = family(name), np.array(list(MEMBERS[name].values()))
+    natural = kind.natural(values, first)
+    np.testing.assert_allclose(kind.named(natural, first), values, rtol=1e-13)
+    np.testing.assert_allclose(kind.bounded(kind.free(values, first), first), values, rtol=1e-13)
+
+
+def test_lognormal_over_a_large_vocabulary_is_equation_10() -> None:
+    with mp.workdps(30):
+        weight = [mp.npdf(mp.log(k), -6.4, 4.8) / k for k in range(1, 20_001)]
+        expected = weight[0] / mp.fsum(weight)
+    it = RankDistribution.of(family("lognormal"), {"mu": -6.4, "sigma": 4.8}, 20_000)
+    assert it.pmf(1) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_point_mass_leaves_the_other_ranks_their_shape() -> None:
+    it, plain = member("mass_at_1_lognormal"), RankDistribution.of(family("lognormal"), {"mu": 1.0, "sigma": 1.2}, V)
+    assert it.pmf(1) == pytest.approx(0.45)
+    assert it.pmf(9) / it.pmf(4) == pytest.approx(plain.pmf(9) / plain.pmf(4))
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(DataError, match="whole"):
+        RankCounts.of_ranks([1.5, 2.0], V)
+    with pytest.raises(DataError, match="within 1 … 400"):
+        RankCounts.of_ranks([1, 401], V)
+    with pytest.raises(DataError, match="at least one"):
+        RankCounts.of_ranks([1, 2], V).since(3)
+    with pytest.raises(DataError, match="crosses"):
+        RankCounts(np.array([1, 3]), np.array([2, 9]), np.ones(2), V).binned([1, 5, 10])
+    with pytest.raises(ParameterError, match="lognormal"):
+        family("lognorml")
+    with pytest.raises(ParameterError, match="sigma"):
+        RankDistribution.of(family("lognormal"), {"mu": 1}, V)

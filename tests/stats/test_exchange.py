@@ -1,0 +1,67 @@
+"""The exchange rate between k and S: exact on a separable law, and where the local formula fails."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rbp.core.errors import ParameterError
+from rbp.stats.law_in_k import exact_factor, exchange, fit_in_k, local_factor, size_with_value, usable_from
+
+SIZES = np.array([1e6, 1e7, 1e8, 1e9])
+
+
+def separable(alpha_s=0.1, alpha_k=0.4, ks=(1, 2, 5, 10)):
+    rows = [
+        {"dataset": "d", "family": "f", "model": f"m{i}", "size": size, "metric": "neg_log_rbp", "k": k}
+        | {"value": 5 * size**-alpha_s * k**-alpha_k}
+        for i, size in enumerate(SIZES)
+        for k in ks
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_separable_law_is_exchanged_exactly():
+    points = separable()
+    table = exchange(points, fit_in_k(points), 1, 2)
+    assert table.ratio.to_numpy() == pytest.approx(4)
+    assert table.exact.to_numpy() == pytest.approx(2**-4)
+    assert table.measured.to_numpy() == pytest.approx(2**-4)
+    assert table.extrapolated.tolist() == [True, True, False, False]  # 1e7/16 lies below 1e6
+    assert (table.local < 0).all()  # 1 − 4: no size
+
+
+@given(st.floats(0.1, 20), st.integers(1, 1000))
+def test_the_two_formulas_agree_for_small_steps(ratio, k):
+    step = 1e-6 * k
+    assert local_factor(ratio, k, k + step) == pytest.approx(exact_factor(ratio, k, k + step), abs=1e-9)
+
+
+@given(st.floats(0.2, 20), st.floats(0.02, 0.5))
+def test_usable_from_is_the_first_such_k(ratio, error):
+    def off(k):
+        return abs((local_factor(ratio, k, k + 1) - 1) / (exact_factor(ratio, k, k + 1) - 1) - 1)
+
+    k = usable_from(ratio, error)
+    assert off(k) <= error
+    assert k == 1 or off(k - 1) > error
+
+
+@pytest.mark.parametrize(("ratio", "error"), [(0, 0.1), (-1, 0.1), (2, 0), (2, 1)])
+def test_usable_from_refuses_what_has_no_answer(ratio, error):
+    with pytest.raises(ParameterError):
+        usable_from(ratio, error)
+
+
+def test_interpolation_between_neighbours_and_extrapolation_by_the_line():
+    value = 3 * SIZES**-0.2
+    size, extrapolated = size_with_value(SIZES[::-1], value[::-1], 3 * (3e8) ** -0.2)
+    assert (size, extrapolated) == (pytest.approx(3e8), False)
+    assert size_with_value(SIZES, value, 3 * (1e5) ** -0.2) == (pytest.approx(1e5), True)
+
+
+def test_families_without_enough_sizes_are_left_out():
+    points = separable()
+    assert exchange(points[points["size"] < 1e8], fit_in_k(points), 1, 2).empty
+    assert exchange(points, fit_in_k(points), 1, 3).empty

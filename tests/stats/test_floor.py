@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from rbp.core.errors import ParameterError
+from rbp.stats.counting import alpha_error, neg_log_rbp_variance, noise_floor, simulated_r_squared, tokens_needed
+from rbp.stats.power_law import fit_power_law
+
+SIZES = np.geomspace(1e6, 1e10, 8)
+VALUES = 0.05 * (SIZES / 1e8) ** -0.2
+
+
+def test_at_the_floor_the_interval_is_as_wide_as_asked():
+    for tokens, precision, effect in ((10_000, 0.5, 1.0), (300_000, 0.2, 5.0)):
+        y = noise_floor(tokens, precision=precision, design_effect=effect)
+        variance = effect * neg_log_rbp_variance(tokens * np.exp(-y), tokens)
+        assert norm.ppf(0.975) * np.sqrt(variance) == pytest.approx(precision * y, rel=1e-6)
+    assert 317_414 * -np.expm1(-noise_floor(317_414)) == pytest.approx(15.4, abs=0.1)
+    assert noise_floor(10) == float("inf")
+
+
+def test_r_squared_of_noise_alone_falls_with_fewer_tokens():
+    found = [np.nanmedian(simulated_r_squared(SIZES, 0.2, 0.001, tokens)) for tokens in (10**4, 10**5, 10**7)]
+    assert found[0] < found[1] < found[2]
+    assert found[2] > 0.99
+    assert np.nanmedian(simulated_r_squared(SIZES, 0.0, 0.001, 10**6)) < 0.2
+    few = simulated_r_squared(SIZES, 0.2, 0.001, 10**6, design_effect=10)
+    assert np.nanmedian(few) == pytest.approx(np.nanmedian(simulated_r_squared(SIZES, 0.2, 0.001, 10**5)), abs=0.02)
+
+
+def test_r_squared_is_that_of_the_fit():
+    """A law measured without any noise to speak of has R² near 1; two draws come from one seed."""
+    one = simulated_r_squared(SIZES, 0.2, 0.05, 10**4, resamples=3, seed=4)
+    assert (one == simulated_r_squared(SIZES, 0.2, 0.05, 10**4, resamples=3, seed=4)).all()
+
+
+def simulated_exponents(tokens, draws):
+    rng = np.random.default_rng(2)
+    misses = rng.binomial(tokens, -np.expm1(-VALUES), size=(draws, SIZES.size))
+    return np.array([fit_power_law(SIZES, -np.log1p(-row / tokens)).alpha for row in misses])
+
+
+def test_the_error_of_alpha_is_that_of_simulated_measurements():
+    assert alpha_error(SIZES, VALUES, 20_000) == pytest.approx(simulated_exponents(20_000, 300).std(), rel=0.12)
+
+
+def test_the_tokens_needed_give_what_was_asked():
+    from scipy.stats import t
+
+    tokens = tokens_needed(SIZES, VALUES, 0.02, design_effect=3.0, scatter=0.01)
+    error = alpha_error(SIZES, VALUES, tokens, design_effect=3.0, scatter=0.01)
+    assert t.ppf(0.975, 6) * error == pytest.approx(0.02, rel=1e-9)
+    assert tokens_needed(SIZES, VALUES, 0.02, scatter=1.0) == float("inf")
+    assert tokens_needed(SIZES, VALUES, 0.01) == pytest.approx(4 * tokens_needed(SIZES, VALUES, 0.02))
+    with pytest.raises(ParameterError, match="2 models"):
+        tokens_needed(SIZES[:2], VALUES[:2], 0.02)
+    with pytest.raises(ParameterError, match="above 0"):
+        tokens_needed(SIZES, VALUES, 0.0)

@@ -1,0 +1,94 @@
+"""The exponent in k: the preprint's fits, the bend, and what sampling noise allows (against simulated ranks)."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import linregress
+
+from rbp.core.errors import FitError
+from rbp.evidence.sources import load, select
+from rbp.stats.law_in_k import (
+    bend,
+    enough_thresholds,
+    fit_in_k,
+    sampling_covariance,
+    sampling_test,
+    sampling_tests,
+    with_residuals,
+)
+
+K = np.array([1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100])
+
+
+def model(value, *, name="a", size=1000, k=K):
+    return pd.DataFrame(
+        {"dataset": "d", "family": "f", "model": name, "size": size, "metric": "neg_log_rbp", "k": k, "value": value}
+    )
+
+
+@pytest.fixture(scope="module")
+def published_points():
+    table = select(load("published").table, metric="neg_log_rbp")
+    return enough_thresholds(table[table.k <= 100], 6)
+
+
+def test_published_pairs_agree_with_scipy_and_with_the_preprint(published_points):
+    fits = fit_in_k(published_points)
+    assert len(fits) == 64
+    assert (fits.n == 11).all()
+    assert fits.r_squared.min() >= 0.99  # what the preprint says
+    for row in fits.to_dict("records"):
+        own = published_points.query("dataset == @row['dataset'] and model == @row['model']")
+        line = linregress(np.log(own.k.astype(float)), np.log(own.value))
+        assert (row["alpha"], row["r_squared"]) == pytest.approx((-line.slope, line.rvalue**2), rel=1e-9)
+
+
+def test_residuals_of_an_exact_law_are_zero_and_the_bend_too():
+    points = model(0.8 * K**-0.4)
+    assert np.abs(with_residuals(points, fit_in_k(points)).residual).max() < 1e-12
+    assert abs(bend(points, 10).bend.iloc[0]) < 1e-12
+
+
+def test_bend_measures_the_two_sides():
+    points = model(np.where(K <= 10, 0.8 * K**-0.5, 0.8 * 10**-0.2 * K**-0.3))
+    row = bend(points, 10).iloc[0]
+    assert (row.alpha_below, row.alpha_above) == pytest.approx((0.5, 0.3))
+    assert bend(points[points.k < 7], 10).empty
+
+
+def simulate(rng, law, tokens, k=K):
+    """RBP_k of ranks drawn one token at a time (in bins between thresholds)."""
+    share = np.exp(-law)
+    counts = rng.multinomial(tokens, np.append(np.diff(share, prepend=0), 1 - share[-1]))
+    return -np.log(np.cumsum(counts[:-1]) / tokens)
+
+
+def test_covariance_and_coverage_against_simulated_ranks():
+    rng, law, tokens = np.random.default_rng(7), 0.8 * K**-0.4, 20_000
+    draws = np.array([simulate(rng, law, tokens) for _ in range(4000)])
+    np.testing.assert_allclose(
+        np.cov(np.log(draws).T), sampling_covariance(law, K, tokens), rtol=0.12, atol=0.02 * 5e-5
+    )
+    tests = [sampling_test(K, value, tokens) for value in draws[:2000]]
+    assert np.mean([t.chi2 for t in tests]) == pytest.approx(9, abs=0.4)
+    assert np.mean([t.p < 0.05 for t in tests]) == pytest.approx(0.05, abs=0.015)
+    assert np.mean([t.alpha_low <= 0.4 <= t.alpha_high for t in tests]) == pytest.approx(0.95, abs=0.015)
+
+
+def test_order_of_thresholds_does_not_matter():
+    value = simulate(np.random.default_rng(1), 0.8 * K**-0.4, 5000)
+    forth, back = sampling_test(K, value, 5000), sampling_test(K[::-1], value[::-1], 5000)
+    assert (forth.chi2, forth.alpha) == pytest.approx((back.chi2, back.alpha))
+
+
+def test_equal_shares_have_no_test():
+    with pytest.raises(FitError, match="same RBP_k"):
+        sampling_test([1, 2, 3], [0.5, 0.4, 0.4], 1000)
+
+
+def test_bounds_are_no_numbers_of_tokens():
+    points = model(0.8 * K**-0.4 * (1 + 0.01 * np.sin(K)))
+    cell = {"dataset": ["d"], "family": ["f"], "tokens": [10_000]}
+    fits = fit_in_k(points)
+    assert len(sampling_tests(points, fits, pd.DataFrame(cell | {"basis": ["counted"]}))) == 1
+    assert sampling_tests(points, fits, pd.DataFrame(cell | {"basis": ["at most"]})).empty

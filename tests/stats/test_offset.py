@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import f as f_distribution
+
+from rbp.core.errors import FitError
+from rbp.stats.offset_law import fit_offset
+from rbp.stats.power_law import fit_power_law
+
+SIZES = np.geomspace(1e6, 1e10, 10)
+
+
+def law(sizes: np.ndarray = SIZES, offset: float = 0.3, alpha: float = 0.25) -> np.ndarray:
+    return offset + 40 * sizes**-alpha
+
+
+def best_rss(sizes: np.ndarray, y: np.ndarray, offset: float) -> float:
+    """The least RSS with E held, by a grid of exponents refined three times: slow, and independent."""
+    x, target = np.log(sizes) - np.log(sizes).mean(), np.log(y)
+    grid_a, grid_alpha, best = np.linspace(-6, 6, 121), np.linspace(-1, 3, 121), np.inf
+    for _ in range(6):
+        curves = np.log(offset + np.exp(grid_a[:, None, None] - grid_alpha[:, None] * x))
+        rss = np.sum((curves - target) ** 2, axis=-1)
+        i, j = np.unravel_index(np.argmin(rss), rss.shape)
+        best = min(best, float(rss[i, j]))
+        grid_a = grid_a[i] + np.linspace(-4, 4, 121) * (grid_a[1] - grid_a[0])
+        grid_alpha = grid_alpha[j] + np.linspace(-4, 4, 121) * (grid_alpha[1] - grid_alpha[0])
+    return best
+
+
+def test_a_perfect_law_is_recovered() -> None:
+    fit = fit_offset(SIZES, law())
+    assert (fit.offset, fit.alpha, fit.prefactor) == pytest.approx((0.3, 0.25, 40), rel=1e-9)
+    assert fit.offset_low == pytest.approx(0.3, rel=1e-6)
+    assert fit.offset_high == pytest.approx(0.3, rel=1e-6)
+    assert fit.distinguishable
+    assert "can be told from 0" in fit.statement
+
+
+def test_profile_ends_lie_on_the_cut() -> None:
+    y = law() * np.exp(0.02 * np.random.default_rng(1).normal(size=10))
+    fit = fit_offset(SIZES, y, level=0.9)
+    cut = fit.rss * (1 + f_distribution.ppf(0.9, 1, 7) / 7)
+    assert best_rss(SIZES, y, fit.offset) == pytest.approx(fit.rss, rel=1e-5)
+    assert 0 < fit.offset_low < fit.offset < fit.offset_high
+    assert best_rss(SIZES, y, fit.offset_low) == pytest.approx(cut, rel=1e-5)
+    assert best_rss(SIZES, y, fit.offset_high) == pytest.approx(cut, rel=1e-5)
+    # the interval of α: with α held, E and A are what is left, and the ends are on the cut too
+    for alpha in (fit.alpha_low, fit.alpha_high):
+        shape = SIZES**-alpha / np.exp(-alpha * np.log(SIZES).mean())
+        shares = np.linspace(1e-6, 1 - 1e-6, 20001)[:, None]
+        left = np.log(y) - np.log(shares + (1 - shares) * shape)
+        assert left.var(axis=1).min() * 10 == pytest.approx(cut, rel=1e-4)
+
+
+def test_a_pure_law_gives_no_offset_and_says_so() -> None:
+    y = law(offset=0) * np.exp(0.02 * np.random.default_rng(2).normal(size=10))
+    fit, pure = fit_offset(SIZES, y), fit_power_law(SIZES, y)
+    assert fit.offset_low == 0
+    assert not fit.distinguishable
+    assert fit.statement.startswith("An offset cannot be told from 0: E = ")
+    assert f"{fit.offset_high:.3g}" in fit.statement
+    assert fit.rss <= pure.residual_se**2 * pure.df * (1 + 1e-12)
+    if fit.offset == 0:
+        assert fit.alpha == pytest.approx(pure.alpha, rel=1e-9)
+
+
+def test_an_offset_of_0_is_the_pure_law() -> None:
+    y = 5 * SIZES**-0.2 * np.exp(-0.003 * (np.log(SIZES) - 18) ** 2)  # bends down: an offset could only harm
+    fit, pure = fit_offset(SIZES, y), fit_power_law(SIZES, y)
+    assert fit.offset == fit.offset_low == 0
+    assert (fit.alpha, fit.prefactor) == pytest.approx((pure.alpha, pure.prefactor), rel=1e-9)
+    np.testing.assert_allclose(fit.predict(1e9)["value"], pure.predict(1e9)["value"], rtol=1e-9)
+
+
+def test_the_interval_of_the_offset_covers() -> None:
+    rng, draws, of_offset, of_alpha = np.random.default_rng(3), 300, 0, 0
+    for _ in range(draws):
+        fit = fit_offset(SIZES, law() * np.exp(0.03 * rng.normal(size=10)))
+        of_offset += fit.offset_low <= 0.3 <= fit.offset_high
+        of_alpha += fit.alpha_low <= 0.25 <= fit.alpha_high
+    print(f"coverage of E: {of_offset / draws:.4f}, of alpha: {of_alpha / draws:.4f}")  # noqa: T201
+    assert of_offset / draws >= 0.92
+    assert of_alpha / draws >= 0.92
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6), st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
+def test_units_do_not_matter(seed: int, of_size: float, of_value: float) -> None:
+    y = law() * np.exp(0.02 * np.random.default_rng(seed).normal(size=10))
+    plain, scaled = fit_offset(SIZES, y), fit_offset(SIZES * of_size, y * of_value)
+    for name in ("alpha", "alpha_low", "alpha_high", "rss"):
+        assert getattr(scaled, name) == pytest.approx(getattr(plain, name), rel=1e-8), name
+    for name in ("offset", "offset_low", "offset_high"):
+        assert getattr(scaled, name) == pytest.approx(of_value * getattr(plain, name), rel=1e-8), name
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.integers(4, 9), st.sampled_from([1e-4, 0.05, 0.5]))
+def test_any_points_give_ordered_intervals(seed: int, n: int, sd: float) -> None:
+    rng = np.random.default_rng(seed)
+    fit = fit_offset(np.exp(np.sort(rng.uniform(14, 24, n))), np.exp(sd * rng.normal(size=n)))
+    assert 0 <= fit.offset_low <= fit.offset <= fit.offset_high < np.inf
+    assert fit.alpha_low <= fit.alpha <= fit.alpha_high
+
+
+def test_prediction_near_the_linear_case_is_that_of_least_squares() -> None:
+    y = law() * np.exp(1e-4 * np.random.default_rng(4).normal(size=10))
+    fit = fit_offset(SIZES, y)
+    at = np.array([1e7, 1e11])
+    ahead = fit.predict(at)
+    np.testing.assert_allclose(ahead["value"], law(at), rtol=1e-3)
+    assert (ahead["low"] < ahead["mean_low"]).all()
+    assert (ahead["mean_high"] < ahead["high"]).all()
+    # the line's variance by finite differences of the fit itself: d prediction / d ln y_i, noise s²
+    base, step = np.log(ahead["value"].to_numpy()), 1e-6
+    nudged = [fit_offset(SIZES, y * np.exp(step * np.eye(10)[i])).predict(at)["value"] for i in range(10)]
+    influence = np.array([(np.log(v.to_numpy()) - base) / step for v in nudged])
+    se = np.sqrt(np.sum(influence**2, axis=0) * fit.rss / 7)
+    half = np.log(ahead["mean_high"] / ahead["value"]) / 2.364624  # t(0.975, 7)
+    np.testing.assert_allclose(half, se, rtol=0.02)
+
+
+def test_four_points_are_weak_and_three_too_few() -> None:
+    fit = fit_offset(SIZES[:4], [3, 2, 1.5, 1.4])
+    assert (fit.n, fit.df, fit.weak) == (4, 1, True)
+    assert fit.offset_low == 0
+    with pytest.raises(FitError, match="at least 4"):
+        fit_offset(SIZES[:3], [3, 2, 1])
