@@ -4,11 +4,11 @@ import shlex
 import sys
 from pathlib import Path
 
-from rbp import book
-from rbp.paths import Project
+from rbp.book import build
+from rbp.core.paths import Project
 
 project = Project(Path.cwd())
-chapters = book.chapter_names(project)
+chapters = build.chapter_names(project)
 command = shlex.join([sys.executable, "-m", "rbp.cli", "--root", str(project.root)])
 
 
@@ -20,7 +20,7 @@ rule all:
 
 rule step:
     input:
-        lambda wildcards: book.step_inputs(project, wildcards.step),
+        lambda wildcards: build.step_inputs(project, wildcards.step),
     output:
         # update: a table that is fresh, made by `rbp run`, say, is not taken away before the job can see it
         update("_build/steps/{step}.parquet"),
@@ -37,12 +37,12 @@ rule step:
 
 rule chapter:
     input:
-        lambda wildcards: book.chapter_inputs(project, wildcards.chapter),
+        lambda wildcards: build.chapter_inputs(project, wildcards.chapter),
     output:
         "_build/chapters/{chapter}/{chapter}.ipynb",
         "_build/chapters/{chapter}/results.json",
     params:
-        overrides=lambda wildcards: book.canonical_overrides(project, wildcards.chapter),
+        overrides=lambda wildcards: build.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
         chapter=r"\d\d_\w+",
     threads: 1
@@ -64,7 +64,7 @@ rule results:
 
 rule site:
     input:
-        book.site_inputs(project),
+        build.site_inputs(project),
     output:
         "_build/site.json",
     resources:

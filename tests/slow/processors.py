@@ -38,8 +38,7 @@ KINDS = {
     },
 }
 DEFAULT = ("avx2", "old")
-TESTS = ("ranking", "extraction", "rank_distributions", "emergence", "scaling", "counting", "derivation", "ladder")
-TESTS += ("test_newton.py", "test_near_ties.py", "test_rank_fits.py", "test_rank_study.py", "test_metric.py")
+TESTS = ("ranks", "stats", "evidence", "ladder", "paper")
 
 
 def copy_tree(to: Path) -> None:

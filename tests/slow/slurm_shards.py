@@ -23,13 +23,13 @@ sys.path.insert(0, str(TESTS))
 from made_studies import MODEL, parts  # noqa: E402
 from slurm import cluster  # noqa: E402
 
-from rbp.ranks.extraction import (
+from rbp.ranks.extraction import (  # noqa: E402
     Settings,
     extract,
 )
 from rbp.ranks.protocols import protocol  # noqa: E402
 from rbp.study.config import read_study  # noqa: E402
-from rbp.study.jobs import (
+from rbp.study.jobs import (  # noqa: E402
     all_jobs,
     log_file,
     state,

@@ -221,7 +221,3 @@ def main() -> None:
 def _stop(message: str, code: int) -> None:
     typer.echo(message, err=True)
     sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.sparse import csr_matrix
 
 from rbp.core import tables
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.core.paths import DATA
 from rbp.core.tables import label
@@ -25,7 +25,6 @@ from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore, is_store, open_store, store_folders
 from rbp.stats.rank_counts import RankCounts
 
-Reals = npt.NDArray[np.float64]
 _NEAR = 0.3  # how far a bin's mass times the number of tokens may be from a whole number, or the number is wrong
 
 

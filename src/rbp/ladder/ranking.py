@@ -63,6 +63,11 @@ def evaluation_corpus(domain: str, documents: Sequence[Document]) -> Corpus:
     return Corpus(domain, [document.text for document in documents], {"texts": texts_fingerprint(documents)})
 
 
+def open_domain(domain: str) -> Corpus:
+    """The corpus "ladder/DOMAIN". Raises what `evaluation_documents` raises."""
+    return evaluation_corpus(domain, evaluation_documents(domain))
+
+
 REMEDY = "Make it: rbp ladder train, then rbp ladder rank; or restore it: git checkout -- data/ladder."
 
 

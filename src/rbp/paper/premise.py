@@ -19,14 +19,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.evidence import histograms
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper.appendix_c.numbers import authors_points, equation_terms
 from rbp.stats.rank_families import family
 from rbp.stats.rank_fits import fit
-
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The split of `rbp.paper.premise` on the ladder, whose models run anew: a step of the workflow, apart as it loads torch."""
+"""The split of `premise` on the ladder, whose models run anew: a step of the workflow, apart as it loads torch."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from rbp.core.arrays import Reals
 from rbp.evidence import histograms
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.stats.power_law import fit_power_law
@@ -17,7 +17,6 @@ from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_families import FAMILIES, family
 from rbp.stats.rank_fits import MARGIN, RankDistribution, RankFit, covariance, fit, log_likelihood
 
-Reals = npt.NDArray[np.float64]
 SOURCE = "published,ladder"
 DIAGNOSTIC = ("log_quadratic",)  # no family of the question: it tells which way the ranks curve
 RESAMPLES = 200

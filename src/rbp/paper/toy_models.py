@@ -6,9 +6,8 @@ Nothing here is measured. Each function takes plain numbers or a seed and is det
 import numpy as np
 import numpy.typing as npt
 
+from rbp.core.arrays import Reals
 from rbp.core.errors import ParameterError
-
-Reals = npt.NDArray[np.float64]
 
 
 def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:

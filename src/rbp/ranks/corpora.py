@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
@@ -21,6 +22,7 @@ from rbp.core.files import exists, home_expanded, parse_json, sha256
 log = logging.getLogger(__name__)
 
 LADDER = "ladder/"  # before the name of a domain
+_BROUGHT_BY = {LADDER: "rbp.ladder.ranking"}  # corpora of a higher room, which is loaded where one is asked for
 JOINER = "\n"  # between the fields of a document, as the authors join them
 SUFFIXES = (".txt", ".jsonl", ".jsonl.gz", ".parquet")
 
@@ -95,10 +97,8 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
             raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
         return _published(name, CORPORA[name])
     if name.startswith(LADDER) and not exists(path):
-        from rbp.ladder import ranking
-
-        domain = name.removeprefix(LADDER)
-        return ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain))
+        opened: Corpus = import_module(_BROUGHT_BY[LADDER]).open_domain(name.removeprefix(LADDER))
+        return opened
     if suffix is None:
         near = get_close_matches(name, CORPORA, 1)
         hint = f"Is {near[0]} meant? " if near else ""

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import chi2, norm
 
-from rbp.core.arrays import Floats, check_level
+from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import FitError, ParameterError
 from rbp.stats.cells import fit_table
 from rbp.stats.power_law import check_points, fit_power_law
@@ -53,7 +53,7 @@ def bend(points: pd.DataFrame, middle: float) -> pd.DataFrame:
     return table.assign(bend=table["alpha_above"] - table["alpha_below"])
 
 
-def sampling_covariance(value: npt.ArrayLike, k: npt.ArrayLike, tokens: int) -> Floats:
+def sampling_covariance(value: npt.ArrayLike, k: npt.ArrayLike, tokens: int) -> Reals:
     """Covariance matrix, shape (n, n), of ln(−ln RBP_k) at n thresholds `k`, from `tokens` independent ranks.
 
     RBP_k is an empirical distribution function, so Cov(RBP_j, RBP_k) = RBP_j (1 − RBP_k)/tokens for j ≤ k; the
@@ -63,7 +63,7 @@ def sampling_covariance(value: npt.ArrayLike, k: npt.ArrayLike, tokens: int) -> 
     share = np.exp(-values)
     smaller = np.minimum.outer(thresholds, thresholds) == thresholds[:, None]
     larger_share = np.where(smaller, share[None, :], share[:, None])
-    covariance: Floats = (1 - larger_share) / (larger_share * tokens * np.outer(values, values))
+    covariance: Reals = (1 - larger_share) / (larger_share * tokens * np.outer(values, values))
     return covariance
 
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 from scipy.stats import f as f_distribution
 from scipy.stats import t as t_distribution
 
-from rbp.core.arrays import Floats, as_positive, check_level
+from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import FitError, ParameterError
 from rbp.stats.newton import minimum
 from rbp.stats.power_law import ROUNDING, WEAK, check_points
@@ -47,8 +47,8 @@ class OffsetFit:
     weak: bool
     size_min: float
     size_max: float
-    _point: Floats = field(repr=False, compare=False)
-    _covariance: Floats = field(repr=False, compare=False)
+    _point: Reals = field(repr=False, compare=False)
+    _covariance: Reals = field(repr=False, compare=False)
     _centre: float = field(repr=False, compare=False)
     _unit: float = field(repr=False, compare=False)
 
@@ -146,12 +146,12 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
     )
 
 
-def _law(point: Floats, x: Floats) -> Floats:
+def _law(point: Reals, x: Reals) -> Reals:
     """ln(E + A·S^(−α)) at centred ln S; ``point`` is (ln A at the centre, α, ln E), ln E = −inf for E = 0."""
     return np.asarray(np.logaddexp(point[0] - point[1] * x, point[2]))
 
 
-def _sensitivity(point: Floats, x: Floats) -> Floats:
+def _sensitivity(point: Reals, x: Reals) -> Reals:
     """Derivatives of the law by (ln A, α, E), shape (n, 3): by E, not ln E, so that they exist at E = 0."""
     share = expit(point[0] - point[1] * x - point[2])
     return np.column_stack([share, -share * x, np.exp(-_law(point, x))])
@@ -165,7 +165,7 @@ class _Profile:
     directly.
     """
 
-    def __init__(self, x: Floats, y: Floats) -> None:
+    def __init__(self, x: Reals, y: Reals) -> None:
         self.x, self.y = x, y
         slope, level = np.polyfit(x, y, 1)
         self.pure = np.array([level, -slope, -np.inf])
@@ -187,7 +187,7 @@ class _Profile:
             p for i, p in enumerate(ranked) if not any(abs(p[1] - q[1]) < 1e-2 * abs(q[1]) for q in ranked[:i])
         ]
 
-    def best(self) -> tuple[Floats, float]:
+    def best(self) -> tuple[Reals, float]:
         """The best point and its RSS."""
         least = self._rss(self.optima[0])
         pure = self._rss(self.pure)
@@ -215,14 +215,14 @@ class _Profile:
         """The least RSS with α held."""
         return self._mix(alpha)[1]
 
-    def _mix(self, alpha: float) -> tuple[Floats, float]:
+    def _mix(self, alpha: float) -> tuple[Reals, float]:
         """The best point with α held, and its RSS: only the mix of the two terms, q = ln(E/A), is searched.
 
         The common factor is a shift of ln y, so its best value is a mean. RSS can bend only where the two
         terms meet at some point, q = −α·x, so the search is dense there.
         """
 
-        def misfit(q: Floats) -> Floats:
+        def misfit(q: Reals) -> Reals:
             return np.asarray(self.y - np.logaddexp(-alpha * self.x, q[..., None]))
 
         meet = np.sort(np.ravel(-alpha * self.x[:, None] + np.linspace(-15, 15, 31)))
@@ -242,18 +242,18 @@ class _Profile:
         constant = float(np.sum((self.y - self.y.mean()) ** 2))  # A = 0
         return point, min(constant, self._rss(point))
 
-    def _polish(self, start: Floats, free: tuple[int, ...]) -> Floats:
+    def _polish(self, start: Reals, free: tuple[int, ...]) -> Reals:
         columns = list(free)
 
-        def fill(part: Floats) -> Floats:
+        def fill(part: Reals) -> Reals:
             point = start.copy()
             point[columns] = part
             return point
 
-        def residuals(part: Floats) -> Floats:
+        def residuals(part: Reals) -> Reals:
             return _law(fill(part), self.x) - self.y
 
-        def jacobian(part: Floats) -> Floats:
+        def jacobian(part: Reals) -> Reals:
             point = fill(part)
             share = expit(point[0] - point[1] * self.x - point[2])
             return np.column_stack([share, -share * self.x, 1 - share])[:, columns]
@@ -262,7 +262,7 @@ class _Profile:
             solved = least_squares(residuals, start[columns], jacobian, method="lm", xtol=1e-12, ftol=1e-14, gtol=1e-14)
         return fill(solved.x)
 
-    def _loss(self, point: Floats) -> tuple[float, Floats, Floats]:
+    def _loss(self, point: Reals) -> tuple[float, Reals, Reals]:
         """Half of RSS, its gradient and its Hessian."""
         away = _law(point, self.x) - self.y
         share = expit(point[0] - point[1] * self.x - point[2])
@@ -271,7 +271,7 @@ class _Profile:
         bend = (mixing * (away * share * (1 - share))[:, None]).T @ mixing
         return float(away @ away) / 2, slopes.T @ away, slopes.T @ slopes + bend
 
-    def _rss(self, point: Floats) -> float:
+    def _rss(self, point: Reals) -> float:
         rss = float(np.sum((_law(point, self.x) - self.y) ** 2))
         return rss if np.isfinite(rss) else np.inf
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from statsmodels.regression.linear_model import OLS, WLS
 
-from rbp.core.arrays import Floats, as_positive, check_level
+from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import FitError, ParameterError
 
 # Residuals of ln y below this are rounding: they must not pass for a measured scatter.
@@ -28,7 +28,7 @@ def check_models(points: pd.DataFrame) -> None:
 
 def check_points(
     size: npt.ArrayLike, value: npt.ArrayLike, *, name: str = "value", minimum: int = 3
-) -> tuple[Floats, Floats]:
+) -> tuple[Reals, Reals]:
     """Sizes and values, both of shape (n,), fit for a line through their logarithms.
 
     Raises FitError for values or sizes that are not positive and finite, lengths that differ, fewer than

@@ -1,4 +1,4 @@
-"""How many tokens have which rank, in bins of ranks, and the points within bins that sums and integrals are taken at."""
+"""How many tokens have which rank, in bins of ranks, and the points within bins that sums and integrals take."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError
-
-Integers = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

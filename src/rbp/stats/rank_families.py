@@ -13,8 +13,9 @@ from math import factorial
 import numpy as np
 from scipy.special import expit, logit
 
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import ParameterError
-from rbp.stats.rank_counts import Integers, Points, Reals, by_rank, log_sums, rounded, rounded_up, single
+from rbp.stats.rank_counts import Points, by_rank, log_sums, rounded, rounded_up, single
 
 Slopes = tuple[Reals, Reals | None]
 Convert = Callable[[Reals, int], Reals]

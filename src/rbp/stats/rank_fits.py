@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
-from rbp.stats.rank_counts import RankCounts, Reals, by_rank, log_sums
+from rbp.stats.rank_counts import RankCounts, by_rank, log_sums
 from rbp.stats.rank_families import Family, MassAt1, with_mass_at_1
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, ParameterError
-
-Reals = npt.NDArray[np.float64]
 
 # The authors' protocol (repository): at most 512 tokens of a document, of which the first is not predicted.
 SCORED_PER_DOCUMENT = 511

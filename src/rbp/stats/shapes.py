@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from rbp.core.arrays import Floats, as_positive
+from rbp.core.arrays import Reals, as_positive
 from rbp.core.errors import ParameterError
 from rbp.stats.newton import minimum
 from rbp.stats.power_law import check_points
@@ -23,22 +23,22 @@ _TINY = 1e-12  # where a line has fallen to zero or below, its logarithm is take
 class _Link:
     """y = inverse(u), the u of a given y, and ln y by u: its value, and its first and second derivative."""
 
-    inverse: Callable[[Floats], Floats]
-    link: Callable[[Floats], Floats]
-    log: Callable[[Floats], tuple[Floats, Floats, Floats]]
+    inverse: Callable[[Reals], Reals]
+    link: Callable[[Reals], Reals]
+    log: Callable[[Reals], tuple[Reals, Reals, Reals]]
 
 
-def _offset(values: Floats) -> _Link:
+def _offset(values: Reals) -> _Link:
     rest = float(values.min()) / 2
 
-    def log(u: Floats) -> tuple[Floats, Floats, Floats]:
+    def log(u: Reals) -> tuple[Reals, Reals, Reals]:
         share = expit(u - np.log(rest))
         return np.logaddexp(np.log(rest), u), share, share * (1 - share)
 
     return _Link(lambda u: np.asarray(rest + np.exp(u)), lambda y: np.asarray(np.log(y - rest)), log)
 
 
-def _log_logistic(u: Floats) -> tuple[Floats, Floats, Floats]:
+def _log_logistic(u: Reals) -> tuple[Reals, Reals, Reals]:
     y, share = np.logaddexp(0.0, -u), expit(-u)
     slope = -share / y
     return np.log(y), slope, -slope * (1 - share) - slope**2
@@ -57,7 +57,7 @@ _LOGISTIC = _Link(
 #: name → the curve for given values. "power law": ln y = u. "offset": y = E + exp(u), where E is held at half of the
 #: smallest value. "logarithm": y = u, a straight line in ln S. "logistic": exp(−y), which for y = −ln RBP_k is RBP_k
 #: itself, follows a logistic curve in ln S.
-SHAPES: dict[str, Callable[[Floats], _Link]] = {
+SHAPES: dict[str, Callable[[Reals], _Link]] = {
     "power law": lambda values: _POWER,
     "offset": _offset,
     "logarithm": lambda values: _LOGARITHM,
@@ -74,10 +74,10 @@ class ShapeFit:
     r_squared: float
     n: int
     _link: _Link = field(repr=False, compare=False)
-    _point: Floats = field(repr=False, compare=False)
+    _point: Reals = field(repr=False, compare=False)
     _centre: float = field(repr=False, compare=False)
 
-    def predict(self, size: npt.ArrayLike) -> Floats:
+    def predict(self, size: npt.ArrayLike) -> Reals:
         """The curve at each of ``size`` (shape (m,))."""
         x = np.log(as_positive(np.atleast_1d(np.asarray(size)), "size")) - self._centre
         return self._link.inverse(self._point[0] + self._point[1] * x)
@@ -96,7 +96,7 @@ def fit_shape(shape: str, size: npt.ArrayLike, value: npt.ArrayLike) -> ShapeFit
     x, y = np.log(sizes) - centre, np.log(values)
     design = np.column_stack([np.ones_like(x), x])
 
-    def loss(point: Floats) -> tuple[float, Floats, Floats]:
+    def loss(point: Reals) -> tuple[float, Reals, Reals]:
         line = design @ point
         value, slope, bend = link.log(line)
         away = value - y

@@ -11,7 +11,9 @@ import torch
 from ranking_cases import gaussian
 from torch._dynamo.utils import counters
 
+from rbp.ranks import kernel
 from rbp.ranks.kernel import blocked, linear_rank
+from rbp.ranks.kernel import reduction as reduction_module
 from rbp.ranks.kernel.reduction import PACK, Reduce, Reduced, _compiled, agrees, plainly, reduction
 
 CPU = torch.device("cpu")
@@ -59,16 +61,16 @@ def test_code_of_another_processor_in_the_cache_is_found_out_and_compiled_again(
 
 def test_compiled_code_lies_in_the_users_cache_by_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(reduction, "_known", {})
-    own = reduction._folder()
+    monkeypatch.setattr(reduction_module, "_known", {})
+    own = reduction_module._folder()
     assert reduction(torch.float32, CPU, SHAPES) is not plainly
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
     assert all(path.is_relative_to(own) for path in files)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
-    assert reduction._folder().parent == own.parent
-    assert reduction._folder() != own
+    assert reduction_module._folder().parent == own.parent
+    assert reduction_module._folder() != own
 
 
 def broken(change: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Reduced]) -> Reduce:

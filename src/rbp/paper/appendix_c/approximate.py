@@ -72,7 +72,8 @@ def check_18() -> Checked:
     halves = [boundary(power, 0) for power in range(3)]
     consistent = halves == [sp.Rational(1, 2), 0, 0]
     line = r",\quad ".join(
-        rf"\frac{{1}}{{2}}\,{latex(notation.psi(x) * sp.log(x) ** power)}\Big|_{{x=1}} = {latex(half * notation.psi(1))}"
+        rf"\frac{{1}}{{2}}\,{latex(notation.psi(x) * sp.log(x) ** power)}\Big|_{{x=1}} "
+        rf"= {latex(half * notation.psi(1))}"
         for power, half in enumerate(halves)
     )
     return Checked(

@@ -128,7 +128,6 @@ def _differentiated(polynomial: list[Number], r: Number, sigma: Number) -> list[
     return following
 
 
-Reals = npt.NDArray[np.float64]
 _PARTS = ("log_c", "neg_log_p1", "fraction", "entropy")
 
 
