@@ -22,10 +22,11 @@ test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 
 	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
 	@$(BIN)/python tests/slow/processors.py
 
-lint: .venv/installed            ## ruff, strict mypy, and notebooks without outputs
+lint: .venv/installed            ## ruff, strict mypy, the import rule, and notebooks without outputs
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports
 	@$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb
 
 bench: .venv/installed           ## time fits, ranks and extraction, each against a reference in the same run

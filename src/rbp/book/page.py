@@ -65,7 +65,7 @@ class Page:
         glue(key, self.values[key].value, display=False)
 
     def record_fits(self, fits: pd.DataFrame, key: str) -> None:
-        """Record the fits of a `scaling.fit_table`: exponent, its interval, R² and the number of sizes.
+        """Record the fits of a `cells.fit_table`: exponent, its interval, R² and the number of sizes.
 
         `key` is a format string over the columns, such as "{dataset}.{family}.k{k}"; the recorded keys are
         `alpha.KEY`, `alpha_low.KEY`, `alpha_high.KEY`, `r_squared.KEY` and `n.KEY`. A row without a fit is left out.

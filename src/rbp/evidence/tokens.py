@@ -31,7 +31,7 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
     `cells` names datasets and families; None means all that were published.
 
     Columns: dataset, family; tokens (the most likely number); exact (the repository's own count, where it is
-    known); basis ("counted", "recovered", or "likely" where `recovery.Recovery.identified` is false); bound (the
+    known); basis ("counted", "recovered", or "likely" where `Recovery.identified` is false); bound (the
     most that the protocol allows); readings; log_likelihood, margin, posterior (of `recovery.Recovery`); gap (log
     likelihood of `tokens` less that of the best number of at least STATED; missing where `bound` excludes those).
     Exact counts take no part in the recovery: where both are known, they test it.

@@ -16,7 +16,7 @@ def published_counts() -> pd.DataFrame:
     """All published window successes as whole numbers.
 
     GPT-2's counts were published. Pythia's shares are read from figure 7; each length's number of windows is found as
-    the total of which all its shares are whole parts (`counting.recovery.recover_total`), and the successes follow.
+    the total of which all its shares are whole parts (`recovery.recover_total`), and the successes follow.
     Columns dataset, model, family, size, k, n, successes, windows, p (the share of the two), basis ("counted" or
     "recovered"). Raises DataError where the shares do not identify the total.
     """
@@ -46,7 +46,7 @@ def _total(rows: pd.DataFrame) -> int:
 
 
 def window_table(source: str = "published") -> pd.DataFrame:
-    """The window counts of a source that `measurements.load` knows, with each model's family and size.
+    """The window counts of a source that `sources.load` knows, with each model's family and size.
 
     Columns as `published_counts`, which this is for "published". Shares without counts are left out. Raises DataError
     where none are left.

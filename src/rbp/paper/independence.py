@@ -28,7 +28,7 @@ def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     counts: dataset, model, family, size, k, n, successes, windows, with n = 1 for every k. Adds neg_log (−ln p),
     single (−ln RBP_k), ratio, ratio_low, ratio_high; effective (ratio·N: as many independent tokens would succeed as
     rarely), and log10_gain (log₁₀ of p(N) over RBP_k^N: how many times more often windows succeed than equation 6
-    says, as a power of ten). The interval is that of `counts.share_error`, normal on ln p; the error of the single
+    says, as a power of ten). The interval is that of `windows.share_error`, normal on ln p; the error of the single
     token, far smaller, is left out. Where no window succeeds, ratio and ratio_high are missing and ratio_low is what
     one success would give.
     """
@@ -78,7 +78,7 @@ def by_size(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Does the exponent change with N? α of −ln p(N), less that of −ln RBP_k, for the same models.
 
     Under independence both are the same. Only cells in which every model has a success, and three models at least.
-    Columns CELL, n, models, alpha (of −ln p(N)), alpha_single, difference, low, high, p: `scaling.paired_exponents`.
+    Columns CELL, n, models, alpha (of −ln p(N)), alpha_single, difference, low, high, p: `compare.paired_exponents`.
     The models are the only source of error that the test knows: few windows stand behind a long N.
     """
     rows = []
@@ -107,7 +107,7 @@ def extrapolations(counts: pd.DataFrame, *, up_to: int = 10, at: Sequence[int] =
     Independence is equation 6: the single token alone. One row for each model, k, law and length of `at` at which
     some window succeeds: dataset, family, model, size, k, law, n, distance (of the fit), predicted and measured
     (−ln p), factor (predicted over measured), log10_factor (log₁₀ of the predicted p over the measured), error (of
-    ln p, `counts.share_error`); edge (the simpler law that it has become, `models.SequenceFit`); and the law's
+    ln p, `windows.share_error`); edge (the simpler law that it has become, `hit_models.SequenceFit`); and the law's
     parameters. Cells in which a law has more parameters than points, or a share is 0 or 1, are left out.
     """
     rows = []
@@ -171,13 +171,13 @@ def dependence(
     """All that a chapter shows of hits along documents: dataset, model, family, size, k, quantity, x, value, low, high.
 
     quantity, with x:
-    - correlation, within: `along.autocorrelation`, x the lag, where there are PAIRS.
-    - runs, runs independent: `along.run_counts`, x the length.
+    - correlation, within: `clustering.autocorrelation`, x the lag, where there are PAIRS.
+    - runs, runs independent: `clustering.run_counts`, x the length.
     - ratio, ratio separate: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows (low and high by drawing whole
       documents anew), and of windows that do not overlap.
     - p: success of overlapping windows, x = n, with its interval by documents.
-    - shared, design effect: of `counting.clustering`, x missing.
-    - gain markov, gain documents, gain both: `heldout.held_out`, nats per token, with intervals by documents.
+    - shared, design effect: of `clustering.variance_parts`, x missing.
+    - gain markov, gain documents, gain both: `hit_models.held_out`, nats per token, with intervals by documents.
     A k at which every token is a hit, or none, and a k beyond the vocabulary, are left out.
     """
     parts = []

@@ -246,8 +246,8 @@ class LadderLaws:
     """A family's law on each dataset.
 
     counted: the hits behind it; shown: the thresholds asked for, k → its name ("10", "0.4 V"); points: see
-    `resampling.points`, of the first model of each size; laws: see `resampling.laws`; splits: see `scatter.splits`.
-    The tables hold the thresholds of `hits.GRID` as well.
+    `resampled_points`, of the first model of each size; laws: see `resampled_laws`; splits: see `scatter_parts`.
+    The tables hold the thresholds of `document_hits.GRID` as well.
     """
 
     counted: list[Hits]
@@ -277,7 +277,7 @@ def ladder_laws(
     measurements: "ladder" or a folder of rank stores of one family; datasets: none named means all; shares: large k,
     as shares of the vocabulary. The ladder's own hits at the usual thresholds come from the step "ladder_hits".
     Raises ParameterError for an unknown dataset and for values that make no sense, FitError for fewer than three
-    sizes or two documents; else what `hits.count` raises.
+    sizes or two documents; else what `document_hits.count` raises.
     """
     if wrong := [share for share in shares if not 0 < share < 1]:
         raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")

@@ -16,17 +16,17 @@ from rbp.ranks.store import RankStore, open_store, store_folders
 
 
 def make_dependence() -> pd.DataFrame:
-    """`emergence.ranks.dependence` of every rung on every domain."""
+    """`independence.dependence` of every rung on every domain."""
     return dependence(stores_of("ladder"), K)
 
 
 def make_misses() -> pd.DataFrame:
-    """`counting.misses.clustering_table` of every domain."""
+    """`noise.clustering_table` of every domain."""
     return pd.concat([clustering_table(stores) for stores in by_dataset("ladder")], ignore_index=True)
 
 
 def make_rare() -> pd.DataFrame:
-    """`counting.misses.by_training_count` of every domain."""
+    """`noise.by_training_count` of every domain."""
     counts = shipping.read_token_counts()
     return pd.concat([by_training_count(stores, counts) for stores in by_dataset("ladder")], ignore_index=True)
 
@@ -49,12 +49,12 @@ def by_dataset(source: str | Path) -> list[list[RankStore]]:
 
 
 def dependence_of(source: str, k: Sequence[int] = K) -> pd.DataFrame:
-    """`emergence.ranks.dependence` of a folder of rank stores at k; of the "ladder" at K, from its step."""
+    """`independence.dependence` of a folder of rank stores at k; of the "ladder" at K, from its step."""
     return steps.table("ladder_dependence") if source == "ladder" else dependence(stores_of(source), k)
 
 
 def misses_of(source: str) -> pd.DataFrame:
-    """`counting.misses.clustering_table` of each dataset of a folder of rank stores; of the "ladder" from its step."""
+    """`noise.clustering_table` of each dataset of a folder of rank stores; of the "ladder" from its step."""
     if source == "ladder":
         return steps.table("ladder_misses")
     return pd.concat([clustering_table(stores) for stores in by_dataset(source)], ignore_index=True)

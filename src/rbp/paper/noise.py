@@ -31,10 +31,10 @@ def expected_r_squared(
 ) -> pd.DataFrame:
     """R² as measured, and as it would be if the fitted law were exact and counting the only noise.
 
-    points: dataset, family, k, size, value; fits: `scaling.fit_table` of them by dataset, family and k; tokens:
-    `counting.tokens.tokens_behind`. Only fits whose number of tokens is known (not "at most"). Columns CELL, k, n,
+    points: dataset, family, k, size, value; fits: `cells.fit_table` of them by dataset, family and k; tokens:
+    `tokens.tokens_behind`. Only fits whose number of tokens is known (not "at most"). Columns CELL, k, n,
     alpha, r_squared, tokens, misses (fewest of a model), typical (geometric mean of −ln RBP_k), noise_median,
-    noise_low, noise_high (of `floor.simulated_r_squared`), verdict: "noise is enough" (the measured R² is not below
+    noise_low, noise_high (of `counting.simulated_r_squared`), verdict: "noise is enough" (the measured R² is not below
     noise_low), "more than noise" (below), "no test" (half of the simulated measurements have no logarithm).
     """
     known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
@@ -65,7 +65,7 @@ def expected_r_squared(
 
 
 def rises(points: pd.DataFrame, tokens: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The families whose missed tokens rise with size, and whether chance can make that: `paired.trend_bound`.
+    """The families whose missed tokens rise with size, and whether chance can make that: `clustering.trend_bound`.
 
     points, tokens as for `expected_r_squared`. One row for each dataset, family and k where the trend of the missed
     tokens in ln S is positive: CELL, k, models, misses_smallest, misses_largest, and for the ends and for the trend
@@ -90,7 +90,7 @@ def rises(points: pd.DataFrame, tokens: pd.DataFrame, *, level: float = 0.95) ->
 
 
 def floors(tokens: pd.DataFrame, precisions: tuple[float, ...], effects: tuple[float, ...]) -> pd.DataFrame:
-    """`floor.noise_floor` of each family's tokens, for several precisions and design effects.
+    """`counting.noise_floor` of each family's tokens, for several precisions and design effects.
 
     tokens: dataset, family, tokens. Columns CELL, tokens, precision, effect, floor (−ln RBP_k), misses (there).
     """

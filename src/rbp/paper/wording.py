@@ -74,7 +74,7 @@ def _offer(families: Sequence[str]) -> str:
 def precision(fits: pd.DataFrame) -> str:
     """How many sizes the families offer, and how wide the intervals of α are, in families of many sizes and of few.
 
-    `fits` is a `scaling.fit_table` without missing fits.
+    `fits` is a `cells.fit_table` without missing fits.
     """
     width = 100 * (fits["alpha_high"] - fits["alpha_low"]) / fits["alpha"]
     small = fits["n"] <= _FEW
@@ -98,7 +98,7 @@ def spans(points: pd.DataFrame) -> str:
 
 
 def leaning(told: pd.DataFrame) -> str:
-    """Which way forecasts err: "too hopeful", "too cautious", or neither; `told` comes from `each.forecasts`."""
+    """Which way forecasts err: "too hopeful", "too cautious", or neither; `told` comes from `cells.forecasts`."""
     share = float((told["error"] < 0).mean())
     return (
         "too hopeful" if share > 2 / 3 else "too cautious" if share < 1 / 3 else "as often too hopeful as too cautious"
@@ -132,7 +132,7 @@ def closest_curve(errors: pd.Series) -> str:
 def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
     """How many neighbours in size lie on the same side of their line, and of how many.
 
-    `residuals` comes from `each.residuals`.
+    `residuals` comes from `cells.residuals`.
     """
     same = pairs = 0
     for _, own in residuals.sort_values("size").groupby(["dataset", "k", "family"]):
@@ -145,7 +145,7 @@ def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
 def imitations(drawn: pd.DataFrame, good_fit: float) -> str:
     """How often a high R² comes from a true power law, and how often from a logarithm, at each family's sizes.
 
-    `drawn` comes from `each.imitations`.
+    `drawn` comes from `cells.imitations`.
     """
     cells = []
     for family, own in drawn.sort_values(["n", "sampled"]).groupby("sampled", sort=False):

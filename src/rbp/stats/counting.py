@@ -67,8 +67,8 @@ def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[n
 def scatter_beside_counting(points: pd.DataFrame, fits: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
     """Each fit's scatter beside that of counting alone.
 
-    `points` has dataset, family, k, size, value; `fits` is a `scaling.fit_table` by dataset, family and k (other
-    columns stay); `tokens` is a `counting.tokens.tokens_behind`. Adds tokens, basis, misses_min and misses_max (tokens
+    `points` has dataset, family, k, size, value; `fits` is a `cells.fit_table` by dataset, family and k (other
+    columns stay); `tokens` is a `tokens.tokens_behind`. Adds tokens, basis, misses_min and misses_max (tokens
     of rank above k, of the best and the worst model), counting_error (root mean square over the models), noise_share =
     (counting_error/residual_se)², and r_squared_counting: the R² to expect of the fitted line were counting the only
     scatter. They are NaN where the number of tokens or the fit is unknown.

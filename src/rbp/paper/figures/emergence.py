@@ -78,7 +78,7 @@ def success_panels(counts: pd.DataFrame, laws: pd.DataFrame) -> Panels:
 def joint_panels(counts: pd.DataFrame, joint: pd.DataFrame) -> Panels:
     """−ln p(N) against S in log-log axes, a panel for each k: points, and two joint fits.
 
-    counts: size, k, n, successes, windows; joint: rows of `emergence.joint.fit_joint_table` of the same family. Dashed:
+    counts: size, k, n, successes, windows; joint: rows of `emergence.fit_joint_table` of the same family. Dashed:
     equation 7, in proportion to N; solid: to a power of N. A triangle is a lower limit: no window succeeded.
     """
     colours = shades(sorted(counts["n"].unique()))
@@ -111,7 +111,7 @@ def joint_panels(counts: pd.DataFrame, joint: pd.DataFrame) -> Panels:
 def length_exponents(joint: pd.DataFrame, styles: Mapping[str, tuple[str, str]]) -> Figure:
     """β, the power of N, against k with its interval, for each family; 1 is the paper's law.
 
-    joint: the "free length" rows of `emergence.joint.fit_joint_table`, on one dataset.
+    joint: the "free length" rows of `emergence.fit_joint_table`, on one dataset.
     """
 
     def draw(ax: Axes) -> None:

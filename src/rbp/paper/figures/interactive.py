@@ -69,7 +69,7 @@ def size_axis(sizes: "pd.Series[Any]") -> dict[str, Any]:
     }
 
 
-#: matplotlib's markers (`figures.FAMILIES`) as Plotly calls them
+#: matplotlib's markers (`figure_style.FAMILIES`) as Plotly calls them
 SYMBOLS = {
     "s": "square",
     "^": "triangle-up",

@@ -95,7 +95,7 @@ MARKERS = "osD^"
 def forecast_panels(told: pd.DataFrame) -> Panels:
     """Measured values of held-out models relative to their forecasts, with the forecasts' intervals, by dataset.
 
-    `told` is a table of `scaling.each.forecasts` of one k. Intervals wider than the view end in an arrow.
+    `told` is a table of `cells.forecasts` of one k. Intervals wider than the view end in an arrow.
     """
     off = 100 * (told["value"] / told["predicted"] - 1)
     reach = 1.3 * max(off.abs().max(), 100 * (told["high"] / told["predicted"] - 1).median())
@@ -131,7 +131,7 @@ def forecast_panels(told: pd.DataFrame) -> Panels:
 def residual_panels(points: pd.DataFrame) -> Panels:
     """How far each point lies from its power law, by dataset, one line for each k.
 
-    `points` is a table of `scaling.each.residuals` of one family.
+    `points` is a table of `cells.residuals` of one family.
     """
     thresholds = sorted(points["k"].unique())
     reach = 115 * points["residual"].abs().max()
@@ -204,7 +204,7 @@ def against_k(
 ) -> Panels:
     """The exponent α, or R², against k: one panel for each dataset, a colour and a marker for each family.
 
-    `fits` comes from `scaling.fit_thresholds`: fits of all models are filled and joined by a solid line, with their
+    `fits` comes from `subsets.fit_thresholds`: fits of all models are filled and joined by a solid line, with their
     intervals; fits of the common models are hollow and joined by a dotted one. `printed` (dataset, family, k and
     `quantity`) adds crosses; `published` (the same columns) adds a thin line in ink, the paper's curve.
     Panels are limited to where the exponents lie: an interval may leave the view.

@@ -26,7 +26,7 @@ _TWO = {"neg_log_p1": ("−ln p₁", "#2A7FC0", "o"), "entropy": ("−Σ p ln p"
 
 
 def terms_figure(terms: pd.DataFrame) -> Figure:
-    """The terms of equation 16, their sum, and the entropy, against S: a table of `derivation.points.terms`."""
+    """The terms of equation 16, their sum, and the entropy, against S: a table of `numbers.equation_terms`."""
 
     def draw(ax: Axes) -> None:
         ax.axhline(0, color=INK, lw=0.8)
@@ -88,7 +88,7 @@ def region_figure(boundary: pd.DataFrame, points: pd.DataFrame) -> Figure:
 
 
 def path_panels(curves: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Panels:
-    """−ln p₁ and the entropy along each extrapolation (tables of `derivation.points.along`), with the fitted points."""
+    """−ln p₁ and the entropy along each extrapolation (tables of `numbers.along_path`), with the fitted points."""
     low = 0.8 * min(curve["neg_log_p1"].min() for curve in curves.values())
     high = 1.2 * max(curve["entropy"].max() for curve in curves.values())
 
@@ -205,7 +205,7 @@ DATASET_STYLES = {
 
 
 def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
-    """How many nats per token each fit lies below the best of its model, for each first rank: rows of `rank_fits.fits`.
+    """How many nats per token each fit lies below the best of its model, for each first rank: a table of `fits`.
 
     A row for each distribution of `order`, a marker for each model, in its family's colour; open at a limit.
     """
@@ -295,7 +295,7 @@ def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDi
 def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]]) -> Figure:
     """The log-likelihood of a lognormal over μ and σ, as a drop per 1000 tokens; `marks` names points (mu, sigma).
 
-    `grid` is a table of `rank_fits.profile` with a column `per_thousand`.
+    `grid` is a table of `rank_distributions.profile` with a column `per_thousand`.
     """
 
     def draw(ax: Axes) -> None:

@@ -250,7 +250,7 @@ def metric_label(metric: str, k: int | None) -> str:
 def cell_panels(cells: pd.DataFrame, *, low: float = 0.9) -> Panels:
     """The printed R² of every cell, by dataset: filled where recomputed, open where no points were published.
 
-    `cells` is a table of `table1.recompute`. An R² below `low` in an open cell is set in colour.
+    `cells` is a table of `against_print.recompute`. An R² below `low` in an open cell is set in colour.
     """
 
     def draw(ax: Axes, dataset: str) -> None:

@@ -18,7 +18,7 @@ _TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999)
 
 
 def r_squared_panels(table: pd.DataFrame) -> Panels:
-    """Measured R² (dots) in the band that counting noise alone would give (`counting.expected`), against k.
+    """Measured R² (dots) in the band that counting noise alone would give (`paper.noise`), against k.
 
     One panel for each family and dataset. The axis shows 1 − R² logarithmically, upside down.
     """
@@ -59,7 +59,7 @@ def r_squared_panels(table: pd.DataFrame) -> Panels:
 def by_count_panels(table: pd.DataFrame) -> Panels:
     """The rate of misses by how often a token stood in the training text, a panel for each dataset, a line for each S.
 
-    table: dataset, size, low, miss_rate, tokens (`counting.misses.by_training_count` at one rate). Classes of fewer
+    table: dataset, size, low, miss_rate, tokens (`noise.by_training_count` at one rate). Classes of fewer
     than 20 tokens in the text are left out.
     """
     lows = sorted(int(low) for low in table["low"].unique())
