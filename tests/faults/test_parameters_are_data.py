@@ -13,7 +13,7 @@ from papermill.translators import papermill_translators
 
 from rbp.book.chapters import Chapter, all_chapters, execute
 from rbp.book.parameters import Parameter, check, parse
-from rbp.cli import main
+from rbp.cli import app
 from rbp.core.errors import ParameterError
 from rbp.core.paths import Project
 
@@ -110,7 +110,7 @@ def test_a_list_that_is_nested_too_deeply() -> None:
 def test_a_fit_out_of_range_is_a_message(arguments, monkeypatch, capsys) -> None:
     monkeypatch.setattr("sys.argv", ["rbp", "fit", *arguments])
     with pytest.raises(SystemExit) as ended:
-        main.main()
+        app.main()
     said = capsys.readouterr()
     assert ended.value.code == 2
     assert said.err.startswith("error: ")

@@ -161,7 +161,7 @@ def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
     place.run(rung, 0).mkdir(parents=True)
     (place.run(rung, 0) / STATE).write_bytes(bomb)
     rows = np.zeros((recipe.steps * recipe.training.batch, recipe.text.context + 1), np.uint16)
-    assert not Run(rung, recipe, rows, 0, place.run(rung, 0)).resume()
+    assert not Run(recipe.course(rung, 0), rows, place.run(rung, 0)).resume()
     assert not canary.exists()
 
 

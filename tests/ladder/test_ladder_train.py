@@ -121,12 +121,12 @@ def _timeless(about: dict | list) -> dict | list:
 
 
 def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, capsys, monkeypatch) -> None:
-    from rbp.cli import main
+    from rbp.cli import app
 
     def run(*more: str) -> tuple[int | str | None, str]:
         monkeypatch.setattr(sys, "argv", ["rbp", *_command(trained, trained / "out", *more)[3:]])
         with pytest.raises(SystemExit) as ended:
-            main.main()
+            app.main()
         return ended.value.code, capsys.readouterr().err
 
     state = trained / "out" / "training" / "small-0" / "state.safetensors"

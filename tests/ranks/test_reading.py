@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from rbp.cli.main import app, main
+from rbp.cli.app import app, main
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import sources
 from rbp.evidence.ranked import Ranked

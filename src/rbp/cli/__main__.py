@@ -1,5 +1,5 @@
 """`python -m rbp.cli`: the command `rbp`."""
 
-from rbp.cli.main import main
+from rbp.cli import main
 
 main()

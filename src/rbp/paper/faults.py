@@ -115,7 +115,7 @@ def verdict(table: pd.DataFrame) -> str:
     """What `architectures` found, in words."""
     counts = table["outcome"].value_counts()
     near = table.loc[table["outcome"] == "exact", "near"].sum()
-    wrong = f"Ranks are wrong in {counts['wrong']}" if "wrong" in counts else "None has a wrong rank"
+    wrong = f"Ranks are wrong in {counts['wrong']}" if "wrong" in counts else "Not one has a wrong rank"
     return (
         f"In {counts['exact']} models every rank agrees; {near:,} of their tokens have another logit within rounding, "
         f"so that either place is right. {wrong}; {counts.get('refused', 0)} are refused with a reason, and "

@@ -18,6 +18,7 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import FitError
 
 _STEPS = 50  # a few are the rule; more where the second derivative nearly vanishes
+_LOST = "the fit did not converge", None, "The points may not determine all parameters."
 _ARRIVED = 1e-16  # the decrement of a fit that may be given: far above rounding, far below what moves a digit
 
 
@@ -41,7 +42,10 @@ def minimum(function: Callable[[Reals], tuple[float, Reals, Reals]], start: Real
         move = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         return move, float(gradient @ move)
 
-    return _newton(step, near.x)
+    found, before = _newton(step, near.x), function(start)[0]
+    if not function(found)[0] <= before + 1e-9 * abs(before):  # a plain far away, where the gradient vanishes too
+        raise FitError(*_LOST)
+    return found
 
 
 def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
@@ -79,4 +83,4 @@ def _newton(step: Callable[[Reals], tuple[Reals, float]], x: Reals) -> Reals:
             if not decrement < last and last < _ARRIVED:
                 return x
             x, last = x - move, decrement
-    raise FitError("the fit did not converge", None, "The points may not determine all parameters.")
+    raise FitError(*_LOST)
