@@ -1,1 +1,8 @@
-""""""
+"""The claims ledger: what the paper claims, and what the chapters' recorded numbers say of it.
+
+`ledger` is its frame; each of the other modules enters its claims when it is imported, which is here.
+"""
+
+from rbp.paper.claims import comparisons, emergence, law, ledger, lognormal
+
+__all__ = ["comparisons", "emergence", "law", "ledger", "lognormal"]
