@@ -72,3 +72,15 @@ def test_least_squares_of_a_curve_with_noise():
 def test_what_the_points_do_not_determine_is_no_fit():
     with pytest.raises(FitError):
         least_squares(lambda p: p[0] + p[1] - np.array([1.0, 2.0]), np.zeros(2))
+
+
+def test_a_start_at_the_minimum_stays_there_though_its_value_is_rounding():
+    x = np.linspace(1, 2, 7)
+    y = 0.3 - 0.7 * x
+
+    def loss(point):
+        design = np.column_stack([np.ones_like(x), x])
+        away = design @ point - y
+        return float(away @ away) / 2, design.T @ away, design.T @ design
+
+    np.testing.assert_allclose(minimum(loss, np.array([0.3, -0.7])), [0.3, -0.7], rtol=1e-14)

@@ -43,7 +43,7 @@ def minimum(function: Callable[[Reals], tuple[float, Reals, Reals]], start: Real
         return move, float(gradient @ move)
 
     found, before = _newton(step, near.x), function(start)[0]
-    if not function(found)[0] <= before + 1e-9 * abs(before):  # a plain far away, where the gradient vanishes too
+    if not function(found)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
         raise FitError(*_LOST)
     return found
 
