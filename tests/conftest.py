@@ -1,11 +1,13 @@
-"""A headless browser, one for all tests that need it."""
+"""What tests of several rooms need: a headless browser, one for all, and a small rank store."""
 
 import os
 import shutil
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from toy_stores import make_store
 
 from rbp.book.site import BROWSERS
 
@@ -25,3 +27,11 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A rank store of four documents with made-up ranks."""
+    rng = np.random.default_rng(5)
+    lengths = [40, 3, 700, 25]
+    return make_store(tmp_path / "toy", rng.geometric(0.4, sum(lengths)).clip(max=99) - 1, lengths)

@@ -51,7 +51,7 @@ def test_no_architecture_is_ranked_wrongly() -> None:
     grouped = by_outcome(table)
     assert grouped["models"].sum() == len(table)
     assert grouped["outcome"].iloc[0] == "exact"
-    assert "None has a wrong rank" in verdict(table)
+    assert "Not one has a wrong rank" in verdict(table)
     assert "Ranks are wrong in 1" in verdict(table.assign(outcome=["wrong", *table["outcome"][1:]]))
 
 

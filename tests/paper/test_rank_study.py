@@ -93,7 +93,8 @@ def test_an_exponent_moves_no_more_than_its_hits_allow():
         ties.at_least[:, 1] += ties.greater[:, 1]
     within = rank_study.exponent_within(table, straddling, "paper")
     moves = [abs(alpha(near * signs) - alpha(0)) for signs in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3)).reshape(3, -1).T]
-    assert 0 < max(moves) <= within < 1.2 * max(moves)
+    assert 0 < max(moves) <= within * (1 + 1e-9)  # the two are reckoned in two ways
+    assert within < 1.2 * max(moves)
 
 
 def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logits):
