@@ -20,7 +20,6 @@ from rbp.book.steps import STEPS, Step, bring_up_to_date, imported, table
 from rbp.core import tables
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.paths import ROOT, Project
-from rbp.evidence import published
 
 ROOMS = ("evidence/sources.py", "evidence/published.py", "ranks/__init__.py", "core/paths.py")
 
@@ -156,7 +155,7 @@ def test_a_step_needs_its_files(project: Project, monkeypatch: pytest.MonkeyPatc
 
 def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.root / "data" / "b").mkdir()
-    monkeypatch.setattr(published, "opened", {"data/of-the-chapter.csv"})
+    monkeypatch.setattr(tables, "opened", {"data/of-the-chapter.csv"})
     monkeypatch.setitem(STEPS, "careless", Step("careless", "heavy:careless", ("data/b",)))
     with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
         table("careless", project)
