@@ -148,7 +148,7 @@ def _between(edges: Reals) -> tuple[Reals, Reals, Integers]:
     As many as give relative errors below 1e-12 where densities fall no faster than a lognormal's with σ = 0.2.
     """
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    nodes = 2 + np.ceil(np.clip(80 * half - 0.06, 0, 118)).astype(np.int64)
+    nodes = 2 + np.ceil(np.clip(120 * half - 0.06, 0, 118)).astype(np.int64)
     y, measure = np.empty(nodes.sum()), np.empty(nodes.sum())
     begin = np.cumsum(nodes) - nodes
     for each in np.unique(nodes):
