@@ -15,6 +15,7 @@ import io
 import os
 import pickle
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -136,8 +137,7 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
 
     After SECONDS it is HUNG. What it gives must be a value that pickle can send.
     """
-    tasks = Path("/proc/self/task")
-    assert not tasks.exists() or len(list(tasks.iterdir())) == 1, "a copy of several threads might wait for ever"
+    assert len(_threads()) <= 1, f"a copy of several threads might wait for ever: {_threads()}"
     here, there = os.pipe()
     process = os.fork()
     if not process:
@@ -167,6 +167,19 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
     if code in (DONE, CLEAN, TRACEBACK):
         return Outcome(code, *pickle.loads(sent))  # noqa: S301 (our own process has sent it)
     return Outcome(code, True, 0, f"it ended with {code}: {sent.decode(errors='replace')}")
+
+
+def _threads() -> list[str]:
+    """The names of this process's threads where the system tells; one that has been joined may take a moment to end."""
+    names: list[str] = []
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        tasks = Path("/proc/self/task").glob("*/comm")
+        names = [path.read_text().strip() for path in tasks if path.exists()]
+        if len(names) <= 1:
+            break
+        time.sleep(0.05)
+    return names
 
 
 def _send(descriptor: int, data: bytes) -> None:
