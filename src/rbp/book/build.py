@@ -98,8 +98,9 @@ def site_inputs(project: Project) -> list[str]:
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
     code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
-    config = project.root / "_config.yml"
-    return [str(_relative(project, path)) for path in [*executed, *recorded, *files_below(project.book), config, *code]]
+    by_hand = [*files_below(project.book), project.root / "_config.yml"]
+    accepted = [project.expected] if project.expected.exists() else []
+    return [str(_relative(project, path)) for path in [*executed, *recorded, *accepted, *by_hand, *code]]
 
 
 def run_step(project: Project, name: str) -> bool:
