@@ -132,10 +132,13 @@ def _beside(cells: Cells, name: str, own: Mapping[str, Recorded], accepted: Mapp
         places = inside
     rows = ""
     for key, place in places.items():
-        both = [html.escape(in_words(run[key], place)) if key in run else "–" for run in (accepted, own)]
-        unit = next((run[key].unit for run in (own, accepted) if key in run), "")
-        what = html.escape(spoken(key) + (f" ({unit})" if unit else ""))
-        rows += f'<tr><td class="txt">{what}</td>' + "".join(f'<td class="num">{each}</td>' for each in both) + "</tr>"
+        there = [run[key] for run in (accepted, own) if key in run]
+        kind = "txt" if any(isinstance(each.value, str) for each in there) else "num"
+        unit = next((f" ({each.unit})" for each in there if each.unit), "")
+        # in one line: a blank one would end the HTML
+        texts = [" ".join(in_words(run[key], place).split()) if key in run else "–" for run in (accepted, own)]
+        both = "".join(f'<td class="{kind}">{html.escape(text)}</td>' for text in texts)
+        rows += f'<tr><td class="txt">{html.escape(spoken(key) + unit)}</td>{both}</tr>'
     head = '<th class="txt">Value</th><th class="num">the book</th><th class="num">this run</th>'
     table = f'<table class="rbp-table rbp-beside"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return f'<div class="rbp-scroll" tabindex="0">{table}</div>' if rows else ""
