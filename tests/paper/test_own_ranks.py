@@ -86,7 +86,7 @@ def test_a_word_is_what_is_shipped_and_a_folder_is_not(mine, monkeypatch):
         source = open_source(own)
         assert not source.shipped
         assert not source.is_exactly("ladder")
-        assert {model for model in source.table["model"]} <= {f"m{i}" for i in range(6)}
+        assert set(source.table["model"]) <= {f"m{i}" for i in range(6)}
     both = open_source("ladder, ./ladder")
     assert both.shipped == {"ladder"}
     assert not both.is_exactly("ladder")
