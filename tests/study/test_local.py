@@ -17,7 +17,7 @@ from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import ROOT, Project
-from rbp.evidence.sources import load
+from rbp.evidence import open_source
 from rbp.study import workflow
 from rbp.study.config import Study, read_study
 from rbp.study.workflow import Place, find_place
@@ -54,11 +54,11 @@ def test_from_shards_to_chapters(
     assert done.returncode == 0, done.stderr
     study = read_study(file, project)
     assert parts(study.ranks) == whole_store
-    table = load(study.out / "measurements.parquet").table
+    table = open_source(study.out / "measurements.parquet").table
     assert set(table["model"]) == {"ladder-10k"}
     assert set(table["family"]) == {"Ladder"}
-    assert table.equals(load(study.out / "measurements.csv").table.astype(table.dtypes))
-    assert load(study.out / "finished").table["value"].equals(table["value"])
+    assert table.equals(open_source(study.out / "measurements.csv").table.astype(table.dtypes))
+    assert open_source(study.out / "finished").table["value"].equals(table["value"])
     results = json.loads((study.out / "chapters" / "09_mine" / "results.json").read_text())
     assert results["values"]["value"]["value"] == 1.5
     assert (study.out / "chapters" / "09_mine" / "09_mine.html").is_file()

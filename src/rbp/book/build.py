@@ -55,13 +55,14 @@ def canonical_overrides(project: Project, name: str) -> str:
 
 
 def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
-    """The files that overriding values name: a user's measurements, say."""
-    words = [word.strip() for value in values.values() if isinstance(value, str) for word in value.split(",")]
-    named = [project.root / word for word in words if word]
-    # Measurements may be named by their folder in data/ alone: "published".
-    sources = str(values.get("measurements", "")).split(",")
-    named += [project.root / "data" / word.strip() for word in sources if word.strip()]
-    return expanded(path for path in named if exists(path))
+    """The files that overriding values may name: a user's measurements, say.
+
+    What a word such as "published" stands for is not the book's to know: a text brings all data of the project along.
+    """
+    texts = [value for value in values.values() if isinstance(value, str)]
+    named = [word.strip() for text in texts for word in (text, *text.split(","))]
+    paths = [project.root / word for word in dict.fromkeys(named) if word] + [project.root / "data"] * bool(texts)
+    return expanded(path for path in paths if exists(path))
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:

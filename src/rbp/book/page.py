@@ -18,10 +18,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from rbp.book import figure_style, results, steps
+from rbp.book import figure_style, results
 from rbp.book.chapters import find
 from rbp.book.prose import rerun_box
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import ChapterError
 from rbp.core.files import write_file
 from rbp.core.paths import ROOT, Project
@@ -145,8 +145,9 @@ class Page:
 
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
-        read = tuple(tables.opened), tuple(steps.opened)
-        results.write_chapter(self.out / "results.json", results.ChapterResults(self.name, self.values, *read))
+        read = provenance.noted()
+        found = results.ChapterResults(self.name, self.values, tuple(read.files), tuple(read.steps))
+        results.write_chapter(self.out / "results.json", found)
         self.show(rerun_box(self.name, find(Project(), self.name).parameters))
 
     def _once(self, name: str) -> None:
