@@ -201,7 +201,7 @@ class _Server:
         """
         pid, *_ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         try:
-            ours = pid in self._clients or (pid > 0 and os.getsid(pid) == os.getpid())
+            ours = pid in self._clients or (pid > 0 and os.getsid(pid) == os.getsid(0))
         except ProcessLookupError:
             ours = False
         if ours and self._modules is not None:
