@@ -6,7 +6,8 @@ import sys
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 
@@ -45,20 +46,20 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         return client.execute(env=kernel_environment, cwd=kernel_cwd)
 
 
-class Provisioner(LocalProvisioner):  # type: ignore[misc]
+class Provisioner(LocalProvisioner):
     """Kernels from the build's server, where there is one (`rbp.book.workers`)."""
 
-    async def launch_kernel(self, cmd: list[str], *, env: dict[str, str], cwd: str, **others: Any) -> Any:
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Start the kernel; its connection's description."""
         python, flag, module, *arguments = cmd
         process = None
         if (python, flag) == (sys.executable, "-m"):
-            own = {name: value for name, value in env.items() if name != workers.ADDRESS}
+            own = {name: value for name, value in kwargs["env"].items() if name != workers.ADDRESS}
             with open(os.devnull) as nothing:  # noqa: PTH123
-                process = workers.start(module, arguments, own, cwd, (nothing.fileno(), 1, 2))
+                process = workers.start(module, arguments, own, kwargs["cwd"], (nothing.fileno(), 1, 2))
         if process is None:
-            return await super().launch_kernel(cmd, env=env, cwd=cwd, **others)
-        self.process, self.cwd = process, cwd
+            return await super().launch_kernel(cmd, **kwargs)
+        self.process, self.cwd = process, kwargs["cwd"]  # type: ignore[assignment]
         self.pid = self.pgid = process.pid
         return self.connection_info
 

@@ -141,12 +141,12 @@ class _Server:
         signal.set_wakeup_fd(self._waking.fileno())
         _end_with_parent(signal.SIGHUP)
 
-    def run(self, command: Sequence[str]) -> list[Any] | int:
+    def run(self, command: list[str]) -> list[Any] | int:
         """The command's exit code, once it and all programs have ended; in a program's process, what it is to run."""
         first = self._fork()
         if not first:
             try:
-                os.execv(command[0], command)
+                os.execv(command[0], command)  # noqa: S606
             finally:
                 os._exit(127)
         code: int | None = None
@@ -268,7 +268,7 @@ def _run(module: str, arguments: Sequence[str]) -> None:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def _serve(modules: Sequence[str], command: Sequence[str]) -> NoReturn:
+def _serve(modules: list[str], command: list[str]) -> NoReturn:
     del sys.path[0]  # the working folder, which a program puts there itself
     program = _Server(modules).run(command)
     if isinstance(program, int):
@@ -299,7 +299,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     if code < 0:
-        print(f"{signal.Signals(-code).name} ended {shlex.join([first, *arguments])}", file=sys.stderr)
+        sys.stderr.write(f"{signal.Signals(-code).name} ended {shlex.join([first, *arguments])}\n")
     sys.exit(code if code >= 0 else 1)
 
 
