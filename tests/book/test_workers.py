@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -60,11 +61,18 @@ def running(root: Path) -> list[psutil.Process]:
     ]
 
 
-def wait_for(condition, seconds: float = 100) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 100) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def wait_for_the_end(project: Project) -> None:
+    """Wait until nobody works on a project; a process that ends holds its files for a moment longer."""
+    wait_for(lambda: not running(project.root), 30)
+    with (project.build / ".lock").open() as stream:
+        wait_for(lambda: lock(stream), 30)
 
 
 def test_a_chapter_from_the_server_is_as_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +125,7 @@ def test_a_killed_process_is_named_and_takes_the_rest_with_it(
     assert not build(project, 1)
     said = capfd.readouterr()
     assert re.search(says, said.out + said.err)
-    wait_for(lambda: not running(tmp_path), 30)
+    wait_for_the_end(project)
     write_chapter(project, "01_a", "value = 1")
     assert build(project, 1, TARGET)
 
@@ -130,9 +138,7 @@ def test_nothing_is_left_of_a_build_that_is_killed(tmp_path: Path) -> None:
     assert len(running(project.root)) >= 6  # rbp book, the server, Snakemake, the job, its program, the kernel
     driver.kill()
     driver.wait()
-    wait_for(lambda: not running(project.root), 30)
-    with (project.build / ".lock").open() as stream:
-        wait_for(lambda: lock(stream))
+    wait_for_the_end(project)
     assert [path for path in project.chapters.rglob("*") if path.is_file()] == []
     write_chapter(project, "01_a", "value = 1")
     assert build(project, 1, TARGET)

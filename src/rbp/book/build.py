@@ -156,7 +156,7 @@ def _imported(project: Project) -> list[str]:
     cells = [cell for each in all_chapters(project) for cell in each.notebook["cells"] if cell["cell_type"] == "code"]
     named: set[str] = set()
     for cell in cells:
-        with suppress(SyntaxError):
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # what is no Python imports nothing
             named.update(steps.named("".join(cell["source"]), ""))
     return [*EVERYWHERE, *sorted(named)]
 

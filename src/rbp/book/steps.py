@@ -119,10 +119,8 @@ def imported(source: Path, module: str) -> list[Path]:
             continue
         found.add(path)
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        waiting += [
-            name.rpartition(".")[0],
-            *named(path.read_bytes(), package),
-        ]  # a package is executed before its modules
+        # a package is executed before its modules
+        waiting += [name.rpartition(".")[0], *named(path.read_bytes(), package)]
     return sorted(found)
 
 
