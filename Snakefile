@@ -10,6 +10,8 @@ from rbp.core.paths import Project
 project = Project(Path.cwd())
 chapters = build.chapter_names(project)
 command = shlex.join([sys.executable, "-m", "rbp.cli", "--root", str(project.root)])
+# the same from the server of `rbp.book.workers`, where there is one
+warm = command.replace("-m rbp.cli", "-m rbp.book.workers rbp.cli", 1)
 
 
 rule all:
@@ -32,7 +34,7 @@ rule step:
         runtime=30,
     shell:
         # as in a chapter's kernel, so that the numbers do not depend on who makes the table
-        "OMP_NUM_THREADS=1 PYTHONHASHSEED=0 {command} _step {wildcards.step}"
+        "OMP_NUM_THREADS=1 PYTHONHASHSEED=0 {warm} _step {wildcards.step}"
 
 
 rule chapter:
@@ -50,7 +52,7 @@ rule chapter:
         mem_mb=2000,
         runtime=30,
     shell:
-        "{command} _chapter {wildcards.chapter}"
+        "{warm} _chapter {wildcards.chapter}"
 
 
 rule results:

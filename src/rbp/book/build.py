@@ -9,19 +9,20 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from rbp.book import results, steps
+from rbp.book import results, steps, workers
 from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
 from rbp.book.parameters import check, nearest
 from rbp.core.errors import ParameterError, RbpError
 from rbp.core.files import canonical_json, exists, expanded, files_below, lock, write_json
 from rbp.core.paths import ROOT, Project
 
+EVERYWHERE = ("rbp.book.engine", "rbp.book.page", "ipykernel.kernelapp", "statsmodels.formula.api")
 FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
@@ -152,6 +153,16 @@ def merge_results(project: Project) -> None:
     results.write_book(project.results, results.merge(paths))
 
 
+def _imported(project: Project) -> list[str]:
+    """What the book's jobs and kernels import: what executes chapters, what these name, and what the package, late."""
+    cells = [cell for each in all_chapters(project) for cell in each.notebook["cells"] if cell["cell_type"] == "code"]
+    named: set[str] = set()
+    for cell in cells:
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # what is no Python imports nothing
+            named.update(steps.named("".join(cell["source"]), ""))
+    return [*EVERYWHERE, *sorted(named)]
+
+
 @contextmanager
 def _lock(project: Project) -> Iterator[int]:
     """Hold ``_build/.lock`` until this process and Snakemake, which inherits it, have ended."""
@@ -168,11 +179,16 @@ def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) ->
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(project.root), "--cores", str(cores), "--quiet", "all", "--nolock"]
     command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB", *extra]
+    command = workers.serving(command, _imported(project))
     log = project.build / "snakemake.log"
     with log.open("w") as stream:
         # A session of its own: whatever stops this process stops Snakemake and its jobs together, once.
         running = subprocess.Popen(  # noqa: S603
-            command, stderr=None if extra else stream, pass_fds=[lock], start_new_session=True
+            command,
+            stderr=None if extra else stream,
+            pass_fds=[lock],
+            start_new_session=True,
+            env=os.environ | {"PYTHONHASHSEED": "0"},  # of the kernels, too late to be set once Python runs
         )
         try:
             code = running.wait()

@@ -6,6 +6,7 @@ too. So the exception itself is looked at, where it is raised, and written to ``
 
 import gc
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,4 +31,6 @@ def load_ipython_extension(shell: Any) -> None:
     Figures are made of many small objects: looking them through again and again takes a tenth of a chapter's time.
     """
     gc.set_threshold(100_000)
+    # tqdm's, where a library imports it into a kernel without widgets; whether one has depends on who started it.
+    warnings.filterwarnings("ignore", "IProgress not found")
     shell.events.register("post_run_cell", _note)

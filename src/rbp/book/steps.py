@@ -117,7 +117,8 @@ def imported(source: Path, module: str) -> list[Path]:
             continue
         found.add(path)
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        waiting += [name.rpartition(".")[0], *_named(path, package)]  # a package is executed before its modules
+        # a package is executed before its modules
+        waiting += [name.rpartition(".")[0], *named(path.read_bytes(), package)]
     return sorted(found)
 
 
@@ -127,9 +128,9 @@ def _existing(source: Path, module: str) -> Path | None:
     return next((path for path in paths if module and path.is_file()), None)
 
 
-def _named(path: Path, package: str) -> Iterator[str]:
-    """The full names of all that the file's import statements may mean by a module."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+def named(source: str | bytes, package: str) -> Iterator[str]:
+    """The full names of all that the import statements of a ``package``'s code may mean by a module."""
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
