@@ -17,9 +17,10 @@ import typer
 
 from rbp.book import results, steps
 from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
-from rbp.book.parameters import check, nearest
+from rbp.book.parameters import check
 from rbp.core.errors import ParameterError, RbpError
 from rbp.core.files import canonical_json, exists, expanded, files_below, lock, write_json
+from rbp.core.names import nearest
 from rbp.core.paths import ROOT, Project
 
 FULL = 100_000  # bytes that are left on a disk that is as good as full

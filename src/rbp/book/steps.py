@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rbp.book.parameters import nearest
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.files import expanded, lock, sha256, write_file, write_json
+from rbp.core.names import nearest
 from rbp.core.paths import Project
 
 if TYPE_CHECKING:

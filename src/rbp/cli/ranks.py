@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import split_numbers
 from rbp.core.paths import Project
 
 if TYPE_CHECKING:
@@ -161,8 +162,8 @@ def summary(
     tables = []
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
-        chosen = list(range(1, store.vocabulary + 1)) if k == "all" else _numbers(k)
-        table = ranked.table(chosen)[list(COLUMNS)]
+        chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
+        table = ranked.table(chosen or None)[list(COLUMNS)]
         tables.append(with_intervals(table, ranked) if intervals else table)
     _put(pd.concat(tables, ignore_index=True), out)
 
@@ -201,15 +202,6 @@ def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore
     from rbp.ranks.store import open_store, store_folders
 
     return [open_store(folder) for folder in store_folders(_paths(context, paths))]
-
-
-def _numbers(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    numbers = [part.strip() for part in text.split(",")]
-    if not all(number.removeprefix("-").isdecimal() for number in numbers):
-        raise ParameterError(f"{text!r} are no thresholds", "--k", "Give whole numbers with commas, or all.")
-    return [int(number) for number in numbers]
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

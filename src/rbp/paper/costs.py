@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pandas as pd
 
-from rbp.book.parameters import nearest
 from rbp.core import tables
 from rbp.core import tables as tables_module
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import nearest
 from rbp.core.paths import ROOT
 from rbp.core.tables import label
 from rbp.study.config import Dtype, Study, short_name

@@ -23,6 +23,7 @@ from transformers.utils import logging as theirs
 
 from rbp import __version__
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import split_names
 from rbp.core.paths import DATA
 from rbp.ranks.corpora import Corpus, open_corpus
 from rbp.ranks.forward import Ranker
@@ -391,7 +392,7 @@ def gpus() -> list[str]:
 
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     count = torch.cuda.device_count()
-    return given.split(",")[:count] if given else [str(i) for i in range(count)]
+    return split_names(given)[:count] if given else [str(i) for i in range(count)]
 
 
 def run_shards(arguments: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
