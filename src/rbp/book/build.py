@@ -71,7 +71,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
     pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
     data = expanded([project.root / path for path in chapter.reads])
-    tables = [project.steps / f"{steps.find_step(step).name}.parquet" for step in chapter.steps]
+    tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
     own = _existing(project, overrides(project, chapter))
     others = [other for other in chapter_names(project) if other != chapter.name]
     wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
