@@ -196,7 +196,7 @@ def test_repeated_and_misnamed(write):
         sources.load(write(pd.concat([OWN, OWN.iloc[:1]])))
     with pytest.raises(DataError, match=r"repeats row 3.*row 5"):  # no k: still the same measurement
         sources.load(write(pd.concat([OWN, OWN.iloc[2:3]]), "own.parquet"))
-    with pytest.raises(DataError, match="unknown column 'token': is tokens meant"):
+    with pytest.raises(DataError, match=r"unknown column 'token'\. Did you mean \"tokens\""):
         sources.load(write(OWN.assign(token=1)))
     with pytest.raises(DataError, match="column family is missing"):
         sources.load(write(OWN.drop(columns="family")))
