@@ -75,13 +75,11 @@ def train(
     if family is not None:
         if steps is not None:
             raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
-        grid = _open_grid(context, config, out)
-        ablation = family == "ablation"
-        lines = [] if ablation else grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
-        device = _device(device)
+        grid, device = _open_grid(context, config, out), _device(device)
+        lines = [] if family == "ablation" else grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
         grid.prepare(texts)
-        todo = grid.ablations(device, every) if ablation else grid.jobs(lines, device, every)
-        _end(_work(todo, 1 if device == "cuda" else jobs))
+        todo = grid.ablations(device, every) if family == "ablation" else grid.jobs(lines, device, every)
+        _end(_work(todo, jobs, device))
         for line in lines:
             for tokens in grid.ladders.budgets(line.seed):
                 typer.echo(str(grid.model(line, tokens)))
@@ -96,8 +94,7 @@ def train(
         raise ParameterError(f"{steps} steps are more than the text has: {recipe.steps}", "--steps", "Give fewer.")
     device = _device(device)
     prepare(place, recipe, texts)
-    left = training.training_tasks(chosen, place, recipe, device, steps, every)
-    failed = _work(left, 1 if device == "cuda" else jobs)
+    failed = _work(training.training_tasks(chosen, place, recipe, device, steps, every), jobs, device)
     if training.finished_runs(place, recipe):
         assemble(place, recipe)
     _end(failed)
@@ -116,11 +113,10 @@ def sweep(
     out: Out = None,
 ) -> None:
     """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
-    grid = _open_grid(context, config, out)
-    device = _device(device)
+    grid, device = _open_grid(context, config, out), _device(device)
     todo = grid.sweeps(split_names(family), device)
     grid.prepare(texts)
-    _end(_work(todo, 1 if device == "cuda" else jobs))
+    _end(_work(todo, jobs, device))
     for job in todo:
         typer.echo(str(grid.place / "training" / job.name / "rates.json"))
 
@@ -215,11 +211,11 @@ def _device(name: str) -> str:
     return find_device(name).type
 
 
-def _work(todo: "Sequence[Task]", at_once: int | None) -> dict[str, RbpError | str]:
+def _work(todo: "Sequence[Task]", at_once: int | None, device: str = "cpu") -> dict[str, RbpError | str]:
     from rbp.core.processes import board, cores, run_tasks
 
     with board() as show:
-        return run_tasks(todo, at_once or cores(), show)
+        return run_tasks(todo, 1 if device == "cuda" else at_once or cores(), show)
 
 
 def _end(failed: dict[str, RbpError | str]) -> None:

@@ -1,6 +1,5 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
-import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,12 +72,11 @@ def extract(
     if batch is not None and batch < 1:
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     share = _shard(shard)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("rbp").setLevel(logging.INFO)
 
-    from rbp.ranks.extraction import Settings, gpus, run_shards
+    from rbp.ranks.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.ranks.extraction import extract as measure
 
+    say_on_stderr()
     settings = Settings(
         dtype=dtype,  # type: ignore[arg-type]  # checked where it is used, as is the backend
         device=device,
@@ -93,15 +91,7 @@ def extract(
     project: Project = context.obj
     folder = out or project.runs / "ranks"
     if share is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
-        from rbp.ranks.corpora import open_corpus
-        from rbp.ranks.models import find_model
-
-        for name in model:  # what is missing is downloaded once, before the processes start
-            find_model(name, revision)
-        for name in corpus:
-            open_corpus(name, settings.fields)
-        arguments = [*sys.argv[sys.argv.index("extract") + 1 :], "--out", str(folder)]
-        run_shards(arguments, [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in visible])
+        extract_on_gpus(model, corpus, chosen, folder, settings, visible)
     for store in measure(model, corpus, chosen, folder, settings, share):
         typer.echo(str(store))
 
