@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import linregress
 
-from rbp.evidence import published
-from rbp.evidence.sources import load
+from rbp.evidence import open_source, published
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import fit_power_law
 
@@ -62,7 +61,7 @@ def main() -> None:
         (
             "load the measurement table, all checks",
             "pandas.read_csv of its four main files",
-            lambda: load("published"),
+            lambda: open_source("published").table,
             lambda: [pd.read_csv(file) for file in files],
             3,
         ),

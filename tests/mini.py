@@ -16,6 +16,8 @@ out = pathlib.Path(os.environ["RBP_OUT"])
 (out / "{name}").mkdir()
 (out / "{name}" / "data.csv").write_text(f"value\\n{{value}}\\n")
 values = {{"value": {{"value": value, "unit": "", "tolerance": 1e-9}}}}
+for key, other in globals().get("also", {{}}).items():
+    values[key] = {{"value": other, "unit": "", "tolerance": 1e-9}}
 (out / "results.json").write_text(json.dumps({{"chapter": "{name}", "values": values, "reads": {reads!r}}}))
 """
 
@@ -76,12 +78,12 @@ def write_book(project: Project) -> None:
     write_chapter(
         project,
         "01_a",
-        "%%md With $x^2$ it is {glue:text}`v:.3f`.",
-        "from myst_nb import glue\nvalue = k + len(open('data/a.csv').read())\nglue('v', value + 0.5, display=False)",
+        "%%md With $x^2$ it is {value}`v:.3f`.",
+        "value = k + len(open('data/a.csv').read())\nalso = {'v': value + 0.5}",
         parameters="k: int = 1  # a number",
         reads=("data/a.csv",),
     )
-    write_chapter(project, "02_b", "%%md See {glue:text}`01_a.ipynb::v:.1f`, [this](../book/more.md).", "value = 2")
+    write_chapter(project, "02_b", "%%md See {value}`01_a::v:.1f`, [this](../book/more.md).", "value = 2")
     write_chapter(
         project,
         "03_c",
@@ -98,6 +100,6 @@ def write_book(project: Project) -> None:
     toc = "format: jb-book\nroot: book/welcome\nchapters:\n"
     pages = ("notebooks/01_a", "notebooks/02_b", "notebooks/03_c", "book/more", "book/made")
     (project.book / "_toc.yml").write_text(toc + "".join(f"- file: {page}\n" for page in pages))
-    welcome = "# Welcome\n\nIt is {glue:text}`../notebooks/01_a.ipynb::v:.2f`.\n<!-- pdf -->\n"
+    welcome = "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n<!-- pdf -->\n"
     (project.book / "welcome.md").write_text(welcome)
     (project.book / "more.md").write_text("# More\n\nWords.\n")

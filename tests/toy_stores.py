@@ -5,7 +5,7 @@ import numpy as np
 from rbp.ranks.store import Store, open_store
 
 
-def make_store(folder, greater, lengths, *, model="toy/one", dataset="wikipedia", size=1000, vocabulary=100):
+def make_store(folder, greater, lengths, *, model="toy/one", dataset="wikipedia", size=1000, vocabulary=100, nll=1.0):
     """A finished rank store without ties: `greater` for each token, documents of `lengths` tokens."""
     documents = np.repeat(np.arange(len(lengths)), lengths)
     positions = np.concatenate([np.arange(1, length + 1) for length in lengths])
@@ -16,7 +16,7 @@ def make_store(folder, greater, lengths, *, model="toy/one", dataset="wikipedia"
         "token": np.arange(tokens) % vocabulary,
         "greater": np.asarray(greater),
         "equal": np.ones(tokens, dtype=int),
-        "nll": np.ones(tokens, dtype="float32"),
+        "nll": np.full(tokens, nll, dtype="float32"),
     }
     about = {"model": model, "dataset": dataset, "family": "Toy", "size": size, "vocabulary": vocabulary}
     store = Store(folder)

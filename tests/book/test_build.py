@@ -11,14 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 from mini import write_book, write_chapter
 
 from rbp.book import site
 from rbp.book.build import build, chapter_inputs, overrides, run_chapter
 from rbp.book.chapters import find
-from rbp.book.prose import NOT_RECORDED
+from rbp.book.results import Recorded
+from rbp.book.results import write_book as write_results
 from rbp.book.site import made_page
-from rbp.core.errors import ParameterError, RbpError
+from rbp.core.errors import ChapterError, ParameterError, RbpError
 from rbp.core.paths import Project
 
 Build = Callable[..., set[str]]
@@ -182,21 +184,56 @@ def test_overrides_are_validated(tmp_path: Path, toml: str, complaint: str) -> N
         build(project)
 
 
-def test_a_page_for_other_parameters_has_dashes_for_the_numbers_that_these_do_not_give(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    prose = "%%md\nIt is {glue:text}`one`, and {glue:text}`v`."
-    code = "from myst_nb import glue\nvalue = k\nglue('v', k, display=False)"
-    code += "\nif k == 1:\n    glue('one', 1, display=False)"
-    write_chapter(project, "01_a", prose, code, parameters="k: int = 1  # a number")
-    project.book.mkdir()
+def stage_one(project: Project, prose: str) -> list[str]:
+    """The Markdown of a book of one chapter, which records v = k + 0.5, as it is staged."""
+    code = "value = k\nalso = {'v': k + 0.5}"
+    write_chapter(project, "01_a", f"%%md\n{prose}", code, parameters="k: int = 1  # a number")
+    project.book.mkdir(exist_ok=True)
     (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/01_a\n")
-    (project.book / "parameters.toml").write_text("[01_a]\nk = 3\n")
     assert run_chapter(project, "01_a")
     site.stage(project)
     cells = json.loads((project.build / "source" / "notebooks" / "01_a.ipynb").read_text())["cells"]
-    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    assert f"It is {NOT_RECORDED}, and {{glue:text}}`v`." in texts
-    assert "run with `k = 3`" in texts[0]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+
+
+PROSE = "## The answer\n\nIt is {value}`v:.2f`, or {value}`value`."
+
+
+def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_differs(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    assert "It is 1.50, or 1." in stage_one(project, PROSE)[1]  # nothing is accepted yet
+    write_results(project.expected, {"01_a": {"v": Recorded(-0.25), "value": Recorded(1)}})
+    title, prose = stage_one(project, PROSE)
+    assert "It is −0.25, or 1." in prose
+    assert "differs from the accepted results** in 1 of this chapter's values: `v` is moved" in title
+    write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
+    assert stage_one(project, PROSE)[0] == "# Chapter 01_a"
+
+
+def test_other_parameters_are_a_rerun_whose_page_has_both_values_and_folds_the_sentences(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
+    project.book.mkdir()
+    (project.book / "parameters.toml").write_text("[01_a]\nk = 3\n")
+    title, prose = stage_one(project, PROSE)
+    assert title.startswith("# Chapter 01_a\n\n> **This page was run with `k = 3`.**")
+    rows = [[cell.get_text() for cell in row.select("td")] for row in BeautifulSoup(title, "html.parser").select("tr")]
+    assert rows == [[], ["v", "1.50", "3.50"], ["value", "1", "3"]]
+    assert prose.startswith("## The answer\n\n<details")
+    assert "It is 1.50, or 1." in prose
+
+
+@pytest.mark.parametrize(
+    ("prose", "complaint"),
+    [
+        ("It is {value}`w`.", "a value that no chapter records, after “It is”"),
+        ("It is {value}`v`.", "a real number needs a format"),
+        ("It is {value}`v:,d`.", "Unknown format code"),
+    ],
+)
+def test_prose_that_names_a_value_wrongly_is_refused(tmp_path: Path, prose: str, complaint: str) -> None:
+    with pytest.raises(ChapterError, match=complaint):
+        stage_one(Project(tmp_path), prose)
 
 
 def test_a_chapter_that_cannot_run_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser
 
 from rbp.book import standalone
 from rbp.book.chapters import execute, find
-from rbp.book.prose import NOT_RECORDED
+from rbp.book.prose import NO_VALUE, fill_in
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
-from rbp.book.standalone import fill_in, render_chapter
+from rbp.book.standalone import render_chapter
 from rbp.core.paths import Project
 
 PLOTLY = """
@@ -28,12 +28,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = Project(tmp_path_factory.mktemp("project"))
     write_book(project)
     prose = """%%md
-With $x^2$: {glue:text}`v:.2f`, of another {glue:text}`../notebooks/02_b.ipynb::w:.1f`, [more](../book/more.md),
-[gone](gone.md), {ref}`nowhere <nowhere>`, {glue:text}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>.
+With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more.md),
+[gone](gone.md), {ref}`nowhere <nowhere>`, {value}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>.
 """
-    glued = "from myst_nb import glue\nvalue = k\nglue('v', value, display=False)"
-    write_chapter(project, "01_a", prose, glued, PLOTLY, parameters="k: int = 1  # a number")
-    write_results(project.results, {"02_b": {"w": Recorded(2.25)}})
+    write_chapter(
+        project, "01_a", prose, "value = k\nalso = {'v': float(k)}", PLOTLY, parameters="k: int = 1  # a number"
+    )
+    write_results(project.expected, {"02_b": {"w": Recorded(2.25)}, "01_a": {"v": Recorded(1.0)}})
     chapter = find(project, "a")
     execute(
         chapter, {"k": 3}, project.runs / "out", project.root, finish=lambda new: render_chapter(project, chapter, new)
@@ -44,17 +45,16 @@ With $x^2$: {glue:text}`v:.2f`, of another {glue:text}`../notebooks/02_b.ipynb::
     return away / "01_a.html"
 
 
-def test_other_chapters_numbers_are_written_out() -> None:
-    built = {"03_k1": {"alpha.x": Recorded(0.07931), "who": Recorded("Pythia")}}
-    text = "a {glue:text}`../notebooks/03_k1.ipynb::alpha.x:.3f` {glue:text}`03_k1.ipynb::who` {glue:text}`own:.2f`"
-    assert fill_in(text, built, {"own"}) == "a 0.079 Pythia {glue:text}`own:.2f`"
-    assert fill_in("{glue:text}`03_k1.ipynb::other:.2f`", built, {"other"}) == "(see the book)"
+def test_values_are_written_out_as_plain_text() -> None:
+    values = {"03_k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305)}}
+    text = "{value}`alpha.x:.3f` {value}`03_k1::who` {value}`n:,`"
+    assert fill_in(text, "03_k1", values) == "−0.079 a\\*b\\_c 5,305"
+    assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
 
 
-def test_a_number_that_the_run_lacks_is_a_dash(page: Path) -> None:
-    assert fill_in("{glue:text}`alpha.x.k10:.2f`", {}, {"alpha.x"}) == NOT_RECORDED
+def test_a_number_that_is_not_accepted_is_a_dash(page: Path) -> None:
     soup = BeautifulSoup(page.read_text(), "html.parser")
-    (dash,) = soup.select("span[title*='no such number']")
+    (dash,) = soup.select("span[title*='no such value']")
     assert dash.get_text() == "–"
 
 
@@ -75,9 +75,9 @@ def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
     }
     assert "01_a/data.csv" in links
     text = soup.select_one("article").get_text()
-    for words in ("3.00", "of another 2.2", "more", "gone", "nowhere", "elsewhere", "2025"):
+    for words in ("1.00", "of another 2.2", "more", "gone", "nowhere", "elsewhere", "2025"):
         assert words in text
-    assert "{glue" not in text
+    assert "{value}`" not in text
 
 
 def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
@@ -88,6 +88,8 @@ def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     tab.goto(page.as_uri())
+    for fold in tab.query_selector_all("details.rbp-told summary"):
+        fold.click()
     tab.wait_for_selector("mjx-container svg")
     tab.wait_for_selector("#plot .main-svg")
     assert tab.evaluate("document.documentElement.dataset.theme") == "dark"

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 from mini import write_chapter
 
-from rbp.book import steps
+from rbp.book import steps as steps_module
 from rbp.book.build import build, run_step, times
 from rbp.book.chapters import execute, find
 from rbp.book.site import made_page
 from rbp.book.steps import bring_up_to_date, imported, table
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.paths import ROOT, Project
 
@@ -44,10 +44,9 @@ def double():
 
 
 def careless():
-    from rbp.core import tables
+    from rbp.core import paths, provenance
 
-    tables.opened.add("data/b/part.csv")
-    tables.opened.add("data/c.csv")
+    provenance.note(paths.DATA / "b" / "part.csv", paths.DATA / "c.csv")
     return pd.DataFrame()
 """
 
@@ -68,7 +67,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.syspath_prepend(source)
     monkeypatch.setenv("PYTHONPATH", str(source), prepend=os.pathsep)
     declare(Project(tmp_path), double=("heavy:double", "data/a.csv"))
-    monkeypatch.setattr(steps, "opened", set())
     for name in ("heavy", "helpers", "helpers.numbers", "helpers.digits"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
@@ -90,11 +88,12 @@ def made(project: Project) -> int:
 
 def test_a_table_is_made_once_and_read_as_it_was_made(project: Project) -> None:
     expected = pd.DataFrame({"x": [2, 10], "word": ["ñ", "ñ"]})
-    pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+    with provenance.recording() as read:
+        pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+    assert (read.files, read.steps) == (set(), {"double"})
     first = (project.steps / "double.parquet").read_bytes()
     pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
     assert made(project) == 1
-    assert steps.opened == {"double"}
     (project.steps / "double.parquet").unlink()
     table("double", project)
     assert made(project) == 2
@@ -164,7 +163,7 @@ def test_steps_that_are_declared_wrongly(project: Project, content: str, words: 
 
 def test_the_book_s_steps_are_there() -> None:
     for name in tomllib.loads((ROOT / "book" / "steps.toml").read_text()):
-        module, _, function = steps.find_step(Project(), name).make.partition(":")
+        module, _, function = steps_module.find_step(Project(), name).make.partition(":")
         assert callable(getattr(importlib.import_module(module), function))
 
 
@@ -179,12 +178,13 @@ def test_a_step_needs_its_files(project: Project) -> None:
 
 def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.root / "data" / "b").mkdir()
-    monkeypatch.setattr(tables, "opened", {"data/of-the-chapter.csv"})
     declare(project, careless=("heavy:careless", "data/b"))
-    with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
-        table("careless", project)
-    assert tables.opened == {"data/of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
-    assert steps.opened == {"careless"}
+    with provenance.recording() as read:
+        provenance.note(ROOT / "data" / "of-the-chapter.csv")
+        with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
+            table("careless", project)
+    assert read.files == {"data/of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
+    assert read.steps == {"careless"}
     assert not (project.steps / "careless.parquet").exists()
 
 
@@ -217,6 +217,7 @@ def read_in(project: Project) -> str:
     return f"""
         from pathlib import Path
         from rbp.book import steps
+        from rbp.core import provenance
         from rbp.core.paths import Project
         value = int(steps.table("double", Project(Path({str(project.root)!r})))["x"].sum())
     """
@@ -224,7 +225,8 @@ def read_in(project: Project) -> str:
 
 def declare_read(path: Path) -> None:
     """Let the chapter's last cell say, as `page.close()` does, which steps were read."""
-    path.write_text(path.read_text().replace(r"\"reads\": []}", r"\"reads\": [], \"steps\": sorted(steps.opened)}"))
+    said = r"\"reads\": [], \"steps\": sorted(provenance.noted().steps)}"
+    path.write_text(path.read_text().replace(r"\"reads\": []}", said))
 
 
 def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:

@@ -4,13 +4,13 @@ import pytest
 from simulated import chain, rows
 
 from rbp.core.errors import DataError
-from rbp.evidence.window_counts import published_counts
+from rbp.evidence.tokens import published_windows
 from rbp.stats.windows import filled, runs_alive, share_error, window_counts, with_error
 
 
 @pytest.fixture(scope="module")
 def counts():
-    return published_counts()
+    return published_windows()
 
 
 def test_every_published_share_is_a_whole_number_of_windows(counts):

@@ -1,11 +1,13 @@
+import importlib
 import shutil
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.evidence import published, sources
+from rbp.evidence import COLUMNS, KEYS, open_source, published, select
 
 OWN = pd.DataFrame(
     {
@@ -22,7 +24,7 @@ OWN = pd.DataFrame(
 
 @pytest.fixture(scope="module")
 def all_published():
-    return sources.load()
+    return open_source("published")
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def write(tmp_path):
 
 def test_published_table(all_published):
     table = all_published.table
-    assert tuple(table.columns) == sources.COLUMNS
+    assert tuple(table.columns) == COLUMNS
     assert table.dtypes.astype(str).to_dict() == {
         "dataset": "str",
         "model": "str",
@@ -50,14 +52,14 @@ def test_published_table(all_published):
         "hits": "Int64",
         "source": "str",
     }
-    assert not table.duplicated(list(sources.KEYS)).any()
+    assert not table.duplicated(list(KEYS)).any()
     # 946 points of rbp.csv; k = 1000 and 10 000 of GPT-2; k = 5, 500, 2500, 10 000 of Pythia, where k = 5 of
     # four models stands in figure 9 already; cross-entropy of 10 Pythia and 4 GPT-2 models
     assert len(table) == 946 + 2 * 4 + (4 * 10 - 4) + 14
 
 
 def test_exact_counts_come_first(all_published):
-    row = sources.select(all_published.table, dataset="wikipedia", family="GPT-2", k=1).iloc[0]
+    row = select(all_published.table, dataset="wikipedia", family="GPT-2", k=1).iloc[0]
     assert (row["tokens"], row["hits"]) == (317414, 132065)
     assert row["value"] == -np.log(132065 / 317414)
     figure = published.rbp().query("dataset == 'wikipedia' and model == 'openai-community/gpt2' and k == 1")
@@ -71,21 +73,21 @@ def test_exact_counts_come_first(all_published):
     [("Pythia", {5, 500, 2500, 10_000}), ("GPT-2", {2, 3, 5, 7, 18, 30, 78, 1000, 10_000}), ("OPT", set())],
 )
 def test_added_thresholds_on_wikipedia(all_published, family, added):
-    rows = sources.select(all_published.table, dataset="wikipedia", family=family, metric="neg_log_rbp")
+    rows = select(all_published.table, dataset="wikipedia", family=family, metric="neg_log_rbp")
     complete = {k for k, count in rows["k"].value_counts().items() if count == rows["model"].nunique()}
     assert complete == {1, 10, 50, 100, 20_000, 30_000} | added
 
 
-def test_windows_and_histogram(all_published):
+def test_windows_and_histograms(all_published):
     windows = all_published.windows.set_index(["model", "k", "n"])
     assert len(windows) == 820
     exact = windows.loc[("openai-community/gpt2", 1, 5)]
     assert (exact["successes"], exact["windows"], exact["p"]) == (7404, 313414, 7404 / 313414)
-    assert windows.loc[("EleutherAI/pythia-14m", 1, 1), "p"] == 0.332869
-    for _, bins in all_published.histogram.groupby("model"):
-        assert bins["low"].iloc[0] == 2
-        assert (bins["low"].to_numpy()[1:] == bins["high"].to_numpy()[:-1] + 1).all()
-        assert bins["mass"].sum() == pytest.approx(1, abs=1e-5)
+    assert (exact["family"], exact["basis"]) == ("GPT-2", "counted")
+    assert windows.loc[("EleutherAI/pythia-14m", 1, 1), "p"] == pytest.approx(0.332869, abs=1e-6)
+    for own in all_published.histograms:
+        assert own.counts.low[0] == own.counts.high[0] == 1
+        assert (own.counts.low[1:] == own.counts.high[:-1] + 1).all()
 
 
 def test_bin_edges_are_a_truncated_logarithmic_grid():
@@ -120,14 +122,14 @@ def test_disagreement_between_published_files_is_an_error(tmp_path, name):
     (folder / name).write_text(text.replace(old, new), encoding="utf-8")
     assert (~published.agreement(folder)["ok"]).any()
     with pytest.raises(DataError, match=r"disagree on −ln RBP_1 of .* on wikipedia"):
-        sources.load(folder)
+        _ = open_source(folder).table
 
 
 def test_a_folder_is_a_source(tmp_path, all_published):
     folder = shutil.copytree(published.FOLDER, tmp_path / "copy")
-    pd.testing.assert_frame_equal(sources.load(folder).table, all_published.table)
+    pd.testing.assert_frame_equal(open_source(folder).table, all_published.table)
     with pytest.raises(DataError, match=r"models\.csv"):
-        sources.load(tmp_path)
+        open_source(tmp_path)
 
 
 def test_broken_bins_are_an_error(tmp_path):
@@ -135,15 +137,16 @@ def test_broken_bins_are_an_error(tmp_path):
     path = folder / "rank_frequency.csv"
     path.write_text(path.read_text(encoding="utf-8").replace("14m,7.000017", "14m,7.2"), encoding="utf-8")
     with pytest.raises(DataError, match=r"bins do not follow.*line 6"):
-        sources.load(folder)
+        _ = open_source(folder).histograms
 
 
 @pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
 def test_own_file(write, name):
     shuffled = OWN.iloc[[3, 0, 2, 1]].astype({"k": "float64"})  # as pandas writes whole numbers with gaps
-    own = sources.load(write(shuffled, name))
-    assert own.windows is None
-    assert own.histogram is None
+    own = open_source(write(shuffled, name))
+    for lacking in ("stores", "windows", "histograms"):
+        with pytest.raises(DataError, match=rf'this source has no .*{name}\)\nGive .*"ladder" or rank stores'):
+            getattr(own, lacking)
     pd.testing.assert_frame_equal(own.table[list(OWN.columns)], OWN, check_dtype=False)
     assert own.table["source"].eq(name).all()
     assert own.table["tokens"].isna().all()
@@ -153,10 +156,10 @@ def test_own_file(write, name):
 def test_counts_of_an_own_file(write):
     counted = OWN.iloc[:2].assign(tokens=1000, hits=[600, 700])
     exact = counted.assign(value=-np.log(counted["hits"] / 1000))
-    assert sources.load(write(exact)).table["hits"].tolist() == [600, 700]
-    assert sources.load(write(exact.round({"value": 6}))).table["hits"].tolist() == [600, 700]
+    assert open_source(write(exact)).table["hits"].tolist() == [600, 700]
+    assert open_source(write(exact.round({"value": 6}))).table["hits"].tolist() == [600, 700]
     with pytest.raises(DataError, match=r"value is not −ln\(hits/tokens\).*line 2"):
-        sources.load(write(counted))
+        _ = open_source(write(counted)).table
 
 
 @pytest.mark.parametrize(
@@ -183,75 +186,95 @@ def test_impossible_rows_of_an_own_file(write, name, row, column, value, words):
     table[column] = pd.Series(values, dtype="float64" if column in ("size", "k", "hits", "value") else object)
     place = f"line {row + 2}" if name.endswith("csv") else f"row {row + 1}"
     with pytest.raises(DataError, match=rf"{words}.*{name}, {place}"):
-        sources.load(write(table, name))
+        _ = open_source(write(table, name)).table
 
 
 def test_more_hits_than_tokens(write):
     with pytest.raises(DataError, match="more hits than tokens"):
-        sources.load(write(OWN.iloc[:2].assign(tokens=10, hits=11)))
+        _ = open_source(write(OWN.iloc[:2].assign(tokens=10, hits=11))).table
 
 
 def test_repeated_and_misnamed(write):
     with pytest.raises(DataError, match=r"repeats line 2.*line 6"):
-        sources.load(write(pd.concat([OWN, OWN.iloc[:1]])))
+        _ = open_source(write(pd.concat([OWN, OWN.iloc[:1]]))).table
     with pytest.raises(DataError, match=r"repeats row 3.*row 5"):  # no k: still the same measurement
-        sources.load(write(pd.concat([OWN, OWN.iloc[2:3]]), "own.parquet"))
+        _ = open_source(write(pd.concat([OWN, OWN.iloc[2:3]]), "own.parquet")).table
     with pytest.raises(DataError, match=r"unknown column 'token'\. Did you mean \"tokens\""):
-        sources.load(write(OWN.assign(token=1)))
+        _ = open_source(write(OWN.assign(token=1))).table
     with pytest.raises(DataError, match="column family is missing"):
-        sources.load(write(OWN.drop(columns="family")))
+        _ = open_source(write(OWN.drop(columns="family"))).table
 
 
 def test_unreadable_files(tmp_path):
     for name in ("none.csv", "none.parquet"):
         with pytest.raises(DataError, match=name):
-            sources.load(tmp_path / name)
+            _ = open_source(tmp_path / name).table
     broken = tmp_path / "broken.parquet"
     for content in (b"", b"PAR1 and then nothing", b"\x80\x04\x95pickle"):
         broken.write_bytes(content)
         with pytest.raises(DataError, match=r"as Parquet.*broken\.parquet"):
-            sources.load(broken)
+            _ = open_source(broken).table
     for name in ("publishd", tmp_path / "table.xlsx", "table.pkl"):
         with pytest.raises(ParameterError, match="unknown source"):
-            sources.load(name)
+            open_source(name)
     for nothing in ([], "", "published,"):
         with pytest.raises(ParameterError):
-            sources.load(nothing)
+            open_source(nothing)
 
 
 def test_several_sources(write, all_published):
     path = write(OWN)
     for source in (["published", path], f"published, {path}"):
-        both = sources.load(source)
+        both = open_source(source)
         assert len(both.table) == len(all_published.table) + 4
-        assert both.windows is not None
+        assert both.shipped == {"published"}
+        assert not both.is_exactly("published")
         assert both.name == f"published, {path}"
     other = write(OWN.iloc[:1], "other.csv")
     with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
-        sources.load([path, other])
+        _ = open_source([path, other]).table
     larger = write(OWN.iloc[:1].assign(dataset="else", size=11), "larger.csv")
     with pytest.raises(DataError, match=r"a is given as letters of size 10 and as letters of size 11"):
-        sources.load([path, larger])
+        _ = open_source([path, larger]).table
 
 
 def test_a_path_with_a_comma(write):
-    assert len(sources.load(str(write(OWN, "a,b.csv"))).table) == 4
+    assert len(open_source(str(write(OWN, "a,b.csv"))).table) == 4
 
 
 def test_a_list_that_is_too_long_for_a_name(write, monkeypatch):
     files = [write(OWN.replace({"model": {"a": f"a{i}", "b": f"b{i}"}}), f"{'x' * 100}{i}.csv") for i in range(3)]
     monkeypatch.chdir(files[0].parent)
-    assert len(sources.load(",".join(file.name for file in files)).table) == 12
+    assert len(open_source(",".join(file.name for file in files)).table) == 12
 
 
 def test_select(all_published):
-    rows = sources.select(all_published.table, dataset="hotpotqa", family="OPT", metric="neg_log_rbp", k=10)
+    rows = select(all_published.table, dataset="hotpotqa", family="OPT", metric="neg_log_rbp", k=10)
     assert rows["size"].is_monotonic_increasing
     assert len(rows) == 5
     with pytest.raises(ParameterError, match=r"family Pithia.*\nIs Pythia meant\? There is: GPT-2, OPT, Pythia"):
-        sources.select(all_published.table, family="Pithia")
+        select(all_published.table, family="Pithia")
     with pytest.raises(ParameterError, match=r"k 4 \(k\)\nThere is: 1, 2, 3, 5"):
-        sources.select(all_published.table, k=4)
-    at_500 = sources.select(all_published.table, k=500)
+        select(all_published.table, k=4)
+    at_500 = select(all_published.table, k=500)
     with pytest.raises(ParameterError, match=r"dataset humaneval.*\nThere is: wikipedia\."):
-        sources.select(at_500, dataset="humaneval")
+        select(at_500, dataset="humaneval")
+
+
+def test_a_file_named_like_a_source_of_the_authors_is_not_theirs(write):
+    own = OWN.iloc[:2].assign(dataset="wikipedia", family="Pythia")
+    assert open_source(write(own, "figure 3.csv")).tokens.empty
+    assert (
+        open_source("published").tokens.query("dataset == 'wikipedia' and family == 'Pythia'")["tokens"].item()
+        == 317_684
+    )
+
+
+def test_the_old_name_goes_on_working(write):
+    sys.modules.pop("rbp.measurements", None)
+    with pytest.warns(DeprecationWarning, match=r"has moved to rbp\.evidence"):
+        old = importlib.import_module("rbp.measurements")
+    assert isinstance(old.load(), old.Measurements)
+    assert len(old.select(old.load(write(OWN)).table, k=1)) == 2
+    with pytest.raises(DataError, match="more hits than tokens"):
+        old.load(write(OWN.iloc[:2].assign(tokens=10, hits=11)))

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import DataError
 from rbp.evidence import published
 
@@ -46,9 +46,10 @@ def test_every_file_of_the_folder_has_a_reader():
 @pytest.mark.parametrize("name", READERS)
 def test_reads_all_rows_and_notes_the_file(name):
     reader, rows = READERS[name]
-    tables.opened.clear()
-    assert len(reader()) == rows
-    assert f"data/published/{name}" in tables.opened
+    with provenance.recording() as read:
+        assert len(reader()) == rows
+    assert f"data/published/{name}" in read.files
+    assert read.files <= {f"data/published/{name}", "data/published/models.csv"}
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -14,7 +14,7 @@ from toy_stores import make_store
 from rbp.core.errors import DataError
 from rbp.core.files import write_json
 from rbp.core.paths import ROOT
-from rbp.evidence import sources
+from rbp.evidence import open_source
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import Store, open_store, read_manifest, sealed
@@ -54,7 +54,7 @@ def test_a_damaged_file_is_never_served(store, tmp_path, damage, of_manifest):
     if path.read_bytes() == before:
         return
     try:
-        found = sources.load(folder).table
+        found = open_source(folder).table
     except DataError as error:
         said = str(error)
     else:
@@ -67,7 +67,7 @@ def test_a_damaged_file_is_never_served(store, tmp_path, damage, of_manifest):
     assert of_manifest
     assert json.loads(before) == json.loads(path.read_bytes())
     assert open_store(folder).ranks().equals(whole)
-    assert found.drop(columns="source").equals(sources.load(store).table.drop(columns="source"))  # another folder
+    assert found.drop(columns="source").equals(open_source(store).table.drop(columns="source"))  # another folder
 
 
 @pytest.mark.parametrize("entry", ["size", "family", "dataset", "model", "vocabulary"])

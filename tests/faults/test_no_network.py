@@ -71,7 +71,7 @@ def guarded(tmp_path: Path):
 def test_the_book_is_built_and_a_chapter_runs_and_nothing_tries_to_leave(guarded, tmp_path):
     project = Project(tmp_path / "book")
     mini.write_book(project)
-    cell = "from rbp.evidence.sources import load\nvalue = len(load('published').table)"
+    cell = "from rbp.evidence import open_source\nvalue = len(open_source('published').table)"
     mini.write_chapter(project, "02_b", "%%md Words.", cell)  # one that reads real data
     done, noted = guarded("book", "--cores", "2", project=project.root)
     assert done.returncode == 0, done.stdout + done.stderr

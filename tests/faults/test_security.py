@@ -28,7 +28,7 @@ from toy_stores import make_store
 from rbp.book import results, site, steps
 from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
-from rbp.evidence import sources
+from rbp.evidence import open_source
 from rbp.ladder.recipe import read
 from rbp.ladder.training import STATE, Run
 from rbp.ladder.workspace import Workspace
@@ -168,7 +168,7 @@ def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.csv", "mine.jsonl", "mine.jsonl.gz", "mine.txt"])
 def test_a_pickle_as_measurements_or_as_a_corpus(bomb, canary, tmp_path, name):
     (tmp_path / name).write_bytes(bomb)
-    for read_ in (sources.load, open_corpus):
+    for read_ in (lambda name: open_source(name).table, open_corpus):
         with pytest.raises(RbpError):
             read_(str(tmp_path / name))
     assert not canary.exists()
@@ -183,7 +183,7 @@ def test_a_pickle_in_the_description_of_a_parquet_file(bomb, canary, tmp_path):
     parquet.write_table(table.replace_schema_metadata({b"pandas": bomb}), tmp_path / "mine.parquet")
     open_corpus(str(tmp_path / "mine.parquet"))
     with pytest.raises(DataError):
-        sources.load(str(tmp_path / "mine.parquet"))
+        _ = open_source(str(tmp_path / "mine.parquet")).table
     assert not canary.exists()
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError, FitError, ParameterError, RbpError
-from rbp.evidence.sources import load
+from rbp.evidence import open_source
 from rbp.stats import cells
 from rbp.stats.compare import common_exponent, compare_offset, paired_exponents
 from rbp.stats.forecast import forecast
@@ -69,7 +69,7 @@ def test_the_same_model_twice_would_narrow_the_interval():
     assert fits["note"].tolist() == ["m0 is there twice (model)", ""]
     assert fits["alpha"].isna().tolist() == [True, False]
     with pytest.raises(DataError, match="is in two sources"):
-        load(["published", "published"])
+        _ = open_source(["published", "published"]).table
 
 
 def test_three_points_are_marked_or_refused():
@@ -117,7 +117,7 @@ def test_a_file_with_such_rows_is_refused(tmp_path, column, values):
     path = tmp_path / "mine.csv"
     pd.DataFrame(rows | {"value": [3.0, 2.0, 1.0]} | {column: values}).to_csv(path, index=False)
     with pytest.raises(DataError, match="line"):
-        load(path)
+        _ = open_source(path).table
 
 
 def test_every_number_of_a_fit_is_finite_or_says_that_it_is_open():

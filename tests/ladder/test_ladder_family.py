@@ -14,7 +14,7 @@ from made_ladder import write_ladder
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
 from rbp.core.paths import LADDER
-from rbp.evidence.sources import load
+from rbp.evidence import open_source
 from rbp.ladder import ranking, shipping, training
 from rbp.ladder.recipe import Recipe, read
 from rbp.ladder.text import prepare
@@ -127,7 +127,7 @@ def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family: Family) -
 
 
 def test_measurements_are_those_of_the_stores_and_no_rung_is_there_twice(family: Family) -> None:
-    whole = load(str(family.folder / "ranks"))
+    whole = open_source(family.folder / "ranks")
     table = whole.table
     assert set(table["family"]) == {"Ladder"}
     assert set(table["dataset"]) == {domain.name for domain in family.recipe.domains}
@@ -139,9 +139,8 @@ def test_measurements_are_those_of_the_stores_and_no_rung_is_there_twice(family:
     mine = table[(table["model"] == store.model) & (table["dataset"] == store.dataset)].set_index("k")
     tokens = store.ranks()
     assert mine.loc[10, "hits"] == (tokens["greater"] < 10).sum()
-    assert whole.windows is not None
-    assert whole.histogram is not None
-    pd.testing.assert_frame_equal(load(str(family.folder / "ranks")).table, table)
+    assert set(whole.windows["model"]) == set(table["model"]) == {one.model for one in whole.histograms}
+    pd.testing.assert_frame_equal(open_source(family.folder / "ranks").table, table)
 
 
 def test_what_is_shipped_says_what_it_is_and_fits(family: Family) -> None:
@@ -210,11 +209,11 @@ def test_texts_are_rebuilt_exactly(workshop: tuple[Workspace, Recipe], made: Fam
 def test_a_ladder_without_files_says_how_to_make_them(made: Family, tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(DataError, match="rbp ladder train"):
         ranking.evaluation_documents("tales", tmp_path)
-    monkeypatch.setattr("rbp.evidence.sources._LADDER", tmp_path / "ranks")
+    monkeypatch.setattr("rbp.evidence.sources.LADDER", tmp_path)
     with pytest.raises(DataError, match=r"(?s)the ladder has no ranks.*rbp ladder rank"):
-        load("ladder")
-    monkeypatch.setattr("rbp.evidence.sources._LADDER", made.folder / "ranks")
-    assert load("ladder").name == "ladder"
+        _ = open_source("ladder").table
+    monkeypatch.setattr("rbp.evidence.sources.LADDER", made.folder)
+    assert {store.folder.parent for store in open_source("ladder").stores} == {made.folder / "ranks"}
 
 
 def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Workspace, Recipe]) -> None:

@@ -2,13 +2,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.evidence.window_counts import published_counts
+from rbp.evidence.tokens import published_windows
 from rbp.paper import emergence
 
 
 @pytest.fixture(scope="module")
 def pythia():
-    return published_counts().query("family == 'Pythia'")
+    return published_windows().query("family == 'Pythia'")
 
 
 def test_one_recipe_gives_all_sixteen_printed_numbers(pythia):

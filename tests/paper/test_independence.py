@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError
-from rbp.evidence.window_counts import published_counts
+from rbp.evidence.tokens import published_windows
 from rbp.paper.independence import by_size, closest, extrapolations, ratio_by_length, ratios
 from rbp.stats.hit_models import beta_binomial, markov
 
@@ -85,7 +85,7 @@ def test_the_closest_law_is_undecided_where_two_are_as_close():
 
 
 def test_published_windows_are_far_from_independent():
-    found = ratio_by_length(ratios(published_counts().query("family == 'Pythia'")))
+    found = ratio_by_length(ratios(published_windows().query("family == 'Pythia'")))
     at = found.set_index(["k", "n"])["ratio"]
     assert at[1, 10] == pytest.approx(0.592, abs=5e-4)
     assert (at < 1).all()

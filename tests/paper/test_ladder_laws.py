@@ -10,6 +10,7 @@ from scipy import stats
 
 from rbp.book import figure_style
 from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.evidence import open_source
 from rbp.ladder import shipping
 from rbp.paper.figures.ladder import beside_panels, law_panels, learning_curves, scatter_panels
 from rbp.paper.ladder import LadderLaws, beside, ladder_laws, published_laws
@@ -31,7 +32,7 @@ def ranks(tmp_path):
 
 
 def test_a_folder_of_stores_is_studied(ranks):
-    found = ladder_laws(str(ranks), [], [1, 5], [0.5], resamples=200)
+    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
     assert [one.dataset for one in found.counted] == ["wikipedia", "humaneval"]
     assert found.shown == {1: "1", 5: "5", 25: "0.5 V"}
     assert set(found.points.model) == set(SIZES)  # the other seed is no point of the law
@@ -40,14 +41,14 @@ def test_a_folder_of_stores_is_studied(ranks):
     by_hand = fit_power_law(own["size"], own["value"])
     assert (at_5.alpha, at_5.alpha_low, at_5.n) == pytest.approx((by_hand.alpha, by_hand.alpha_low, 4))
     assert (found.splits.seed_df == 1).all()
-    again = ladder_laws(str(ranks), [], [1, 5], [0.5], resamples=200)
+    again = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
     pd.testing.assert_frame_equal(again.laws, found.laws)
-    only = ladder_laws(str(ranks), ["humaneval"], [1], [], resamples=200)
+    only = ladder_laws(open_source(ranks), ["humaneval"], [1], [], resamples=200)
     assert [one.dataset for one in only.counted] == ["humaneval"]
 
 
 def test_every_figure_can_be_drawn(ranks):
-    found = ladder_laws(str(ranks), [], [1, 5], [0.5], resamples=100)
+    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=100)
     points, laws = found.at(found.points), found.laws
     fits = {
         ("wikipedia", 1): fit_power_law(
@@ -75,14 +76,14 @@ def test_every_figure_can_be_drawn(ranks):
 )
 def test_values_that_make_no_sense_are_refused(ranks, changed, message):
     with pytest.raises(ParameterError, match=message):
-        ladder_laws(str(ranks), **{"datasets": [], "ks": [1], "shares": [], "resamples": 100, **changed})
+        ladder_laws(open_source(ranks), **{"datasets": [], "ks": [1], "shares": [], "resamples": 100, **changed})
 
 
 def test_two_sizes_make_no_law(tmp_path):
     for model, size in (("a", 1000), ("b", 4000)):
         write_store(tmp_path, model, size, np.arange(40))
     with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
-        ladder_laws(str(tmp_path), [], [1], [], resamples=100)
+        ladder_laws(open_source(tmp_path), [], [1], [], resamples=100)
 
 
 def test_pythia_stands_beside_at_the_same_k_or_share():

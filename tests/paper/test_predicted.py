@@ -5,7 +5,7 @@ import pytest
 from simulated import in_bins
 
 from rbp.core.errors import DataError
-from rbp.evidence import histograms, published
+from rbp.evidence import histograms, open_source, published
 from rbp.paper import predicted_curves
 from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_families import family
@@ -40,7 +40,7 @@ def test_measured_exponents_are_the_printed_ones(curves) -> None:
 
 
 def test_the_authors_parameters_come_out_of_their_histogram() -> None:
-    found = predicted_curves.fits_with_and_without_1(histograms.load()).set_index("model")
+    found = predicted_curves.fits_with_and_without_1(open_source("published").histograms).set_index("model")
     given = published.lognormal_parameters().set_index("model").loc[found.index]
     np.testing.assert_allclose(found["mu"], given["mu"], atol=0.0314)
     np.testing.assert_allclose(found["sigma"], given["sigma"], atol=0.0048)
@@ -49,17 +49,12 @@ def test_the_authors_parameters_come_out_of_their_histogram() -> None:
 
 
 def test_published_counts_add_up_to_the_recovered_tokens() -> None:
-    for own in histograms.load():
+    for own in open_source("published").histograms:
         assert own.counts.total == pytest.approx(317_684, abs=4)
         assert own.cross_entropy is not None
         assert (own.counts.count == np.rint(own.counts.count)).all()
         with pytest.raises(DataError, match="counts alone"):
             own.by_document()
-
-
-def test_a_source_without_ranks_is_named(tmp_path) -> None:
-    with pytest.raises(DataError, match="no ranks"):
-        histograms.load(str(tmp_path))
 
 
 def test_entropy_of_bins_brackets_the_truth() -> None:

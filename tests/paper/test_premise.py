@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from scipy.stats import entropy
 
 from rbp.core.errors import DataError
-from rbp.evidence import histograms
+from rbp.evidence import open_source
 from rbp.paper import premise
 
 
@@ -59,7 +59,7 @@ def test_no_token_is_an_error() -> None:
 
 
 def test_the_published_entropies_are_what_chapter_19_says() -> None:
-    table = premise.entropies(histograms.load("published")).set_index("model")
+    table = premise.entropies(open_source("published").histograms).set_index("model")
     assert (table["gap"] > 0).all()
     assert table["at_limit"].all()
     assert (table["rank_entropy_low"] < table["rank_entropy"]).all()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from rbp.evidence import histograms
+from rbp.evidence import open_source
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper import rank_distributions
 from rbp.stats.rank_counts import RankCounts
@@ -69,7 +69,7 @@ def test_lines_of_parameters_give_back_their_own_exponents() -> None:
 
 @pytest.fixture(scope="module")
 def published() -> pd.DataFrame:
-    return rank_distributions.fits(histograms.load("published"))
+    return rank_distributions.fits(open_source("published").histograms)
 
 
 def test_no_line_goes_through_a_limit(published: pd.DataFrame) -> None:
@@ -146,7 +146,7 @@ def test_best_leaves_the_diagnostic_out() -> None:
 
 
 def test_a_shipped_store_has_documents() -> None:
-    own = next(each for each in histograms.load("ladder") if each.dataset == "humaneval")
+    own = next(each for each in open_source("ladder").histograms if each.dataset == "humaneval")
     table = own.by_document()
     assert table.sum() == own.counts.total
     np.testing.assert_array_equal(np.asarray(table.sum(axis=0)).ravel(), own.counts.count)

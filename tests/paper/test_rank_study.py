@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
 from rbp.evidence.ranked import Ranked, with_intervals
@@ -152,10 +152,10 @@ def test_too_little_text_is_said(tmp_path):
 
 
 def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
-    tables.opened.clear()
-    rank_study.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
-    assert {f"{MODEL}/config.json", f"{MODEL}/model.safetensors"} <= tables.opened
-    assert not any("two.jsonl" in name for name in tables.opened)
+    with provenance.recording() as read:
+        rank_study.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
+    assert {f"{MODEL}/config.json", f"{MODEL}/model.safetensors"} <= read.files
+    assert not any("two.jsonl" in name for name in read.files)
 
 
 def test_a_family_gives_a_table_and_a_law(tmp_path):

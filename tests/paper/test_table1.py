@@ -7,7 +7,7 @@ from scipy.stats import linregress
 
 from rbp.core.errors import DataError
 from rbp.core.paths import DATA
-from rbp.evidence.sources import load
+from rbp.evidence import open_source
 from rbp.paper.against_print import CELL, implied_by_print, recompute, with_rounded_shares
 
 PRINTED = pd.read_csv(DATA / "published" / "table1.csv")
@@ -15,7 +15,7 @@ PRINTED = pd.read_csv(DATA / "published" / "table1.csv")
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return load("published").table
+    return open_source("published").table
 
 
 @pytest.fixture(scope="module")

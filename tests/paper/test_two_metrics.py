@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError
-from rbp.evidence import published
-from rbp.evidence.sources import load
+from rbp.evidence import open_source, published
 from rbp.paper.two_metrics import (
     closeness_by_k,
     crossing_k,
@@ -19,7 +18,7 @@ from rbp.paper.two_metrics import (
 
 @pytest.fixture(scope="module")
 def pairs():
-    return pair_metrics(load("published").table)
+    return pair_metrics(open_source("published").table)
 
 
 def test_published_pairs_are_wikipedia_of_two_families(pairs):
@@ -46,7 +45,7 @@ def test_a_family_too_small_is_named_not_dropped(pairs):
 
 
 def test_no_model_with_both_metrics():
-    table = load("published").table
+    table = open_source("published").table
     with pytest.raises(DataError, match="both its cross-entropy"):
         pair_metrics(table[table.metric == "neg_log_rbp"])
     with pytest.raises(DataError, match="RBP_3 "):

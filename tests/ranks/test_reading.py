@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from rbp.cli.app import app, main
 from rbp.core.errors import DataError, ParameterError
-from rbp.evidence import sources
+from rbp.evidence import COLUMNS, open_source, select
 from rbp.evidence.ranked import Ranked
 from rbp.ranks import metric
 from rbp.ranks.query import query
@@ -53,7 +53,7 @@ def make(tmp_path):
 
 def test_the_measurement_table(make):
     folder, tokens = make()
-    table = sources.load(folder).table
+    table = open_source(folder).table
     ranks = tokens["greater"] + tokens["equal"]
     for row in table[table["metric"] == "neg_log_rbp"].itertuples():
         assert row.hits == (ranks <= row.k).sum()
@@ -63,21 +63,21 @@ def test_the_measurement_table(make):
     assert entropy == pytest.approx(tokens["nll"].astype(float).mean())
     assert {1, 10, 100, 1000} <= set(table["k"].dropna())
     assert table["k"].max() == VOCABULARY
-    assert tuple(table.columns) == sources.COLUMNS
+    assert tuple(table.columns) == COLUMNS
 
 
 @pytest.mark.parametrize("rule", ["paper", "strict", "expected"])
 def test_tie_rules(make, rule):
     folder, tokens = make()
-    table = sources.load(folder, rule).table
+    table = open_source(folder, rule).table
     ranks = metric.rank(tokens["greater"], tokens["equal"], rule)
-    at_5 = sources.select(table, metric="neg_log_rbp", k=5)["hits"].item()
+    at_5 = select(table, metric="neg_log_rbp", k=5)["hits"].item()
     assert at_5 == (ranks <= 5).sum()
 
 
 def test_windows_by_hand(make):
     folder, tokens = make()
-    windows = sources.load(folder).windows
+    windows = open_source(folder).windows
     for row in windows[windows["k"].isin([10, 50])].itertuples():
         successes = total = 0
         for _, document in tokens.groupby("document"):
@@ -90,16 +90,15 @@ def test_windows_by_hand(make):
     assert windows["n"].max() == 50  # no document has 100 tokens
 
 
-def test_histogram_covers_ranks_from_2(make):
+def test_histograms_count_every_rank(make):
     folder, tokens = make()
-    histogram = sources.load(folder).histogram
+    (own,) = open_source(folder).histograms
     ranks = tokens["greater"] + tokens["equal"]
-    assert histogram["mass"].sum() == pytest.approx(1)
-    assert (histogram["low"].iloc[0], histogram["high"].iloc[-1]) == (2, VOCABULARY)
-    assert (histogram["low"].iloc[1:].to_numpy() == histogram["high"].iloc[:-1].to_numpy() + 1).all()
-    third = histogram.iloc[3]
-    inside = ranks.between(third["low"], third["high"]).sum() / (ranks >= 2).sum()
-    assert third["mass"] == pytest.approx(inside)
+    assert dict(zip(own.counts.low, own.counts.count, strict=True)) == ranks.value_counts().to_dict()
+    assert (own.counts.low == own.counts.high).all()
+    assert own.counts.vocabulary == VOCABULARY
+    assert own.neg_log_rbp1 == pytest.approx(-np.log((ranks == 1).mean()))
+    assert own.cross_entropy == pytest.approx(tokens["nll"].astype(float).mean())
 
 
 def test_a_folder_of_stores_joined_with_a_file(make, tmp_path):
@@ -108,29 +107,31 @@ def test_a_folder_of_stores_joined_with_a_file(make, tmp_path):
     own = tmp_path / "own.csv"
     pd.DataFrame([{"dataset": "d", "model": "x", "family": "f", "size": 5, "metric": "cross_entropy", "k": None,
                    "value": 1.0}]).to_csv(own, index=False)  # fmt: skip
-    both = sources.load([tmp_path / "ranks", own])
+    both = open_source([tmp_path / "ranks", own])
     assert set(both.table["model"]) == {"small", "large", "x"}
-    assert set(both.windows["model"]) == {"small", "large"}
+    with pytest.raises(DataError, match=r"this source has no counts of windows \(.*own\.csv\)"):
+        _ = both.windows
+    assert set(open_source(tmp_path / "ranks").windows["model"]) == {"small", "large"}
 
 
 def test_what_cannot_be_loaded(make, tmp_path):
     folder, _ = make("m", seed=1)
     other, _ = make("m", seed=2)
     with pytest.raises(DataError, match="m on d is in two stores"):
-        sources.load(tmp_path / "ranks")
+        _ = open_source(tmp_path / "ranks").table
     part = next((other / "parts").iterdir())
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"damaged.*truncated or altered"):
-        sources.load(other)
+        _ = open_source(other).table
     part.unlink()
     with pytest.raises(DataError, match=r"damaged.*missing"):
-        sources.load(other)
+        _ = open_source(other).table
     unfinished, _ = make("n", finished=False)
     with pytest.raises(DataError, match="not finished"):
-        sources.load(unfinished)
+        _ = open_source(unfinished).table
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no rank store"):
-        sources.load(tmp_path / "empty")
+        open_source(tmp_path / "empty")
     with pytest.raises(ParameterError, match="k = 1001"):
         Ranked(open_store(folder)).table([1, 1001])
     begun = find_place(tmp_path / "ranks", "z", {"z": 1})
@@ -199,7 +200,7 @@ def test_ranks_commands(make, tmp_path):
     assert "whole" in invoke("ranks", "check", folder)
     summary = tmp_path / "summary.csv"
     invoke("ranks", "summary", folder, "--k", "all", "--out", summary)
-    loaded = sources.load(summary).table  # what is written can be loaded
+    loaded = open_source(summary).table  # what is written can be loaded
     assert loaded["k"].dropna().tolist() == [
         k for k in range(1, 1001) if ((tokens["greater"] + tokens["equal"]) <= k).any()
     ]
@@ -265,7 +266,7 @@ def test_extract_then_summary(saved, write_corpus, tmp_path):
     corpus = write_corpus(texts(3))
     out = invoke("extract", "--model", saved("qwen2"), "--corpus", corpus, "--protocol", "windows", "--length", "64",
                  "--family", "tiny", "--backend", "reference", "--out", tmp_path / "out")  # fmt: skip
-    table = sources.load(out.strip()).table
+    table = open_source(out.strip()).table
     assert set(table["family"]) == {"tiny"}
 
 

@@ -26,8 +26,7 @@ from rbp.book.parameters import declared, parse
 from rbp.core.errors import ParameterError
 from rbp.core.files import canonical_json
 from rbp.core.paths import DATA, Project
-from rbp.evidence import published
-from rbp.evidence import sources as sources_module
+from rbp.evidence import open_source, published
 from rbp.ladder import recipe
 from rbp.ranks.corpora import open_corpus
 from rbp.ranks.store import Store, open_store, sealed
@@ -65,7 +64,7 @@ def cells(folder: Path, seed: int) -> None:
             pd.DataFrame(dict(zip(names, columns, strict=True))).to_parquet(path)
         except Exception:  # what pandas cannot write, nobody reads
             return
-    tolerated(lambda: sources_module.load(path))
+    tolerated(lambda: open_source(path).table)
 
 
 def sources(folder: Path, seed: int) -> None:
@@ -73,7 +72,7 @@ def sources(folder: Path, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311
     name = "".join(rng.choice(WORDS) for _ in range(rng.randint(1, 4)))
     if name.strip(", ") not in ("", "published"):
-        tolerated(lambda: sources_module.load(name))
+        tolerated(lambda: open_source(name).table)
     tolerated(lambda: open_corpus(name.replace("wikipedia", "w").replace("humaneval", "h")))
 
 
@@ -108,7 +107,7 @@ def manifests(folder: Path, seed: int) -> None:
         except ValueError:  # NaN is no JSON of ours; others write it
             path.write_text(json.dumps(other))
     try:
-        tolerated(lambda: sources_module.load(store).windows)
+        tolerated(lambda: open_source(store).windows)
         tolerated(lambda: open_store(store).ranks())
         tolerated(lambda: Store(store).parts())
     finally:
@@ -262,7 +261,7 @@ def merged_results(folder: Path, seed: int) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    "measurements, bytes": in_file("mine.csv", MINE.encode(), sources_module.load),
+    "measurements, bytes": in_file("mine.csv", MINE.encode(), lambda path: open_source(path).table),
     "measurements, cells": cells,
     "names of sources": sources,
     "published files": a_published_file,

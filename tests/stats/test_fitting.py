@@ -12,7 +12,7 @@ from scipy.special import digamma
 from simulated import MEMBERS, in_bins
 
 from rbp.core.errors import FitError
-from rbp.evidence import histograms
+from rbp.evidence import open_source
 from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_families import FAMILIES, family
 from rbp.stats.rank_fits import Likelihood, RankDistribution, covariance, fit, log_likelihood
@@ -50,7 +50,7 @@ def coarse(counts: RankCounts) -> RankCounts:
 @pytest.fixture(scope="module")
 def largest() -> RankCounts:
     """Of Pythia-12B on Wikipedia (figure 8c), over V = 50 688."""
-    return next(own.counts for own in histograms.load() if own.model.endswith("12b"))
+    return next(own.counts for own in open_source("published").histograms if own.model.endswith("12b"))
 
 
 # Definitions for mpmath: the mass of rank k up to a constant, in the natural parameters.

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import linregress
 
 from rbp.core.errors import FitError
-from rbp.evidence.sources import load, select
+from rbp.evidence import open_source, select
 from rbp.stats.law_in_k import (
     bend,
     enough_thresholds,
@@ -28,7 +28,7 @@ def model(value, *, name="a", size=1000, k=K):
 
 @pytest.fixture(scope="module")
 def published_points():
-    table = select(load("published").table, metric="neg_log_rbp")
+    table = select(open_source("published").table, metric="neg_log_rbp")
     return enough_thresholds(table[table.k <= 100], 6)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rbp.evidence import open_source, select
 from rbp.evidence import tokens as tokens_module
-from rbp.evidence.sources import load, select
 from rbp.stats import counting
 from rbp.stats.cells import fit_table
 
@@ -35,7 +35,7 @@ def test_scatter_of_pure_counting_is_all_noise() -> None:
 
 
 def test_ends_count_the_missed() -> None:
-    table = select(load("published").table, dataset="wikipedia", family="GPT-2", k=10000)
+    table = select(open_source("published").table, dataset="wikipedia", family="GPT-2", k=10000)
     ends = counting.misses_at_ends(table, tokens_module.tokens_behind(table)).iloc[0]
     misses = (table["tokens"] - table["hits"]).tolist()
     assert [ends["misses_smallest"], ends["misses_largest"]] == pytest.approx([misses[0], misses[-1]])

@@ -17,14 +17,14 @@ from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import ROOT, Project
-from rbp.evidence.sources import load
+from rbp.evidence import open_source
 from rbp.study import workflow
 from rbp.study.config import Study, read_study
 from rbp.study.workflow import Place, find_place
 
 PROSE = """%%md
-Another: {glue:text}`01_a.ipynb::v:.1f`. This run: {glue:text}`09_mine.ipynb::value:.1f`. Absent:
-{glue:text}`02_b.ipynb::w:.1f`. Links: [beside](09_mine.ipynb), [more](../book/more.md), [elsewhere](02_b.ipynb).
+Another: {value}`01_a::v:.1f`. Of the book: {value}`09_mine::value:.1f`. Absent:
+{value}`02_b::w:.1f`. Links: [beside](09_mine.ipynb), [more](../book/more.md), [elsewhere](02_b.ipynb).
 """
 OUTPUT = """
 from IPython.display import HTML
@@ -47,18 +47,18 @@ def test_from_shards_to_chapters(
     parameter = 'measurements: str = "published"  # where they come from'
     write_chapter(project, "09_mine", check, parameters=parameter)
     write_chapter(project, "10_next", PROSE, OUTPUT, "value = 2.0", parameters=parameter)
-    write_results(project.results, {"01_a": {"v": Recorded(3.25)}, "09_mine": {"value": Recorded(9.0)}})
+    write_results(project.expected, {"01_a": {"v": Recorded(3.25)}, "09_mine": {"value": Recorded(9.0)}})
     file = write_study(shards=2, more='title = "A *study*"\ngpus = 1\nchapters = ["10_next", "09_mine"]')
     command: list[str | Path] = ["--root", project.root, "study"]
     done = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")
     assert done.returncode == 0, done.stderr
     study = read_study(file, project)
     assert parts(study.ranks) == whole_store
-    table = load(study.out / "measurements.parquet").table
+    table = open_source(study.out / "measurements.parquet").table
     assert set(table["model"]) == {"ladder-10k"}
     assert set(table["family"]) == {"Ladder"}
-    assert table.equals(load(study.out / "measurements.csv").table.astype(table.dtypes))
-    assert load(study.out / "finished").table["value"].equals(table["value"])
+    assert table.equals(open_source(study.out / "measurements.csv").table.astype(table.dtypes))
+    assert open_source(study.out / "finished").table["value"].equals(table["value"])
     results = json.loads((study.out / "chapters" / "09_mine" / "results.json").read_text())
     assert results["values"]["value"]["value"] == 1.5
     assert (study.out / "chapters" / "09_mine" / "09_mine.html").is_file()
@@ -108,7 +108,7 @@ def check_book(study: Study) -> None:
     assert all((book / name).read_bytes() == (study.out / name).read_bytes() for name in kept - {"study.toml"})
     chapter = pages[book / "notebooks" / "10_next.html"].select_one("article")
     assert "This page was run with measurements" in chapter.select_one("h1 + blockquote").get_text()
-    assert "Another: 3.2. This run: 1.5. Absent: (see the book)." in " ".join(chapter.get_text().split())
+    assert "Another: 3.2. Of the book: 9.0. Absent: –." in " ".join(chapter.get_text().split())
     assert {a.get_text(): a.get("href") for a in chapter.select("p a")} == {
         "beside": "09_mine.html",
         "more": None,

@@ -13,7 +13,7 @@ import pytest
 from made_studies import parts
 from slurm import cluster, lacking
 
-from rbp.evidence.sources import load
+from rbp.evidence import open_source
 from rbp.study.config import read_study
 from rbp.study.jobs import read_json
 
@@ -92,7 +92,7 @@ def test_whatever_dies_the_store_is_the_same(
     manifest = json.loads(next(study.ranks.glob("*/manifest.json")).read_text())
     assert manifest["complete"]
     assert set(manifest["parts"]) == set(whole_store)
-    table = load(study.out / "measurements.parquet").table
+    table = open_source(study.out / "measurements.parquet").table
     assert not table.duplicated(["dataset", "model", "metric", "k"]).any()
     assert set(table["tokens"].dropna()) == {manifest["tokens"]}
     gpus = {(read_json(shard(number)) or {}).get("gpu") for number in range(1, 9)}

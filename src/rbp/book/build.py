@@ -20,7 +20,7 @@ from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, fin
 from rbp.book.parameters import check
 from rbp.core.errors import ParameterError, RbpError
 from rbp.core.files import canonical_json, exists, expanded, files_below, lock, write_json
-from rbp.core.names import nearest
+from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
 FULL = 100_000  # bytes that are left on a disk that is as good as full
@@ -56,13 +56,14 @@ def canonical_overrides(project: Project, name: str) -> str:
 
 
 def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
-    """The files that overriding values name: a user's measurements, say."""
-    words = [word.strip() for value in values.values() if isinstance(value, str) for word in value.split(",")]
-    named = [project.root / word for word in words if word]
-    # Measurements may be named by their folder in data/ alone: "published".
-    sources = str(values.get("measurements", "")).split(",")
-    named += [project.root / "data" / word.strip() for word in sources if word.strip()]
-    return expanded(path for path in named if exists(path))
+    """The files that overriding values may name: a user's measurements, say.
+
+    What a word such as "published" stands for is not the book's to know: a text brings all data of the project along.
+    """
+    texts = [value for value in values.values() if isinstance(value, str)]
+    named = [word for text in texts for word in (text.strip(), *split_names(text))]
+    paths = [project.root / word for word in dict.fromkeys(named) if word] + [project.root / "data"] * bool(texts)
+    return expanded(path for path in paths if exists(path))
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:
@@ -99,8 +100,9 @@ def site_inputs(project: Project) -> list[str]:
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
     code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
-    config = project.root / "_config.yml"
-    return [str(_relative(project, path)) for path in [*executed, *recorded, *files_below(project.book), config, *code]]
+    by_hand = [*files_below(project.book), project.root / "_config.yml"]
+    accepted = [project.expected] if project.expected.exists() else []
+    return [str(_relative(project, path)) for path in [*executed, *recorded, *accepted, *by_hand, *code]]
 
 
 def run_step(project: Project, name: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from rbp.book import results
 from rbp.book.kernel import MARKER
 from rbp.book.parameters import Parameter, declared
-from rbp.book.prose import add_note, are_texts, first_heading, is_notebook, run_note
+from rbp.book.prose import are_texts, first_heading, is_notebook
 from rbp.core import errors
 from rbp.core.errors import ChapterError, ParameterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, write_file
@@ -146,10 +146,9 @@ def execute(
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
-    ``out`` gets ``NN_name.ipynb`` (executed, without times; it begins with a note where parameters differ from the
-    defaults), ``NN_name/`` (figures and tables) and ``results.json``; a folder of an earlier execution is replaced
-    whole. The kernel starts in ``cwd``.
-    ``finish`` may add to the folder before it is renamed into place.
+    ``out`` gets ``NN_name.ipynb`` (executed, without times; its metadata ``rbp.changed`` has the parameters that
+    differ from the defaults), ``NN_name/`` (figures and tables) and ``results.json``; a folder of an earlier execution
+    is replaced whole. The kernel starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place.
 
     Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its
     declaration, and ChapterFailed for any other failing cell or a dead kernel; the partial notebook is then
@@ -233,7 +232,7 @@ def _cell_number(chapter: Chapter, output: Path) -> int | None:
 def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> None:
     """Take out of an executed notebook what differs from one execution to the next: times and random ids.
 
-    Where ``parameters`` differ from the defaults, a note below the title says so: the prose was written for those.
+    The metadata ``rbp.changed`` has the ``parameters`` that differ from the defaults: `prose.page_of` tells them.
     """
     notebook = json.loads(path.read_text(encoding="utf-8"))
     notebook["metadata"].pop("papermill", None)
@@ -245,7 +244,7 @@ def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> No
         for key in ("papermill", "execution"):
             cell["metadata"].pop(key, None)
     if changed := chapter.changed(parameters):
-        add_note(notebook["cells"], run_note(changed))
+        notebook["metadata"].setdefault("rbp", {})["changed"] = changed
     write_file(path, canonical_json(notebook, indent=1) + "\n")
 
 

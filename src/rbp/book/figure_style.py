@@ -128,15 +128,12 @@ def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2,
     return figure
 
 
-#: labelled multiples of a power of ten, from many decades in view to a small part of one
+#: labelled multiples of a power of ten, from many decades in view to less than one
 _TICKS: tuple[tuple[float, ...], ...] = (
     (1,),
     (1, 3),
     (1, 2, 5),
     (1, 1.5, 2, 3, 4, 5, 6, 8),
-    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
-    tuple(np.arange(10, 100, 5) / 10),
-    tuple(np.arange(100, 1000, 10) / 100),
 )
 
 
@@ -168,11 +165,13 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     getattr(ax, f"set_{which}scale")("log")
     axis = ax.xaxis if which == "x" else ax.yaxis
     low, high = sorted(axis.get_view_interval())
-    subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), _TICKS[-1])
-    axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
-    axis.set_minor_locator(
-        ticker.LogLocator(subs=range(2, 10), numticks=60) if len(subs) < 13 else ticker.NullLocator()
-    )
+    subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), None)
+    if subs and high / low > 2.5:
+        axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
+        axis.set_minor_locator(ticker.LogLocator(subs=range(2, 10), numticks=60))
+    else:  # in so narrow a view the scale is nearly even
+        axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_minor_locator(ticker.NullLocator())
     axis.set_minor_formatter(ticker.NullFormatter())
     axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else _power))
 

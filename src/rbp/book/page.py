@@ -8,7 +8,7 @@ import html
 import io
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from rbp.book import figure_style, results, steps
+from rbp.book import figure_style, results
 from rbp.book.chapters import find
 from rbp.book.prose import rerun_box
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import ChapterError
 from rbp.core.files import write_file
 from rbp.core.paths import ROOT, Project
@@ -44,36 +44,34 @@ class Page:
 
     def record(
         self,
-        key: str,
-        value: results.Value,
+        values: Mapping[str, results.Value],
         *,
         unit: str = "",
         tolerance: float | None = 1e-9,
         within: float = 0.0,
         because: str = "",
     ) -> None:
-        """Record a number (or a word) once: for the prose, which glues it in by `key`, for CI, and for the ledger.
+        """Record numbers (or words) by their keys, each once: for the prose, for CI, and for the ledger.
 
-        `tolerance` is relative; None says that the value is not compared between builds. It may move by `within`
-        besides, in its own unit, and `because` says what that was counted from (see `results.Recorded`).
+        `tolerance` is relative; None says that the values are not compared between builds. They may move by `within`
+        besides, in their own unit, and `because` says what that was counted from (see `results.Recorded`).
         """
-        if key in self.values:
-            raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value a key of its own.")
-        from myst_nb import glue
+        for key, value in values.items():
+            if key in self.values:
+                raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value its own key.")
+            self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
 
-        self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
-        glue(key, self.values[key].value, display=False)
+    def record_table(
+        self, table: pd.DataFrame, key: str, columns: Sequence[str], *, unit: str = "", tolerance: float | None = 1e-9
+    ) -> None:
+        """Record columns of a table, under `COLUMN.KEY`.
 
-    def record_fits(self, fits: pd.DataFrame, key: str) -> None:
-        """Record the fits of a `cells.fit_table`: exponent, its interval, R² and the number of sizes.
-
-        `key` is a format string over the columns, such as "{dataset}.{family}.k{k}"; the recorded keys are
-        `alpha.KEY`, `alpha_low.KEY`, `alpha_high.KEY`, `r_squared.KEY` and `n.KEY`. A row without a fit is left out.
+        `key` is a format string over all the table's columns, such as "{dataset}.{family}.k{k}". A row that lacks the
+        first of the `columns` is left out.
         """
-        for row in fits.dropna(subset=["alpha"]).to_dict("records"):
+        for row in table.dropna(subset=columns[0]).to_dict("records"):
             name = key.format_map(row)
-            for field in ("alpha", "alpha_low", "alpha_high", "r_squared", "n"):
-                self.record(f"{field}.{name}", row[field])
+            self.record({f"{column}.{name}": row[column] for column in columns}, unit=unit, tolerance=tolerance)
 
     def figure(
         self, name: str, figure: Figure | figure_style.Panels, *, caption: str, alt: str, data: pd.DataFrame
@@ -148,8 +146,9 @@ class Page:
 
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
-        read = tuple(tables.opened), tuple(steps.opened)
-        results.write_chapter(self.out / "results.json", results.ChapterResults(self.name, self.values, *read))
+        read = provenance.noted()
+        found = results.ChapterResults(self.name, self.values, tuple(read.files), tuple(read.steps))
+        results.write_chapter(self.out / "results.json", found)
         self.show(rerun_box(self.name, find(Project(), self.name).parameters))
 
     def _once(self, name: str) -> None:

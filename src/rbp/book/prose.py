@@ -1,19 +1,30 @@
-"""The words around a notebook's cells: heading, notes, glued numbers, and how to rerun the page."""
+"""The words around a notebook's cells: what a chapter's prose tells, and how to rerun the page.
+
+Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
+``{value}`03_k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A page that was run with
+other parameters opens with the book's values beside its own, and has the book's sentences folded.
+"""
 
 import html
 import json
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from rbp.book import results
 from rbp.book.parameters import Parameter
+from rbp.book.results import Recorded, Results
+from rbp.core.paths import Project
 
-GLUE = re.compile(r"\{glue:\w*\}`(?:([^`]+?)\.(?:ipynb|md)::)?([^`:]+)(?::([^`]*))?`")
-"""Glue: the other page without its ending, or None; the key; the format, or None."""
+VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\d\d_\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
+"""A value in prose: the other chapter, or None; the key; the format, or None."""
 
-NOT_RECORDED = '<span title="this run recorded no such number">–</span>'
-HEADING = re.compile(r"^# +(.+)$", re.MULTILINE)
+NO_VALUE = '<span title="no such value is accepted">–</span>'
+HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
+ANSWER = "The answer"
+"""The heading above the sentences whose values a rerun's page opens with."""
 
 Cells = list[dict[str, Any]]
 
@@ -21,28 +32,156 @@ Cells = list[dict[str, Any]]
 def first_heading(cells: Cells) -> str | None:
     """The text of the first heading."""
     matches = (HEADING.search("".join(c["source"])) for c in cells if c["cell_type"] == "markdown")
-    return next((found[1].strip() for found in matches if found), None)
+    return next((found[2].strip() for found in matches if found), None)
 
 
-def add_note(cells: Cells, note: str) -> None:
-    """Put ``note`` below the title, or in a cell of its own before all others if there is none."""
-    text = "".join(cells[0]["source"]) if cells and cells[0]["cell_type"] == "markdown" else ""
-    title, _, rest = text.partition("\n")
-    if title.startswith("# "):
-        cells[0]["source"] = f"{title}\n\n{note}\n{rest}"
-    else:
-        cells.insert(0, {"cell_type": "markdown", "id": "run-note", "metadata": {}, "source": note})
+def fill_in(text: str, chapter: str, values: Results) -> str:
+    """Markdown ``text`` of a chapter (or of a page by hand: "") with its values written out; NO_VALUE where unknown.
+
+    Raises ValueError for a format that does not suit its value, or a real number without one.
+    """
+
+    def written(found: re.Match[str]) -> str:
+        value = values.get(found["chapter"] or chapter, {}).get(found["key"])
+        return NO_VALUE if value is None else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", in_words(value, found))
+
+    return VALUE.sub(written, text)
 
 
-def glued(notebook: Mapping[str, Any]) -> set[str]:
-    """The keys that the cells of an executed notebook have glued."""
-    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
-    return {output["metadata"]["scrapbook"]["name"] for output in outputs if "scrapbook" in output.get("metadata", {})}
+def in_words(recorded: Recorded, place: re.Match[str]) -> str:
+    """A value as its place in the prose shows it, with a true minus sign."""
+    how = place["format"] or ""
+    if isinstance(recorded.value, float) and not how:
+        raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
+    try:
+        text = format(recorded.value, how)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{place[0]}: {error}") from None
+    return re.sub(r"^-(?=\d)", "−", text)
 
 
-def with_dashes(text: str, own: Collection[str]) -> str:
-    """Markdown ``text`` with a dash for each number of its own page whose key is not among ``own``."""
-    return GLUE.sub(lambda found: found[0] if found[1] is not None or found[2] in own else NOT_RECORDED, text)
+def page_of(project: Project, executed: Path) -> dict[str, Any]:
+    """An executed chapter, with its results beside it, as the notebook of a page.
+
+    Values are the accepted ones, of other chapters too; where a value has none yet, that of this run, or of the built
+    book. Where this run differs from what is accepted, the page says so; with other parameters, it is a rerun's page.
+    Raises ValueError as `fill_in`, and DataError for results that cannot be read.
+    """
+    notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
+    name, own = executed.stem, results.read_chapter(executed.with_name("results.json")).values
+    accepted = accepted_values(project)
+    changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
+    cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in notebook["cells"]]
+    if changed:
+        cells = _rerun(cells, _beside(cells, name, own, accepted.get(name, {})), changed)
+    elif accepted and (note := _differing(name, own, accepted.get(name, {}))):
+        cells = _below_title(cells, note)
+    values = accepted if changed else known_values(project, {name: own})
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = fill_in(cell["source"], name, values)
+    return {**notebook, "cells": cells}
+
+
+def accepted_values(project: Project) -> Results:
+    """The accepted values of all chapters, if there are any yet. Raises DataError as `results.read_book`."""
+    return results.read_book(project.expected) if project.expected.exists() else {}
+
+
+def known_values(project: Project, own: Results | None = None) -> Results:
+    """The accepted values; where there is none, that of this run's ``own``, or of the built book."""
+    built = results.merge(sorted(project.chapters.glob("*/results.json")))
+    every = [built, own or {}, accepted_values(project)]
+    return {name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each}
+
+
+def _below_title(cells: Cells, note: str) -> Cells:
+    """The cells with ``note`` below the title, or before all if there is none."""
+    first = cells[0]["source"] if cells and cells[0]["cell_type"] == "markdown" else ""
+    title, _, rest = first.partition("\n")
+    if not title.startswith("# "):
+        return [_markdown("note", note), *cells]
+    return [{**cells[0], "source": f"{title}\n\n{note}\n{rest}"}, *cells[1:]]
+
+
+def _markdown(name: str, source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
+
+
+def _differing(name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
+    """What a page says whose values are not those that are accepted, as Markdown; "" where they agree."""
+    found = results.compare({name: own}, {name: accepted})
+    if not found:
+        return ""
+    first = "; ".join(f"`{each.key}` is {each.kind}" for each in found[:3]) + (" …" if len(found) > 3 else "")
+    return (
+        f"> **This build differs from the accepted results** in {len(found)} of this chapter's values: {first}. "
+        "The sentences below tell the accepted ones; `rbp verify` lists the differences.\n"
+    )
+
+
+# ── A rerun's page
+
+
+def _beside(cells: Cells, name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
+    """The table of the chapter's key numbers, the book's beside this run's, as HTML; "" if its prose shows none."""
+    text = "\n\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    answer = re.search(rf"^#+ +{ANSWER}.*?\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    places = {place["key"]: place for place in VALUE.finditer(text) if place["chapter"] in (None, name)}
+    if answer and (inside := {p["key"]: p for p in VALUE.finditer(answer[1]) if p["chapter"] in (None, name)}):
+        places = inside
+    rows = ""
+    for key, place in places.items():
+        there = [run[key] for run in (accepted, own) if key in run]
+        kind = "txt" if any(isinstance(each.value, str) for each in there) else "num"
+        unit = next((f" ({each.unit})" for each in there if each.unit), "")
+        # in one line: a blank one would end the HTML
+        texts = [" ".join(in_words(run[key], place).split()) if key in run else "–" for run in (accepted, own)]
+        both = "".join(f'<td class="{kind}">{html.escape(text)}</td>' for text in texts)
+        rows += f'<tr><td class="txt">{html.escape(spoken(key) + unit)}</td>{both}</tr>'
+    head = '<th class="txt">Value</th><th class="num">the book</th><th class="num">this run</th>'
+    table = f'<table class="rbp-table rbp-beside"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return f'<div class="rbp-scroll" tabindex="0">{table}</div>' if rows else ""
+
+
+def spoken(key: str) -> str:
+    """The key of a value as a reader sees it: "r_squared_min" is "R² min"."""
+    words = re.sub(r"[._]", " ", key)
+    for plain, sign in (("r squared", "R²"), ("alpha", "α"), ("rbp", "RBP")):
+        words = re.sub(rf"\b{plain}\b", sign, words)
+    return words
+
+
+def _rerun(cells: Cells, table: str, changed: Mapping[str, object]) -> Cells:
+    """A rerun's cells: what was changed, the table, then its figures; the book's sentences are folded."""
+    told: Cells = []
+    for cell in cells:
+        if cell["cell_type"] != "markdown":
+            told.append(cell)
+            continue
+        source = cell["source"]
+        title = re.match(r"# +.+\n?", source) if not told else None
+        parts = [title[0]] if title else []
+        source = source[title.end() :] if title else source
+        # the last heading is of the figures that follow; those before it go with their sentences
+        last = max((found.start() for found in HEADING.finditer(source)), default=len(source))
+        heading, _, rest = source[last:].partition("\n")
+        parts += [_folded(source[:last]), heading, _folded(rest)]
+        told.append({**cell, "source": "\n\n".join(filter(None, parts))})
+    given = ", ".join(f"`{name} = {_in_code(value)}`" for name, value in changed.items())
+    note = f"> **This page was run with {given}.** Figures, tables and captions are of this run."
+    return _below_title(told, f"{note}\n\n{table}\n")
+
+
+def _folded(text: str) -> str:
+    """Sentences of the book that open on demand; headings within become bold lines."""
+    if not text.strip():
+        return ""
+    bold = HEADING.sub(r"**\2**", text.strip())
+    return f'<details class="rbp-told"><summary>What the book found</summary>\n\n{bold}\n\n</details>'
+
+
+# ── What a notebook is, and how to rerun it
 
 
 def is_notebook(content: Any) -> bool:
@@ -104,15 +243,6 @@ def rerun_box(chapter: str, parameters: list[Parameter]) -> str:
 def _in_code(value: object) -> str:
     """A value within backquotes: whatever it holds, it stays one word of the sentence."""
     return " ".join(_shown(value).replace("`", "'").split()) or '""'
-
-
-def run_note(changed: Mapping[str, object]) -> str:
-    """What a page with parameters that differ from the book's must say first, as Markdown."""
-    given = ", ".join(f"`{name} = {_in_code(value)}`" for name, value in changed.items())
-    return (
-        f"> **This page was run with {given}.** Figures, tables and numbers are of this run; the "
-        "sentences describe the book's own run. A dash (–) stands where this run has no such number.\n"
-    )
 
 
 def _row(parameter: Parameter) -> str:

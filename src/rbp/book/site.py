@@ -6,7 +6,6 @@ import functools
 import hashlib
 import http.server
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -18,10 +17,10 @@ from pathlib import Path
 
 import typer
 
-from rbp.book.build import chapter_names, overrides, times
+from rbp.book import prose
+from rbp.book.build import chapter_names, times
 from rbp.book.chapters import Chapter, all_chapters
-from rbp.book.prose import glued, with_dashes
-from rbp.core.errors import RbpError
+from rbp.core.errors import ChapterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, sha256, swap_in, write_file, write_json
 from rbp.core.paths import Project
 
@@ -78,11 +77,16 @@ def stage(project: Project, pdf: bool = True) -> None:
     """
     offer = pdf and _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
     chapters = all_chapters(project)
+    values = prose.known_values(project)
     with contextlib.ExitStack() as stack:
         source, static, extra = (
             stack.enter_context(folder_beside(project.build / name)) for name in ("source", "static", "extra")
         )
         shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
+        for page in (source / "book").rglob("*.md"):
+            text = prose.fill_in(page.read_text(encoding="utf-8"), "", values)
+            _check_values(text, page.name)
+            write_file(page, text)
         _copy(project.book / "_toc.yml", source / "_toc.yml")
         write_file(source / "book" / "made.md", made_page(project))
         for chapter in chapters:
@@ -100,16 +104,24 @@ def stage(project: Project, pdf: bool = True) -> None:
 
 
 def _page(project: Project, chapter: Chapter) -> str:
-    """The executed chapter as the site shows it: with dashes for numbers that other parameters do not give."""
-    text = (project.chapters / chapter.name / f"{chapter.name}.ipynb").read_text(encoding="utf-8")
-    if not chapter.changed(overrides(project, chapter)):
-        return text
-    notebook = json.loads(text)
-    own = glued(notebook)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "markdown":
-            cell["source"] = with_dashes("".join(cell["source"]), own)
+    """The executed chapter with its values written out. Raises ChapterError for a value that nobody records."""
+    executed = project.chapters / chapter.name / f"{chapter.name}.ipynb"
+    try:
+        notebook = prose.page_of(project, executed)
+    except ValueError as error:
+        raise ChapterError(str(error), chapter.name) from None
+    if "changed" not in notebook["metadata"].get("rbp", {}):
+        for cell in notebook["cells"]:
+            _check_values(cell["source"] if cell["cell_type"] == "markdown" else "", chapter.name)
     return canonical_json(notebook, indent=1) + "\n"
+
+
+def _check_values(text: str, page: str) -> None:
+    """Raises ChapterError if a page names a value that there is not."""
+    before, found, _ = text.partition(prose.NO_VALUE)
+    if found:
+        what = f"the prose names a value that no chapter records, after “{before.strip()[-40:]}”"
+        raise ChapterError(what, page, "Name a key that page.record or page.record_table records.")
 
 
 def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
@@ -140,7 +152,8 @@ def fingerprint(project: Project) -> str:
     """A checksum over all that the pages are made of, but for the page on how the book was made."""
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     by_hand = [path for path in project.book.rglob("*") if path.is_file()]
-    paths = sorted([*executed, *by_hand, project.root / "_config.yml"])
+    accepted = [project.expected] if project.expected.exists() else []
+    paths = sorted([*executed, *by_hand, *accepted, project.root / "_config.yml"])
     return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
 
 

@@ -1,9 +1,7 @@
-"""What the pages need beyond Jupyter Book: Plotly where it is used, buttons for a repository, true minus signs."""
+"""What the pages need beyond Jupyter Book: Plotly where it is used, and buttons for a repository."""
 
-import re
 from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
@@ -25,16 +23,8 @@ def _load_plotly(app: Sphinx, pagename: str, templatename: str, context: dict[st
         app.add_js_file("plotly.min.js")
 
 
-def _set_minus_signs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Numbers are glued in as a program prints them: give the negative ones a true minus sign."""
-    for pasted in doctree.findall(nodes.inline):
-        if "pasted-text" in pasted["classes"] and re.match(r"-\d", pasted.astext()):
-            pasted[:] = [nodes.Text("−" + pasted.astext()[1:])]
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.connect("config-inited", _switch_buttons)
-    app.connect("doctree-resolved", _set_minus_signs)
     app.connect("html-page-context", _load_plotly)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

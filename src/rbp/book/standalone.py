@@ -1,24 +1,21 @@
 """Executed chapters as pages that stand by themselves: without the rest of the book, everything put into them."""
 
 import base64
-import json
 import mimetypes
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import yaml
 from bs4 import BeautifulSoup, Tag
 
-from rbp.book import results
+from rbp.book import prose
 from rbp.book.chapters import Chapter
-from rbp.book.prose import GLUE, glued, with_dashes
 from rbp.book.site import copy_scripts, jupyter_book
-from rbp.core.files import write_file
+from rbp.core.files import canonical_json, write_file
 from rbp.core.paths import Project
 
 # Of the book's scripts, those that a page without navigation can use.
@@ -145,37 +142,13 @@ def inline(soup: BeautifulSoup, folder: Path) -> None:
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 
 
-def fill_in(text: str, built: results.Results, own: Collection[str]) -> str:
-    """Markdown ``text`` with the numbers of other chapters written out; "(see the book)" for unknown ones.
-
-    The chapter's numbers are left to the page's builder, if their keys are among its ``own``; else a dash stands there.
-    """
-
-    def number(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
-        recorded = built.get(Path(found[1]).name, {}).get(found[2])
-        return format(recorded.value, found[3] or "") if recorded else "(see the book)"
-
-    return GLUE.sub(number, with_dashes(text, own))
-
-
-def page_of(project: Project, executed: Path, nearer: results.Results | None = None) -> str:
-    """The executed notebook in a file, as the text of a page that needs no other, with the references that it cites.
-
-    Numbers of other chapters are those of `nearer`, or else of the built book.
-    """
-    built = results.read_book(project.results) if project.results.exists() else {}
-    built |= nearer or {}
-    notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
-    cells, own = [], glued(notebook)
-    for cell in notebook["cells"]:
-        source = "".join(cell["source"])
-        cells.append(cell | {"source": fill_in(source, built, own)} if cell["cell_type"] == "markdown" else cell)
-    text = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+def page_of(project: Project, executed: Path) -> str:
+    """The executed notebook in a file, as the text of a page that needs no other, with the references that it cites."""
+    notebook = prose.page_of(project, executed)
+    text = "".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown")
     if "{cite" in text and "{bibliography}" not in text:
-        cells.append({"cell_type": "markdown", "id": "references", "metadata": {}, "source": REFERENCES})
-    return json.dumps({**notebook, "cells": cells})
+        notebook["cells"].append({"cell_type": "markdown", "id": "references", "metadata": {}, "source": REFERENCES})
+    return canonical_json(notebook, indent=1) + "\n"
 
 
 def build_pages(
@@ -208,8 +181,8 @@ def build_pages(
 def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
     """Write ``NN_name.html`` beside the executed ``NN_name.ipynb`` in ``folder``; returns its path.
 
-    The page loads nothing; it links to the figures' files in ``NN_name/`` beside it. Raises RbpError if it
-    cannot be built.
+    The notebook gets the page's words. The page loads nothing; it links to the figures' files in ``NN_name/`` beside
+    it. Raises RbpError if it cannot be built.
     """
     name = chapter.name
     text = page_of(project, folder / f"{name}.ipynb")
@@ -220,6 +193,7 @@ def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
         drop_navigation(soup)
         inline(soup, page.parent)
         keep_links(soup, folder)
+    write_file(folder / f"{name}.ipynb", text)
     target = folder / f"{name}.html"
     write_file(target, str(soup))
     return target

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from rbp.core import provenance
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.files import expanded, lock, sha256, write_file, write_json
 from rbp.core.names import nearest
@@ -38,10 +39,6 @@ class Step(BaseModel, frozen=True, extra="forbid", strict=True):
 
     make: str = Field(pattern=r"^[\w.]+:\w+$")
     reads: list[str] = []
-
-
-opened: set[str] = set()
-"""The steps whose tables were read, so that a chapter's declaration can be held against what it really read."""
 
 
 def find_step(project: Project, name: str) -> Step:
@@ -73,7 +70,7 @@ def table(name: str, project: Project | None = None) -> "pd.DataFrame":
     import pandas as pd
 
     project = project or Project()
-    opened.add(name)
+    provenance.note_step(name)
     with _locked(project, name):
         _make_if_stale(project, name)
         return pd.read_parquet(_files(project, name)[0])
@@ -186,22 +183,12 @@ def _is_fresh(target: Path, sidecar: Path, now: dict[str, Any]) -> bool:
 
 def _made(name: str, step: Step) -> "pd.DataFrame":
     """Call the step's function; what it reads is held against its declaration, and not noted as the chapter's."""
-    from rbp.core import tables
-
     module, _, function = step.make.partition(":")
-    noted = (tables.opened, opened)
-    before = [set(names) for names in noted]
-    for names in noted:
-        names.clear()
-    try:
+    with provenance.recording() as read:
         result: pd.DataFrame = getattr(importlib.import_module(module), function)()
-        undeclared = [path for path in tables.opened if not any(Path(path).is_relative_to(p) for p in step.reads)]
-        if undeclared or opened:
-            names_read = ", ".join(sorted({*undeclared, *opened}))
-            remedy = "Add files to its `reads`; a step cannot read another step."
-            raise ChapterError(f"the step reads what it does not declare: {names_read}", name, remedy)
-        return result
-    finally:
-        for names, old in zip(noted, before, strict=True):
-            names.clear()
-            names.update(old)
+    undeclared = [path for path in read.files if not any(Path(path).is_relative_to(p) for p in step.reads)]
+    if undeclared or read.steps:
+        names = ", ".join(sorted({*undeclared, *read.steps}))
+        remedy = "Add files to its `reads`; a step cannot read another step."
+        raise ChapterError(f"the step reads what it does not declare: {names}", name, remedy)
+    return result

@@ -100,10 +100,10 @@ def fit(
         raise ParameterError("a fit of RBP_k needs a threshold", "--k", "Give --k, or --metric cross_entropy.")
     if metric == "cross_entropy" and k is not None:
         raise ParameterError("cross-entropy has no threshold", "--k", "Leave --k out.")
-    from rbp.evidence.sources import load, select
+    from rbp.evidence import open_source, select
     from rbp.stats.power_law import fit_power_law
 
-    table = select(load(measurements).table, dataset=dataset, family=family, metric=metric, k=k)
+    table = select(open_source(measurements).table, dataset=dataset, family=family, metric=metric, k=k)
     fitted = fit_power_law(table["size"].to_numpy(), table["value"].to_numpy(), level=level)
     names = ("alpha", "alpha_low", "alpha_high", "prefactor", "r_squared", "n", "df")
     values: dict[str, Any] = {name: getattr(fitted, name) for name in names}

@@ -144,8 +144,8 @@ def summary(
     """The measurement table of rank stores: −ln RBP_k and the cross-entropy."""
     import pandas as pd
 
+    from rbp.evidence import COLUMNS
     from rbp.evidence.ranked import Ranked, with_intervals
-    from rbp.evidence.sources import COLUMNS
     from rbp.ranks.metric import rank
 
     rank([0], [1], tie_rule)  # type: ignore[arg-type]  # raises for an unknown rule

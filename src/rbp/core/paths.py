@@ -7,6 +7,12 @@ ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "data"
 
 
+def label(path: Path) -> str:
+    """The name of a file in messages and records: relative to the project where it lies inside it."""
+    path = path.resolve()
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+
+
 @dataclass(frozen=True)
 class Project:
     """A book's checkout, by its root folder; tests make small ones of their own."""

@@ -2,7 +2,7 @@
 
 A CSV is read cell by cell, so that each row keeps the line number a text editor shows and no cell is guessed
 at; a Parquet file is read column by column and its rows are counted from 1. Both then pass through the same
-pandera schema (`checked`). Nothing here unpickles.
+pandera schema (`checked`). Nothing here unpickles. What is read is noted (`provenance`).
 """
 
 import csv
@@ -18,15 +18,10 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 from pandera.engines import pandas_engine
 
+from rbp.core import provenance
 from rbp.core.errors import DataError
 from rbp.core.names import nearest
-from rbp.core.paths import ROOT
-
-
-def label(path: Path) -> str:
-    """The name of a file in messages and records: relative to the project where it lies inside it."""
-    path = path.resolve()
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+from rbp.core.paths import label
 
 
 def read_csv(path: Path) -> pd.DataFrame:
@@ -59,6 +54,7 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError(f"the file is not CSV: {error}", where, "Mend the quotes there.") from None
     if not rows:
         raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
+    provenance.note(path)
     header_line = next(iter(rows))
     header = rows.pop(header_line)
     if len(set(header)) < len(header):
@@ -82,6 +78,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     except (OSError, arrow.ArrowException) as error:
         what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
         raise DataError(what, label(path), "Write it again, or give a CSV file.") from None
+    provenance.note(path)
     # pandas stores row labels that are no plain count as columns of this name
     names = [name for name in columns.column_names if not name.startswith("__index_level_")]
     if len(set(names)) < len(names):
@@ -197,6 +194,3 @@ def _first(errors: pa.errors.SchemaErrors, raw: pd.DataFrame, keys: Sequence[str
     more = f", and {others} more rows are wrong" if others > 0 else ""
     subject = f"{name} {value} " if cases["schema_context"].iloc[0] == "Column" else ""
     return f"{subject}{cases['check'].iloc[0]}{more}", row
-
-
-opened: set[str] = set()

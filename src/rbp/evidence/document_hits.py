@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from rbp.core import tables
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.paths import LADDER
-from rbp.core.tables import label
-from rbp.evidence.ranked import SHARES, Ranked, large
+from rbp.evidence.ranked import Ranked
 from rbp.ranks.metric import TieRule
-from rbp.ranks.store import RankStore, open_store, store_folders
+from rbp.ranks.store import RankStore
 
 GRID = (1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100, 200, 500, 1000)  # up to 100: where Pythia's values are published
 _ABOUT = ["dataset", "family", "model", "size", "vocabulary"]
@@ -42,27 +38,6 @@ class Hits:
     def rungs(self) -> Integers:
         """The places among the models of the first one of each size."""
         return np.unique(self.sizes, return_index=True)[1].astype(np.int64)
-
-
-def find(source: str) -> list[RankStore]:
-    """The stores of a folder of rank stores, of several joined by commas, or of the "ladder" with its extra seeds.
-
-    Raises DataError where there is none, or one is not finished.
-    """
-    folders = (
-        [LADDER / "ranks", LADDER / "seeds"]
-        if source == "ladder"
-        else [Path(name.strip()) for name in source.split(",")]
-    )
-    stores = [open_store(folder) for folder in store_folders(folders)]
-    tables.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
-    return stores
-
-
-def make() -> pd.DataFrame:
-    """The ladder's hits at GRID and SHARES, as `as_table` gives them: a step of the workflow."""
-    stores = find("ladder")
-    return as_table(count(stores, [*GRID, *(large(share, stores[0].vocabulary) for share in SHARES)]))
 
 
 def as_table(counted: Sequence[Hits]) -> pd.DataFrame:

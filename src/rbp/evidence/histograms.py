@@ -13,16 +13,13 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix
 
-from rbp.core import tables
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
-from rbp.core.paths import DATA
-from rbp.core.tables import label
-from rbp.evidence import published, sources
+from rbp.evidence import published
 from rbp.evidence.ranked import Ranked
 from rbp.evidence.tokens import recovered_tokens, tokens_of_bins
 from rbp.ranks.metric import TieRule
-from rbp.ranks.store import RankStore, is_store, open_store, store_folders
+from rbp.ranks.store import RankStore
 from rbp.stats.rank_counts import RankCounts
 
 _NEAR = 0.3  # how far a bin's mass times the number of tokens may be from a whole number, or the number is wrong
@@ -69,46 +66,30 @@ class MeasuredRanks:
         return csr_matrix((np.ones(len(place)), (document, place)), shape=shape)
 
 
-def load(source: str = "published", rule: TieRule = "paper") -> list[MeasuredRanks]:
-    """The measured ranks of a source, or of several joined by commas; by dataset, family and size.
+def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
+    """The ranks of a store. Under the tie rule "expected" ranks are not whole, and no distribution: take another."""
+    ranked = Ranked(store, rule)
+    return MeasuredRanks(
+        dataset=store.dataset,
+        model=store.model,
+        family=store.family,
+        size=store.size,
+        counts=RankCounts.of_ranks(ranked.ranks, store.vocabulary),
+        cross_entropy=float(ranked.tokens["nll"].astype("float64").mean()),
+        store=store,
+        rule=rule,
+    )
 
-    A source is "published" (figure 8c), "ladder", or a folder of rank stores. Raises DataError where a source holds no
-    ranks. Under the tie rule "expected" ranks are not whole, and no distribution: take another.
+
+def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[MeasuredRanks]:
+    """Figure 8c with rank 1 added: N·RBP_1 tokens, N being the number of tokens behind the published shares.
+
+    table: the published measurement table. Raises DataError where the masses are no whole counts.
     """
-    found = [each for name in source.split(",") for each in _one(name.strip(), rule)]
-    return sorted(found, key=lambda one: (one.family, one.dataset, one.size, one.model))
-
-
-def _one(name: str, rule: TieRule) -> Iterator[MeasuredRanks]:
-    if name == "published":
-        yield from _published()
-        return
-    folder = DATA / name / "ranks" if (DATA / name / "ranks").is_dir() else Path(name)
-    if not folder.is_dir() or not (is_store(folder) or any(is_store(each) for each in folder.iterdir())):
-        remedy = 'Give "published", "ladder", or a folder of rank stores: rbp extract makes one.'
-        raise DataError("the source holds no ranks", name, remedy)
-    for store in (open_store(each) for each in store_folders([folder])):
-        tables.opened.add(f"{label(store.folder)}/manifest.json")
-        ranked = Ranked(store, rule)
-        yield MeasuredRanks(
-            dataset=store.dataset,
-            model=store.model,
-            family=store.family,
-            size=store.size,
-            counts=RankCounts.of_ranks(ranked.ranks, store.vocabulary),
-            cross_entropy=float(ranked.tokens["nll"].astype("float64").mean()),
-            store=store,
-            rule=rule,
-        )
-
-
-def _published() -> Iterator[MeasuredRanks]:
-    """Figure 8c with rank 1 added: N·RBP_1 tokens, N being the number of tokens behind the published shares."""
-    table = sources.load("published").table
-    totals = recovered_tokens([("wikipedia", "Pythia")]).set_index("dataset")["tokens"]
-    models = published.models().set_index("model")
-    bins = published.rank_bins()
-    for row in tokens_of_bins().to_dict("records"):
+    totals = recovered_tokens([("wikipedia", "Pythia")], folder).set_index("dataset")["tokens"]
+    models = published.models(folder).set_index("model")
+    bins = published.rank_bins(folder)
+    for row in tokens_of_bins(folder).to_dict("records"):
         dataset, model = row["dataset"], row["model"]
         own = table[(table["dataset"] == dataset) & (table["model"] == model)]
         first = own.loc[(own["k"] == 1).fillna(False), "value"]

@@ -8,11 +8,14 @@ import pandas as pd
 import pandera.pandas as pa
 
 from rbp.core.errors import DataError
-from rbp.core.paths import DATA
-from rbp.core.tables import checked, label, opened, read_csv
+from rbp.core.paths import DATA, label
+from rbp.core.tables import checked, read_csv
 
 FOLDER = DATA / "published"
 FAMILIES = ("GPT-2", "OPT", "Pythia", "Qwen2.5")
+FIGURES = ("figure 3", "figure 4", "figure 5", "figure 9")  # of rbp.csv
+#: what the column `source` of the measurement table says of the authors' numbers
+SOURCES = ("repository", *FIGURES, "figure 7", "figure 8a")
 DATASETS = ("wikipedia", "humaneval", "hotpotqa", "auslegal", "c4", "pile-github")
 
 
@@ -43,7 +46,6 @@ def _read(
         raw = read_csv(path)
     except DataError as error:
         raise DataError(error.what, error.where, remedy) from None
-    opened.add(label(path))
     table = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
     if name != "models.csv" and "model" in table:
         known = set(models(folder)["model"])
@@ -67,9 +69,8 @@ def models(folder: Path | None = None) -> pd.DataFrame:
 
 def rbp(folder: Path | None = None) -> pd.DataFrame:
     """−ln RBP_k (figures 3, 4, 5 and the preprint's 9): dataset, model, k, neg_log_rbp, source."""
-    figures = _among(("figure 3", "figure 4", "figure 5", "figure 9"))
     columns = {"dataset": _DATASET, "model": _NAME, "k": _COUNT, "neg_log_rbp": _VALUE}
-    columns["source"] = pa.Column("str", figures)
+    columns["source"] = pa.Column("str", _among(FIGURES))
     return _read(folder, "rbp.csv", columns, ["dataset", "model", "k"])
 
 

@@ -1,4 +1,4 @@
-"""From rank stores to the measurement table, window success and the rank histogram, and how sure they are."""
+"""From a rank store to the measurement table and to window success, and how sure they are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.core.arrays import Integers, Reals
-from rbp.core.errors import DataError, ParameterError
+from rbp.core.errors import ParameterError
 from rbp.ranks.metric import TieRule, rank
 from rbp.ranks.store import RankStore
 from rbp.stats.clustering import neg_log_rbp_document_interval
@@ -101,41 +101,11 @@ class Ranked:
         table = pd.DataFrame(rows, columns=["dataset", "model", "k", "n", "successes", "windows", "p"])
         return table.astype({"successes": "Int64", "windows": "Int64"})
 
-    def histogram(self) -> pd.DataFrame:
-        """The rank histogram over ranks of 2 and more: dataset, model, low, high, mass.
-
-        Whole edges, about twelve bins to a decade; mass is the share of the tokens with rank 2 or more.
-        """
-        end = self.store.vocabulary + 1
-        steps = np.round(10 ** np.arange(np.log10(2), np.log10(end), 1 / 12))
-        edges = np.unique(np.append(steps, end)).astype(np.int64)
-        counts, _ = np.histogram(self.ranks[self.ranks >= 2], bins=edges)
-        return pd.DataFrame(
-            {
-                "dataset": self.store.dataset,
-                "model": self.store.model,
-                "low": edges[:-1],
-                "high": edges[1:] - 1,
-                "mass": counts / max(counts.sum(), 1),
-            }
-        )
-
 
 def _at_least(lengths: Integers) -> list[int]:
     """How many of `lengths` are at least each of WINDOW_LENGTHS."""
     counts = np.bincount(np.minimum(lengths, WINDOW_LENGTHS[-1]), minlength=WINDOW_LENGTHS[-1] + 1)
     return [int(counts[n:].sum()) for n in WINDOW_LENGTHS]
-
-
-def all_once(stores: Sequence[RankStore]) -> None:
-    """Raise DataError if two stores measure one model on one dataset."""
-    seen: dict[tuple[str, str], RankStore] = {}
-    for store in stores:
-        first = seen.setdefault((store.model, store.dataset), store)
-        if first is not store:
-            what = f"{store.model} on {store.dataset} is in two stores"
-            where = f"{first.folder.name}; {store.folder.name}"
-            raise DataError(what, where, "Give the folder of the one that is meant.")
 
 
 def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95, seed: int = 0) -> pd.DataFrame:

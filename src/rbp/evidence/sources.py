@@ -1,31 +1,36 @@
-"""The one table that every fit reads, whoever measured: the authors, this project, or you.
+"""The one door to every source of measurements: the authors' numbers, the ladder's, a file's, or your own ranks.
 
-Columns: dataset; model; family; size (S, non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k,
-or cross_entropy in nats); k (the threshold, missing for cross_entropy); value; tokens (how many were ranked)
-and hits (how many of them had rank ≤ k), where known; source.
+What a text such as "published", "ladder", "mine.csv" or "runs/ranks" means is decided in `open_source`, and nowhere
+else. Every source has the one table that all fits read, whoever measured: dataset; model; family; size (S,
+non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k, or cross_entropy in nats); k (the threshold, missing
+for cross_entropy); value; tokens (how many were ranked) and hits (how many of them had rank ≤ k), where known; source.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
-from rbp.core.paths import DATA
-from rbp.core.tables import checked, label, read_csv, read_parquet
+from rbp.core.names import split_names
+from rbp.core.paths import LADDER, label
+from rbp.core.tables import checked, read_csv, read_parquet
 from rbp.evidence import published
-from rbp.evidence.published import all_readings, compare_readings, rank_bins
-from rbp.evidence.ranked import Ranked, all_once
+from rbp.evidence.document_hits import Hits, count
+from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
+from rbp.evidence.published import all_readings, compare_readings
+from rbp.evidence.ranked import Ranked
+from rbp.evidence.tokens import WINDOWS, published_windows, tokens_behind
 from rbp.ranks.metric import TieRule
-from rbp.ranks.store import is_store, open_store, store_folders
+from rbp.ranks.store import MANIFEST, RankStore, is_store, open_store, store_folders
 
 METRICS = ("neg_log_rbp", "cross_entropy")
 KEYS = ("dataset", "model", "metric", "k")
@@ -63,74 +68,189 @@ _SCHEMA = pa.DataFrameSchema(
 COLUMNS = tuple(_SCHEMA.columns)
 
 
-Counting: TypeAlias = Callable[[], pd.DataFrame | None]
+@dataclass(frozen=True)
+class _Part:
+    """One of the sources that are joined. Each kind has a table; what else it has it says, and the rest it lacks."""
+
+    name: str
+    folders: tuple[Path, ...]  # or files: what it is read from
+
+    def table(self) -> pd.DataFrame:
+        raise NotImplementedError
+
+    def stores(self) -> list[RankStore]:
+        raise self._lacking("rank stores", '"ladder" or rank stores')
+
+    def repeats(self) -> list[RankStore]:
+        """Rank stores of the same rungs trained again with other seeds, where these are kept apart."""
+        return []
+
+    def windows(self) -> pd.DataFrame:
+        raise self._lacking("counts of windows", '"published", "ladder" or rank stores')
+
+    def histograms(self) -> list[MeasuredRanks]:
+        raise self._lacking("histograms of ranks", '"published", "ladder" or rank stores')
+
+    def _lacking(self, what: str, others: str) -> DataError:
+        return DataError(f"this source has no {what}", self.name, f"Give {others}; rbp extract makes rank stores.")
+
+
+class _File(_Part):
+    def table(self) -> pd.DataFrame:
+        return _from_file(self.folders[0])
+
+
+class _Published(_Part):
+    def table(self) -> pd.DataFrame:
+        return _published(self.folders[0])
+
+    def windows(self) -> pd.DataFrame:
+        return published_windows(self.folders[0])
+
+    def histograms(self) -> list[MeasuredRanks]:
+        return list(of_figure_8c(self.table(), self.folders[0]))
 
 
 @dataclass(frozen=True)
-class Measurements:
-    """What one source (or several) holds.
+class _Ranks(_Part):
+    """Rank stores in the first folder; in the others, those of the same rungs with other seeds."""
 
-    table: the columns of this module's docstring, sorted by metric, dataset, family, size, model and k.
-    name: the source as it was asked for.
-    count_windows, count_histogram: make `windows` and `histogram`, which takes a while for ranks.
+    rule: TieRule
+
+    def stores(self) -> list[RankStore]:
+        stores = _opened(self.folders[:1])
+        _all_once(((store.model, store.dataset, store.folder.name) for store in stores), "stores")
+        return stores
+
+    def repeats(self) -> list[RankStore]:
+        return _opened(self.folders[1:])
+
+    def table(self) -> pd.DataFrame:
+        return pd.concat([_table(*self._now(store)) for store in self.stores()], ignore_index=True)
+
+    def windows(self) -> pd.DataFrame:
+        counted = [
+            _windows(*self._now(store)).assign(family=store.family, size=store.size, basis="counted")
+            for store in self.stores()
+        ]
+        return pd.concat(counted, ignore_index=True)[WINDOWS].astype({"successes": "int64", "windows": "int64"})
+
+    def histograms(self) -> list[MeasuredRanks]:
+        return [of_store(store, self.rule) for store in self.stores()]
+
+    def _now(self, store: RankStore) -> tuple[Path, str, TieRule]:
+        return store.folder, canonical_json(store.manifest), self.rule
+
+
+#: what comes with the project, by the word that asks for it; each word is the name of a part
+_SHIPPED: dict[str, Callable[[TieRule], _Part]] = {
+    "published": lambda rule: _Published("published", (published.FOLDER,)),
+    "ladder": lambda rule: _Ranks("ladder", (LADDER / "ranks", LADDER / "seeds"), rule),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one source holds, or several joined; each thing is read when it is first asked for.
+
+    What one of the sources lacks raises DataError, and so does what is malformed, or stands in two of them.
+    name: as it was asked for. rule: how equal scores count in ranks. shipped: which of its sources come with the
+    project ("published", "ladder"), by what was opened: a folder of that name elsewhere is none of them.
     """
 
-    table: pd.DataFrame
     name: str
-    count_windows: Counting = lambda: None
-    count_histogram: Counting = lambda: None
+    rule: TieRule
+    shipped: frozenset[str]
+    _parts: tuple[_Part, ...]
+
+    def is_exactly(self, *shipped: str) -> bool:
+        """Whether it is these shipped sources, nothing else, under the paper's tie rule, as the steps read them."""
+        return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files and folders that it is read from, relative to the project where they lie inside it."""
+        return tuple(label(path) for part in self._parts for path in part.folders)
 
     @cached_property
-    def windows(self) -> pd.DataFrame | None:
-        """Columns dataset, model, k, n, successes, windows, p; None where the source does not know.
-
-        The share p of windows of n successive tokens with every token in the top k (figure 7), and the counts.
-        """
-        return self.count_windows()
+    def table(self) -> pd.DataFrame:
+        """The measurement table: the columns of this module's docstring, by metric, dataset, family, size, model, k."""
+        parts = [part.table() for part in self._parts]
+        table = pd.concat(parts, ignore_index=True)
+        origin = np.repeat([part.name for part in self._parts], [len(part) for part in parts]).tolist()
+        seen: dict[tuple[object, ...], str] = {}
+        for key, name in zip(table[list(KEYS)].itertuples(index=False, name=None), origin, strict=True):
+            if key in seen:
+                dataset, model, metric, k = key
+                measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+                what = f"{measured} of {model} on {dataset} is in two sources"
+                raise DataError(what, f"{seen[key]} and {name}", _TWICE)
+            seen[key] = name
+        _one_per_model(table, origin)
+        return _sorted(table)
 
     @cached_property
-    def histogram(self) -> pd.DataFrame | None:
-        """Columns dataset, model, low, high, mass; None where the source does not know.
+    def stores(self) -> list[RankStore]:
+        """The rank stores, by dataset, size and model; of the ladder, one of each rung and dataset."""
+        parts = [part.stores() for part in self._parts]
+        self._all_once([(store.model, store.dataset) for store in stores] for stores in parts)
+        return sorted(chain.from_iterable(parts), key=lambda store: (store.dataset, store.size, store.model))
 
-        The share of the tokens with rank 2 or more whose rank lies in low … high, both included (figure 8c).
+    @cached_property
+    def windows(self) -> pd.DataFrame:
+        """How many windows of n successive tokens have every token in the top k (figure 7), as whole numbers.
+
+        Columns dataset, model, family, size, k, n, successes, windows, p (the share), basis ("counted", or "recovered"
+        from a published share), by dataset, family, size, k and n.
         """
-        return self.count_histogram()
+        parts = [part.windows() for part in self._parts]
+        self._all_once(zip(part["model"], part["dataset"], strict=True) for part in parts)
+        return pd.concat(parts).sort_values(["dataset", "family", "size", "k", "n"], ignore_index=True)
+
+    @cached_property
+    def histograms(self) -> list[MeasuredRanks]:
+        """The measured ranks of each model on each dataset, by family, dataset, size and model (figure 8c)."""
+        parts = [part.histograms() for part in self._parts]
+        self._all_once([(one.model, one.dataset) for one in ranks] for ranks in parts)
+        return sorted(chain.from_iterable(parts), key=lambda one: (one.family, one.dataset, one.size, one.model))
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """How many tokens stand behind the −ln RBP_k of each dataset and family: `tokens.tokens_behind`."""
+        return tokens_behind(self.table)
+
+    def hits(self, thresholds: Sequence[int]) -> list[Hits]:
+        """The hits in each document at each k, a dataset each; of the ladder, with its rungs' other seeds.
+
+        Raises what `document_hits.count` raises.
+        """
+        repeats = [store for part in self._parts for store in part.repeats()]
+        return count([*self.stores, *repeats], thresholds, self.rule)
+
+    def _all_once(self, parts: Iterable[Iterable[tuple[str, str]]]) -> None:
+        named = zip(self._parts, parts, strict=True)
+        _all_once(((*cell, part.name) for part, cells in named for cell in dict.fromkeys(cells)), "sources")
 
 
-def load(source: str | Path | Sequence[str | Path] = "published", rule: TieRule = "paper") -> Measurements:
-    """The measurements of one source, or of several joined.
+def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
+    """The source of measurements that is meant by a text or a path, or several of them joined.
 
-    A source is "published", "ladder" (the ranks of the ladder, data/ladder/ranks), a folder that holds the
-    published files, a CSV or Parquet file of the columns above (tokens, hits and source may be left out), a rank
-    store, or a folder of rank stores, whose ranks are taken by the tie rule `rule`. Several are given as a sequence,
-    or as one string with commas. Raises ParameterError for an unknown source; DataError for a file or a store that
-    is malformed, for a measurement that stands in two sources, and for a model with two sizes or two families.
+    A source is the word "published" or "ladder" (the ranks in data/ladder), a folder that holds the published files, a
+    CSV or Parquet file of the measurement table (tokens, hits and source may be left out), a rank store, or a folder
+    of rank stores, whose ranks are taken by the tie rule `rule`. Several are given as a sequence, or as one text with
+    commas. A Path, or a text with a slash such as "./ladder", is never one of the words. Raises ParameterError for an
+    unknown source, DataError for a folder without measurements; what is inside is read later (see `Source`).
     """
     if isinstance(source, str | Path):
-        whole = str(source)
-        names = [whole] if exists(whole) else [name.strip() for name in whole.split(",")]
+        whole = isinstance(source, Path) or exists(source)
+        given: list[str | Path] = [source] if whole else [*split_names(str(source))]
     else:
-        names = [str(name) for name in source]
-    if not names:
+        given = list(source)
+    if not given:
         raise ParameterError("no source of measurements is given", "measurements", _REMEDY)
-    parts = [_load_one(name, rule) for name in names]
-    table = pd.concat([part.table for part in parts], ignore_index=True)
-    origin = np.repeat(names, [len(part.table) for part in parts]).tolist()
-    seen: dict[tuple[object, ...], str] = {}
-    for key, name in zip(table[list(KEYS)].itertuples(index=False, name=None), origin, strict=True):
-        if key in seen:
-            dataset, model, metric, k = key
-            measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
-            remedy = "Leave it out of one of them: which to believe is yours to say."
-            raise DataError(f"{measured} of {model} on {dataset} is in two sources", f"{seen[key]} and {name}", remedy)
-        seen[key] = name
-    _one_per_model(table, origin)
-    return Measurements(
-        table=_sorted(table),
-        name=", ".join(names),
-        count_windows=lambda: _joined([part.windows for part in parts]),
-        count_histogram=lambda: _joined([part.histogram for part in parts]),
-    )
+    parts = [_part(one, rule) for one in given]
+    shipped = frozenset(str(one) for one in given if _is_word(one))
+    return Source(", ".join(part.name for part in parts), rule, shipped, tuple(parts))
 
 
 def select(
@@ -161,43 +281,49 @@ def select(
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
 
 
-_LADDER = DATA / "ladder" / "ranks"
 _REMEDY = 'Give "published", "ladder", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
+_TWICE = "Leave it out of one of them: which to believe is yours to say."
 
 
-def _load_one(name: str, rule: TieRule) -> Measurements:
-    path = Path(name)
+def _is_word(one: str | Path) -> bool:
+    return isinstance(one, str) and one in _SHIPPED
+
+
+def _part(one: str | Path, rule: TieRule) -> _Part:
+    name, path = str(one), Path(one)
     if not name or "\0" in name:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
-    if name == "published":
-        return _published(name, published.FOLDER)
-    if name == "ladder":
-        if not _LADDER.is_dir():
-            remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
-            raise DataError("the ladder has no ranks", label(_LADDER), remedy)
-        return _ranked(name, _LADDER, rule)
+    if _is_word(one):
+        return _SHIPPED[name](rule)
     if exists(path) and path.is_dir():
         if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
-            return _ranked(name, path, rule)
+            return _Ranks(name, (path,), rule)
         if not (path / "models.csv").exists():
             raise DataError("the folder holds no measurements: no models.csv and no rank store", name, _REMEDY)
-        return _published(name, path)
+        return _Published(name, (path,))
     if path.suffix.lower() in (".csv", ".parquet"):
-        return Measurements(_from_file(path), name)
+        return _File(name, (path,))
     raise ParameterError(f"unknown source of measurements {name!r}", "measurements", _REMEDY)
 
 
-def _ranked(name: str, path: Path, rule: TieRule) -> Measurements:
-    stores = [open_store(folder) for folder in store_folders([path])]
-    all_once(stores)
-    tables.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
-    places = [(store.folder, canonical_json(store.manifest), rule) for store in stores]
-    return Measurements(
-        pd.concat([_table(*place) for place in places], ignore_index=True),
-        name,
-        lambda: _joined([_windows(*place) for place in places]),
-        lambda: _joined([_histogram(*place) for place in places]),
-    )
+def _opened(folders: Sequence[Path]) -> list[RankStore]:
+    for folder in folders:
+        if not folder.is_dir():  # the ladder's alone: another is there when its source is opened
+            remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
+            raise DataError("the ladder has no ranks", label(folder), remedy)
+    stores = [open_store(folder) for folder in store_folders(folders)]
+    provenance.note(*(store.folder / MANIFEST for store in stores))
+    return stores
+
+
+def _all_once(places: Iterable[tuple[str, str, str]], kind: str) -> None:
+    """Raise DataError if a model is measured on a dataset in two places: of each, model, dataset and place."""
+    seen: dict[tuple[str, str], str] = {}
+    for model, dataset, place in places:
+        if (model, dataset) in seen:
+            where = f"{seen[model, dataset]}; {place}"
+            raise DataError(f"{model} on {dataset} is in two {kind}", where, _TWICE)
+        seen[model, dataset] = place
 
 
 # What is counted of a store, once. manifest: as it is now, so that a store that has changed is counted anew.
@@ -213,21 +339,15 @@ def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
     return Ranked(open_store(folder), rule).windows()
 
 
-@lru_cache(maxsize=1024)
-def _histogram(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
-    return Ranked(open_store(folder), rule).histogram()
-
-
 def _from_file(path: Path) -> pd.DataFrame:
     raw = read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path)
-    tables.opened.add(label(path))
     table = checked(raw, _SCHEMA, path, keys=KEYS, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
     _one_per_model(table, [f"{label(path)}, {raw.index.name} {row}" for row in table.index])
     return table
 
 
-def _published(name: str, folder: Path) -> Measurements:
+def _published(folder: Path) -> pd.DataFrame:
     every = all_readings(folder)
     pairs = compare_readings(every)
     if not pairs["ok"].all():
@@ -246,15 +366,7 @@ def _published(name: str, folder: Path) -> Measurements:
     models = published.models(folder).set_index("model")
     table["family"] = table["model"].map(models["family"])
     table["size"] = table["model"].map(models["non_embedding_params"])
-    shares = published.sequence_success(folder).rename(columns={"p_success": "p"})
-    counts = published.gpt2_window_counts(folder)
-    counts["p"] = counts["successes"] / counts["windows"]
-    windows = pd.concat([shares, counts])
-    windows = windows.astype({"successes": "Int64", "windows": "Int64"})
-    windows = windows[["dataset", "model", "k", "n", "successes", "windows", "p"]]
-    windows = windows.sort_values(["dataset", "model", "k", "n"], ignore_index=True)
-    bins = rank_bins(folder)
-    return Measurements(_sorted(table), name, lambda: windows, lambda: bins)
+    return table
 
 
 def _sorted(table: pd.DataFrame) -> pd.DataFrame:
@@ -264,11 +376,6 @@ def _sorted(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(order=order).sort_values(
         ["order", "dataset", "family", "size", "model", "k"], ignore_index=True
     )[list(COLUMNS)]
-
-
-def _joined(parts: Sequence[pd.DataFrame | None]) -> pd.DataFrame | None:
-    there = [part for part in parts if part is not None]
-    return pd.concat(there, ignore_index=True) if there else None
 
 
 def _agrees_with_counts(table: pd.DataFrame) -> "pd.Series[bool]":

@@ -1,4 +1,4 @@
-"""How many tokens stand behind the published points, with the evidence for each number.
+"""How many tokens, and how many windows, stand behind the published points, with the evidence for each number.
 
 A family shares one tokenizer, so its models share N on a dataset. The recovery itself is `rbp.stats.recovery`;
 here it is asked for a dataset and a family, with figure 5's shares, which had been rounded to six decimals before
@@ -11,16 +11,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rbp.core.errors import DataError
 from rbp.evidence import published
-from rbp.stats import recovery
+from rbp.stats import recovery, windows
 
 #: what the paper's appendix A states of every point
 STATED = 500_000
 CELL = ["dataset", "family"]
+#: columns of counts of windows of n tokens
+WINDOWS = ["dataset", "model", "family", "size", "k", "n", "successes", "windows", "p", "basis"]
 
 _EVIDENCE = [*CELL, "tokens", "exact", "basis", "bound", "readings", "log_likelihood", "margin", "posterior", "gap"]
 
-_FEWEST = 1000  # the smallest number of tokens that the recovery considers
+_FEWEST = 1000  # the smallest number of tokens, or of windows, that a recovery considers
 _BIN_ERROR = 2e-6  # relative standard deviation of a bin's mass, read from figure 8c
 _ROUNDING = 1e-6 / np.sqrt(12)  # standard deviation of a rounding to six decimals
 
@@ -94,7 +97,7 @@ def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *,
     """
     stated = table.dropna(subset="tokens").groupby(CELL, as_index=False)["tokens"].agg(["first", "nunique"])
     counted = stated[stated["nunique"] == 1].rename(columns={"first": "tokens"}).assign(basis="counted")
-    authors = table.loc[table["source"].str.match("figure|repository"), CELL].drop_duplicates()
+    authors = table.loc[table["source"].isin(published.SOURCES), CELL].drop_duplicates()
     wanted = set(authors.itertuples(index=False, name=None)) - set(stated[CELL].itertuples(index=False, name=None))
     found = recovered_tokens(wanted) if recovered is None else recovered
     found = found[pd.MultiIndex.from_frame(found[CELL]).isin(wanted)]
@@ -106,3 +109,35 @@ def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *,
     columns = [*CELL, "tokens", "basis"]
     both: pd.DataFrame = pd.concat([counted[columns], found[columns]]).sort_values(CELL, ignore_index=True)
     return both.astype({"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"})
+
+
+def published_windows(folder: Path | None = None) -> pd.DataFrame:
+    """All published window successes as whole numbers.
+
+    GPT-2's counts were published. Pythia's shares are read from figure 7; each length's number of windows is found as
+    the total of which all its shares are whole parts (`recovery.recover_total`), and the successes follow.
+    Columns WINDOWS: p is the share of the two, basis "counted" or "recovered". Raises DataError where the shares do not
+    identify the total.
+    """
+    shares = published.sequence_success(folder)
+    totals = {key: _windows(rows) for key, rows in shares.groupby(["dataset", "n"])}
+    behind = [totals[key] for key in zip(shares["dataset"], shares["n"], strict=True)]
+    recovered = shares.assign(windows=behind, basis="recovered")
+    recovered["successes"] = np.rint(recovered["p_success"] * recovered["windows"]).astype("int64")
+    table = pd.concat([recovered, published.gpt2_window_counts(folder).assign(basis="counted")], ignore_index=True)
+    models = published.models(folder).set_index("model")
+    table["family"] = table["model"].map(models["family"])
+    table["size"] = table["model"].map(models["non_embedding_params"])
+    table["p"] = table["successes"] / table["windows"]
+    return table[WINDOWS]
+
+
+def _windows(rows: pd.DataFrame) -> int:
+    dataset, n = str(rows["dataset"].iloc[0]), int(rows["n"].iloc[0])
+    share = rows.loc[rows["p_success"] > 0, "p_success"].to_numpy()
+    most = recovery.DOCUMENTS[dataset] * (windows.DOCUMENT_TOKENS - n)
+    found = recovery.recover_total(share, np.full(share.size, windows.READING_ERROR), np.arange(_FEWEST, most + 1))
+    if not found.identified:
+        what = f"the shares of windows of {n} tokens do not tell how many windows there are"
+        raise DataError(what, f"sequence_success.csv, {dataset}", "Give successes and windows.")
+    return found.tokens

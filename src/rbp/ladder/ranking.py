@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import write_json
 from rbp.core.paths import LADDER
 from rbp.core.processes import DONE, Task, Tell
-from rbp.core.tables import label
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.text import Document, texts_fingerprint
 from rbp.ladder.training import RungSeed
@@ -48,7 +47,7 @@ def evaluation_documents(domain: str, folder: Path = LADDER) -> list[Document]:
     except Exception as error:  # of which tokenizers has but the plain kind
         raise DataError(f"cannot read the ladder: {error}", str(folder), REMEDY) from None
     store = _store(domain, folder)
-    tables.opened.update(label(name) for name in (path, folder / "tokenizer" / "tokenizer.json", *store.parts))
+    provenance.note(path, folder / "tokenizer" / "tokenizer.json", *store.parts)
     ranks = store.ranks()
     others = {document: tokens.tolist() for document, tokens in ranks.groupby("document")["token"]}
     found = []

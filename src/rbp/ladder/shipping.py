@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 import pandera.pandas as pa
 
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError
 from rbp.core.files import folder_beside, parse_json, swap_in, write_file, write_json
-from rbp.core.paths import LADDER
-from rbp.core.tables import checked, label, read_csv
+from rbp.core.paths import LADDER, label
+from rbp.core.tables import checked, read_csv
 from rbp.ladder.ranking import PRECISION
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.training import finished_runs, losses
@@ -61,7 +61,6 @@ def shipped_losses(folder: Path = LADDER) -> pd.DataFrame:
     """
     path = folder / "training.csv"
     table = checked(read_csv(path), _TRAINING, path, keys=("rung", "seed", "step"), remedy=_REMEDY)
-    tables.opened.add(label(path))
     whole = table.merge(shipped_runs(folder)[["rung", "seed", "size", "first"]], how="left", on=["rung", "seed"])
     if whole["size"].isna().any():
         unknown = whole[whole["size"].isna()].iloc[0]
@@ -96,7 +95,7 @@ def _json(path: Path) -> Any:
         content = parse_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
-    tables.opened.add(label(path))
+    provenance.note(path)
     return content
 
 
@@ -116,7 +115,6 @@ def read_token_counts(folder: Path = LADDER) -> Integers:
     path = folder / COUNTS
     schema = pa.DataFrameSchema({"token": _NUMBER, "count": _NUMBER})
     table = checked(read_csv(path), schema, path, keys=["token"], remedy=_NO_COUNTS)
-    tables.opened.add(label(path))
     if not np.array_equal(table["token"], np.arange(len(table))):
         raise DataError("the tokens must be numbered from 0 on, none left out", label(path), _NO_COUNTS)
     return table["count"].to_numpy(np.int64)

@@ -9,7 +9,7 @@ from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import check_level
 from rbp.core.errors import DataError
-from rbp.evidence import published, sources
+from rbp.evidence import open_source, published
 from rbp.paper.wording import dataset_order
 from rbp.stats import cells
 from rbp.stats.cells import fit_table
@@ -24,7 +24,7 @@ def checks(folder: Path | None = None) -> pd.DataFrame:
     Columns: check (a short key), what (a phrase), compared and agree (how many numbers), worst (the largest
     difference, in `unit`).
     """
-    ranks = sources.load(folder or "published").table.query("metric == 'neg_log_rbp'")
+    ranks = open_source(folder or "published").table.query("metric == 'neg_log_rbp'")
     rows = [*_overlaps(folder), *_fits(ranks, folder), *_shares(ranks, folder)]
     return pd.DataFrame(rows, columns=COLUMNS)
 

@@ -8,12 +8,10 @@ from typing import Any, cast
 
 import pandas as pd
 
-from rbp.core import tables
-from rbp.core import tables as tables_module
+from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import nearest
-from rbp.core.paths import ROOT
-from rbp.core.tables import label
+from rbp.core.paths import ROOT, label
 from rbp.study.config import Dtype, Study, short_name
 from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
 
@@ -59,7 +57,7 @@ def read_costs(folder: Path = FOLDER) -> Costs:
         except (ValueError, KeyError, TypeError):
             remedy = "Write it again: python -m bench.ranking --json FILE."
             raise DataError("this is no result of the ranking's benchmark", label(path), remedy) from None
-        tables_module.opened.add(label(path))
+        provenance.note(path)
         tables.append(table.assign(**about, gpu=about["dtype"] == "bfloat16"))
     columns = ["device", "gpu", "dtype", "date", *_COLUMNS]
     return Costs(pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns))
@@ -96,7 +94,7 @@ def check_scale(dtypes: Sequence[str], tokens: int, shards: int, gpus: Sequence[
 
 def planned(study: Study, dtype: Dtype, tokens: int, shards: int) -> Plan:
     """The plan of a study in another dtype, with another budget and other shards."""
-    tables.opened.update(label(path) for path in (MEASURED, study.path))
+    provenance.note(MEASURED, study.path)
     return make_plan(replace(study, content=study.content.model_copy(update={"dtype": dtype})), tokens, shards)
 
 
@@ -175,7 +173,7 @@ def slurm_simulation(path: Path = SLURM) -> dict[str, Any] | None:
     """
     if not path.exists():
         return None
-    tables.opened.add(label(path))
+    provenance.note(path)
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
         return {name: found[name] for name in _RUN}

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import pandera.pandas as pa
 
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import DataError
 from rbp.core.files import parse_json
-from rbp.core.paths import DATA
-from rbp.core.tables import checked, label, read_csv
+from rbp.core.paths import DATA, label
+from rbp.core.tables import checked, read_csv
 
 FOLDER = DATA / "faults"
 KINDS = ("kills", "failures", "examples")
@@ -68,7 +68,7 @@ def figures(folder: Path = FOLDER) -> Figures:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError("these are no figures of the slow set", label(path), _REMEDY) from None
-    tables.opened.add(label(path))
+    provenance.note(path)
     said = {name: content[name] for name in _SAID if name != "found"}
     return Figures(**said, counts=pd.DataFrame(rows, columns=["kind", "what", "count"]))
 
@@ -76,9 +76,7 @@ def figures(folder: Path = FOLDER) -> Figures:
 def listed_faults(folder: Path = FOLDER) -> pd.DataFrame:
     """The faults: number, fault, tests (files, or tests as pytest names them, between spaces). Raises DataError."""
     path = folder / "faults.csv"
-    table = checked(read_csv(path), _LISTED, path, keys=("number",), remedy="Restore it: git checkout -- data/faults.")
-    tables.opened.add(label(path))
-    return table
+    return checked(read_csv(path), _LISTED, path, keys=("number",), remedy="Restore it: git checkout -- data/faults.")
 
 
 def architectures(folder: Path = FOLDER) -> pd.DataFrame:
@@ -90,9 +88,7 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
     """
     path = folder / "architectures.csv"
     table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "reason"), ""))
-    table = checked(table, _SURVEYED, path, keys=("model", "variant"), remedy=_REMEDY)
-    tables.opened.add(label(path))
-    return table
+    return checked(table, _SURVEYED, path, keys=("model", "variant"), remedy=_REMEDY)
 
 
 def by_outcome(table: pd.DataFrame) -> pd.DataFrame:

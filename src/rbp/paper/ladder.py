@@ -13,11 +13,10 @@ from scipy import stats
 from rbp.book import steps
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
-from rbp.evidence import document_hits
-from rbp.evidence.document_hits import Hits
+from rbp.evidence import Source, open_source, select
+from rbp.evidence.document_hits import GRID, Hits, from_table
 from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES, large
-from rbp.evidence.sources import load, select
 from rbp.paper.wording import dataset_order
 from rbp.stats.cells import fit_table
 from rbp.stats.power_law import fit_power_law
@@ -263,7 +262,7 @@ class LadderLaws:
 
 
 def ladder_laws(
-    measurements: str = "ladder",
+    source: Source,
     datasets: Sequence[str] = (),
     ks: Sequence[int] = (1, 10, 100),
     shares: Sequence[float] = SHARES,
@@ -274,16 +273,16 @@ def ladder_laws(
 ) -> LadderLaws:
     """Read the rank stores, draw their documents anew, and fit.
 
-    measurements: "ladder" or a folder of rank stores of one family; datasets: none named means all; shares: large k,
-    as shares of the vocabulary. The ladder's own hits at the usual thresholds come from the step "ladder_hits".
+    source: rank stores of one family, such as "ladder"; datasets: none named means all; shares: large k, as shares of
+    the vocabulary. The ladder's own hits at the usual thresholds come from the step "ladder_hits".
     Raises ParameterError for an unknown dataset and for values that make no sense, FitError for fewer than three
-    sizes or two documents; else what `document_hits.count` raises.
+    sizes or two documents; else what `Source.hits` raises.
     """
     if wrong := [share for share in shares if not 0 < share < 1]:
         raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
     if resamples < 100:
         raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
-    counted, shown = _counted(measurements, ks, shares)
+    counted, shown = _counted(source, ks, shares)
     there = {one.dataset: one for one in counted}
     if unknown := [name for name in datasets if name not in there]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
@@ -305,24 +304,21 @@ def ladder_laws(
     return LadderLaws(counted, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
 
 
-def _counted(measurements: str, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
+def _counted(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
     """The hits at GRID, ks and shares, and the names of the last two."""
 
     def names(vocabulary: int) -> dict[int, str]:
         found = {large(share, vocabulary): f"{share:g} V" for share in shares}
         return dict(sorted((found | {k: str(k) for k in ks}).items()))
 
-    if measurements == "ladder":
-        counted = document_hits.from_table(steps.table("ladder_hits"))
+    if source.is_exactly("ladder"):
+        counted = from_table(steps.table("ladder_hits"))
         shown = names(counted[0].vocabulary)
         if set(shown) <= set(counted[0].thresholds):
             return counted, shown
-    stores = document_hits.find(measurements)
-    vocabulary = min(store.vocabulary for store in stores)
+    vocabulary = min(store.vocabulary for store in source.stores)
     shown = names(vocabulary)
-    return document_hits.count(
-        stores, sorted({k for k in document_hits.GRID if k <= vocabulary / 2} | set(shown))
-    ), shown
+    return source.hits(sorted({k for k in GRID if k <= vocabulary / 2} | set(shown))), shown
 
 
 def published_laws(datasets: Sequence[str], family: str = "Pythia", *, level: float = 0.95) -> pd.DataFrame:
@@ -330,7 +326,7 @@ def published_laws(datasets: Sequence[str], family: str = "Pythia", *, level: fl
 
     Only thresholds at which as many models are published as at any other.
     """
-    table = select(load("published").table, metric="neg_log_rbp", family=family)
+    table = select(open_source("published").table, metric="neg_log_rbp", family=family)
     fits = fit_table(table[table["dataset"].isin(datasets)], ["dataset", "family", "k"], level=level)
     whole: pd.DataFrame = fits[fits["n"] == fits["n"].max()].reset_index(drop=True)
     return whole

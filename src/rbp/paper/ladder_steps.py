@@ -1,60 +1,56 @@
-"""What the chapters on independence and on noise take from the ladder's ranks: three steps of the workflow."""
+"""What chapters take from rank stores; of the shipped ladder it takes long, and is made once: steps of the workflow."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from rbp.book import steps
-from rbp.core import tables
-from rbp.core.paths import LADDER
-from rbp.core.tables import label
+from rbp.evidence import Source, open_source
+from rbp.evidence.document_hits import GRID, as_table
+from rbp.evidence.ranked import SHARES, large
 from rbp.ladder import shipping
 from rbp.paper.independence import K, dependence
 from rbp.paper.noise import by_training_count, clustering_table
-from rbp.ranks.store import RankStore, open_store, store_folders
+from rbp.ranks.store import RankStore
+
+
+def make_hits() -> pd.DataFrame:
+    """The ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them."""
+    ladder = open_source("ladder")
+    return as_table(ladder.hits([*GRID, *(large(share, ladder.stores[0].vocabulary) for share in SHARES)]))
 
 
 def make_dependence() -> pd.DataFrame:
     """`independence.dependence` of every rung on every domain."""
-    return dependence(stores_of("ladder"), K)
+    return dependence(open_source("ladder").stores, K)
 
 
 def make_misses() -> pd.DataFrame:
     """`noise.clustering_table` of every domain."""
-    return pd.concat([clustering_table(stores) for stores in by_dataset("ladder")], ignore_index=True)
+    return _misses(open_source("ladder"))
 
 
 def make_rare() -> pd.DataFrame:
     """`noise.by_training_count` of every domain."""
     counts = shipping.read_token_counts()
-    return pd.concat([by_training_count(stores, counts) for stores in by_dataset("ladder")], ignore_index=True)
+    tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder"))]
+    return pd.concat(tables, ignore_index=True)
 
 
-def stores_of(source: str | Path) -> list[RankStore]:
-    """The rank stores of a folder, or of the "ladder": one of each rung and domain, its extra seeds left out.
-
-    Raises DataError where there is none, or one is not finished.
-    """
-    stores = [open_store(folder) for folder in store_folders([LADDER / "ranks" if source == "ladder" else source])]
-    tables.opened.update(f"{label(store.folder)}/manifest.json" for store in stores)
-    return sorted(stores, key=lambda store: (store.dataset, store.size, store.model))
+def dependence_of(source: Source, k: Sequence[int] = K) -> pd.DataFrame:
+    """`independence.dependence` of rank stores at k; of the ladder at K, from its step."""
+    return steps.table("ladder_dependence") if source.is_exactly("ladder") else dependence(source.stores, k)
 
 
-def by_dataset(source: str | Path) -> list[list[RankStore]]:
-    """The stores of `stores_of`, a list for each dataset."""
-    stores = stores_of(source)
-    names = dict.fromkeys(store.dataset for store in stores)
-    return [[store for store in stores if store.dataset == name] for name in names]
+def misses_of(source: Source) -> pd.DataFrame:
+    """`noise.clustering_table` of each dataset of rank stores; of the ladder from its step."""
+    return steps.table("ladder_misses") if source.is_exactly("ladder") else _misses(source)
 
 
-def dependence_of(source: str, k: Sequence[int] = K) -> pd.DataFrame:
-    """`independence.dependence` of a folder of rank stores at k; of the "ladder" at K, from its step."""
-    return steps.table("ladder_dependence") if source == "ladder" else dependence(stores_of(source), k)
+def _misses(source: Source) -> pd.DataFrame:
+    return pd.concat([clustering_table(stores) for stores in _by_dataset(source)], ignore_index=True)
 
 
-def misses_of(source: str) -> pd.DataFrame:
-    """`noise.clustering_table` of each dataset of a folder of rank stores; of the "ladder" from its step."""
-    if source == "ladder":
-        return steps.table("ladder_misses")
-    return pd.concat([clustering_table(stores) for stores in by_dataset(source)], ignore_index=True)
+def _by_dataset(source: Source) -> list[list[RankStore]]:
+    names = dict.fromkeys(store.dataset for store in source.stores)
+    return [[store for store in source.stores if store.dataset == name] for name in names]

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from rbp.core.paths import LADDER
-from rbp.evidence import histograms
+from rbp.evidence import histograms, open_source
 from rbp.ladder import ranking
 from rbp.paper.premise import GapParts, split_gap
 from rbp.ranks.extraction import quiet
@@ -60,7 +60,7 @@ def make() -> pd.DataFrame:
     cross_entropy, rank_entropy, gap, mixing, profile, confidence, confidence_error, sampled (tokens).
     """
     rows = []
-    for own in histograms.load("ladder"):
+    for own in open_source("ladder").histograms:
         folder = LADDER / "models" / own.model
         if own.store is None or not (folder / "model.safetensors").is_file():
             continue

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from rbp.core.arrays import Reals
-from rbp.evidence import histograms
+from rbp.evidence import open_source
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_families import FAMILIES, family
 from rbp.stats.rank_fits import MARGIN, RankDistribution, RankFit, covariance, fit, log_likelihood
 
-SOURCE = "published,ladder"
+SOURCE = ("published", "ladder")
 DIAGNOSTIC = ("log_quadratic",)  # no family of the question: it tells which way the ranks curve
 RESAMPLES = 200
 DRAWS = 199  # of a parametric bootstrap
@@ -166,7 +166,7 @@ def bootstrap(own: MeasuredRanks, name: str, *, first: int = 1, draws: int = DRA
 
 def make() -> pd.DataFrame:
     """The step `rank_fits`: `fits` of the published histograms and of the ladder's stores."""
-    return fits(histograms.load(SOURCE))
+    return fits(open_source(SOURCE).histograms)
 
 
 def make_bootstrap() -> pd.DataFrame:
@@ -174,7 +174,7 @@ def make_bootstrap() -> pd.DataFrame:
 
     Columns model, size, distribution, first, distance, draws, exceeded (how many draws are at least as far), largest.
     """
-    rungs = [own for own in histograms.load("ladder") if own.dataset == "wikipedia"]
+    rungs = [own for own in open_source("ladder").histograms if own.dataset == "wikipedia"]
     ends = [min(rungs, key=lambda own: own.size), max(rungs, key=lambda own: own.size)]
     three = best(fits(ends, firsts=(1,)), 3)
     rows = []

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp.core import tables
+from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.paths import DATA, LADDER, ROOT
-from rbp.core.tables import label
+from rbp.core.paths import DATA, ROOT
+from rbp.evidence import open_source
 from rbp.evidence.ranked import Ranked
 from rbp.paper.against_print import interval
 from rbp.paper.near_ties import NearTies, near_ties
@@ -29,7 +29,7 @@ from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.metric import TieRule, rank, rbp
 from rbp.ranks.models import find_model, load_tokenizer
 from rbp.ranks.protocols import Protocol
-from rbp.ranks.store import RankStore, open_store, store_folders
+from rbp.ranks.store import RankStore, open_store
 from rbp.stats.clustering import neg_log_rbp_document_interval
 from rbp.stats.counting import neg_log_rbp_interval
 from rbp.stats.power_law import fit_power_law
@@ -221,11 +221,11 @@ def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
     Columns model, size, tokens (compared), changed (how many have another greater or equal count) and nll (the largest
     difference in nats). Stores that have no counterpart are left out.
     """
-    shipped = {(s.model, s.dataset): s for s in map(open_store, store_folders([LADDER / "ranks"]))}
+    shipped = {(s.model, s.dataset): s for s in open_source("ladder").stores}
     rows = []
     for store in sorted(stores, key=lambda s: s.size):
         if other := shipped.get((model_label(store.model), store.dataset)):
-            tables.opened.update(map(label, other.parts))
+            provenance.note(*other.parts)
             both = store.ranks().merge(other.ranks(), on=["document", "position", "token"], suffixes=("", "_shipped"))
             changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
             most = (both.nll - both.nll_shipped).abs().max()
@@ -250,7 +250,7 @@ def project_path(name: str) -> str:
 def _note(models: Sequence[str], corpus: str) -> None:
     """Note which of the project's data are read."""
     names = [path for path in [Path(corpus), *(p for m in models for p in Path(m).iterdir())] if path.is_file()]
-    tables.opened.update(label(path) for path in names if path.resolve().is_relative_to(DATA))
+    provenance.note(*(path for path in names if path.resolve().is_relative_to(DATA)))
 
 
 def every_k(ranked: Ranked) -> pd.DataFrame:

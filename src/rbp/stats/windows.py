@@ -55,7 +55,7 @@ def window_counts(
 
 #: standard deviation of a share read from figure 7 (its axes are linear)
 READING_ERROR = 4e-7
-_TOKENS = 512  # of a document, by the authors' protocol
+DOCUMENT_TOKENS = 512  # of a document, by the authors' protocol
 
 
 def runs_alive(counts: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +72,7 @@ def runs_alive(counts: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def filled(n: Sequence[int], successes: Sequence[int], longest: int = _TOKENS - 1) -> Reals:
+def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_TOKENS - 1) -> Reals:
     """c(m) for m = 1 … longest, filled in between the lengths `n` (ascending, from 1) by straight lines in ln c.
 
     A tail no lighter than a geometric one is then never underestimated between two lengths. After the last length

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rbp.book import results, standalone
+from rbp.book import standalone
 from rbp.core.files import folder_beside, swap_in, write_file, write_json
 from rbp.core.paths import Project
 from rbp.ranks.protocols import Protocol
@@ -235,18 +235,16 @@ NONE = "This study's file names none."
 def make_book(study: Study, project: Project) -> None:
     """Build the book into its folder, which is replaced whole.
 
-    Numbers that a chapter cites from another are those of the study's own run of it, or else of the project's built
-    book. Raises DataError if a store is not finished or a chapter not executed, RbpError if a page cannot be built.
+    Raises DataError if a store is not finished or a chapter not executed, RbpError if a page cannot be built.
     """
     names = chapters_of(study)
     folders = {name: (study.out / chapter_job(name).output).parent for name in names}
-    own = {name: results.read_chapter(folder / "results.json").values for name, folder in folders.items()}
     found = [finished_store(study, cell).manifest for cell in study.cells]
     table = study.out / TABLE.output
     files = {path.name: path for path in (table, table.with_suffix(".csv"))} | {"study.toml": study.path}
     pages = {"index.md": front_page(study, found)}
     for name, folder in folders.items():
-        pages[f"notebooks/{name}.ipynb"] = standalone.page_of(project, folder / f"{name}.ipynb", own)
+        pages[f"notebooks/{name}.ipynb"] = standalone.page_of(project, folder / f"{name}.ipynb")
         if (folder / name).is_dir():
             files[f"notebooks/{name}"] = folder / name
     made = study.out / BOOK.output

@@ -190,10 +190,10 @@ def _merge(study: Study, cell: Cell) -> None:
 
 def _table(study: Study) -> None:
     """Write the measurement table of all stores, as Parquet and as CSV, and the folder `finished` of links to them."""
-    from rbp.evidence.sources import load
+    from rbp.evidence import open_source
 
     folders = [finished_store(study, cell).folder for cell in study.cells]
-    table = load(folders).table
+    table = open_source(folders).table
     links = study.out / "finished"
     links.mkdir(exist_ok=True)
     for link in links.iterdir():

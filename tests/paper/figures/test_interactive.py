@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError
-from rbp.evidence.sources import load, select
+from rbp.evidence import open_source, select
 from rbp.paper.figures.interactive import scaling_by_k
 from rbp.paper.figures.law import against_k
 from rbp.stats.subsets import fit_thresholds
@@ -12,7 +12,7 @@ from rbp.stats.subsets import fit_thresholds
 
 @pytest.fixture(scope="module")
 def points() -> pd.DataFrame:
-    return select(load("published").table, dataset="wikipedia", metric="neg_log_rbp")
+    return select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp")
 
 
 def test_each_step_shows_its_own_points(points: pd.DataFrame) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from rbp.evidence.sources import load
+from rbp.evidence import open_source
 from rbp.paper.figures.measure import coverage, coverage_panels, distributions, rank_distribution
 
 
@@ -10,7 +10,7 @@ def texts(figure):
 
 
 def test_coverage_counts_models_and_knows_how_many_there_could_be():
-    counted = coverage(load().table).set_index(["dataset", "family", "column"])
+    counted = coverage(open_source("published").table).set_index(["dataset", "family", "column"])
     assert counted.loc[("wikipedia", "Pythia", "1"), ["models", "of"]].tolist() == [10, 10]
     assert counted.loc[("wikipedia", "Pythia", "CE"), "models"] == 10
     assert counted.loc[("wikipedia", "Pythia", "2"), ["models", "of"]].tolist() == [4, 10]
@@ -20,11 +20,11 @@ def test_coverage_counts_models_and_knows_how_many_there_could_be():
 
 
 def test_columns_of_the_grid_are_in_the_order_of_k():
-    counted = coverage(load().table)
+    counted = coverage(open_source("published").table)
     ax = coverage_panels(counted).single("wikipedia").axes[0]
     labels = [label.get_text() for label in ax.get_xticklabels()]
     assert labels[-1] == "CE"
-    assert [int(label) for label in labels[:-1]] == sorted(set(load().table["k"].dropna()))
+    assert [int(label) for label in labels[:-1]] == sorted(set(open_source("published").table["k"].dropna()))
 
 
 def test_the_truth_carries_its_rank():

@@ -1,0 +1,51 @@
+"""What is read while a chapter or a step runs, so that it can be held against what it declares.
+
+Every reader notes its files. Each kernel runs one chapter, so what a process notes is that chapter's; what stands
+inside `recording` is noted apart.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rbp.core.paths import label
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The files that were read, by their `label`, and the steps whose tables were."""
+
+    files: set[str] = field(default_factory=set)
+    steps: set[str] = field(default_factory=set)
+
+
+_OF_THE_PROCESS = Reads()
+_reads: ContextVar[Reads] = ContextVar("reads", default=_OF_THE_PROCESS)
+
+
+def note(*paths: Path) -> None:
+    """Note that these files were read."""
+    noted().files.update(map(label, paths))
+
+
+def note_step(name: str) -> None:
+    """Note that the table of a step was read."""
+    noted().steps.add(name)
+
+
+def noted() -> Reads:
+    """What has been read so far: in the innermost `recording`, else in this process."""
+    return _reads.get()
+
+
+@contextmanager
+def recording() -> Iterator[Reads]:
+    """What is read inside, and nothing else; it is not noted outside."""
+    reads = Reads()
+    token = _reads.set(reads)
+    try:
+        yield reads
+    finally:
+        _reads.reset(token)

@@ -1,0 +1,95 @@
+"""Every chapter that can take ranks, on a reader's own stores in folders that are named like what is shipped.
+
+The cells are executed in this process, and figures are not drawn: the point is whose numbers a chapter records.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_stores import make_store
+
+from rbp.book.chapters import all_chapters, find
+from rbp.book.page import Page
+from rbp.core import provenance
+from rbp.core.errors import RbpError
+from rbp.core.paths import Project
+from rbp.evidence import open_source
+
+VOCABULARY = 300
+FOLDERS = ("myladder", "published2", "ladder")
+MINE = "myladder/ranks, published2, ./ladder"
+QUICK = {
+    "05_large_k": {"thresholds": [120, 180]},
+    "09_forecasts": {"draws": 100},
+    "13_ladder": {"resamples": 100},
+    "16_noise": {"resamples": 100},
+}
+PUBLISHED_ONLY = {"02_measurements", "10_table1"}  # they are about the authors' numbers, and refuse others
+TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
+SHIPPED_DATA = ("data/ladder/ranks", "data/ladder/seeds")
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with six models of one family on Wikipedia, two in each of FOLDERS."""
+    root, rng = tmp_path_factory.mktemp("mine"), np.random.default_rng(1)
+    lengths = [60] * 30
+    for i, size in enumerate([10_000, 40_000, 160_000, 640_000, 2_560_000, 10_240_000]):
+        near = np.exp(rng.normal(2.0 - 0.3 * i, 1.5, sum(lengths))).astype(int)
+        far = rng.integers(0, VOCABULARY, sum(lengths))
+        greater = np.where(rng.random(sum(lengths)) < 0.3 - 0.02 * i, far, near.clip(max=VOCABULARY - 1))
+        folder = root / FOLDERS[i // 2] / ("ranks" if i < 2 else "") / f"store-{i}"
+        make_store(folder, greater, lengths, model=f"m{i}", size=size, vocabulary=VOCABULARY, nll=5 * 0.9**i)
+    return root
+
+
+def recorded(name: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+    """What the chapter writes as results.json with MINE as its measurements and its ranks."""
+    chapter = find(Project(), name)
+    given = {p.name: MINE for p in chapter.parameters if p.name in ("measurements", "ranks")} | QUICK.get(name, {})
+    (out / name).mkdir(parents=True)
+    monkeypatch.setenv("RBP_OUT", str(out))
+    for shown in ("figure", "interactive", "table", "show", "download"):
+        monkeypatch.setattr(Page, shown, lambda *_, **__: None)
+    variables: dict = {}
+    with provenance.recording():
+        for cell in chapter.notebook["cells"]:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), variables)  # noqa: S102
+                if "parameters" in cell["metadata"].get("tags", []):
+                    variables |= given
+    return json.loads((out / "results.json").read_text())
+
+
+@pytest.mark.parametrize("name", [name for name in TAKING if name not in PUBLISHED_ONLY])
+def test_nothing_that_is_shipped_is_recorded_as_the_readers(name, mine, tmp_path, monkeypatch):
+    monkeypatch.chdir(mine)
+    found = recorded(name, tmp_path, monkeypatch)
+    assert found["steps"] == [], "the steps' tables are of what is shipped"
+    assert not [path for path in found["reads"] if path.startswith(SHIPPED_DATA)]
+    assert sum(path.startswith(str(mine)) for path in found["reads"]) == 6
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED_ONLY))
+def test_chapters_about_the_published_numbers_refuse(name, mine, tmp_path, monkeypatch):
+    monkeypatch.chdir(mine)
+    with pytest.raises(RbpError):
+        recorded(name, tmp_path, monkeypatch)
+
+
+def test_a_word_is_what_is_shipped_and_a_folder_is_not(mine, monkeypatch):
+    monkeypatch.chdir(mine)
+    assert open_source("ladder").is_exactly("ladder")
+    for own in ("./ladder", Path("ladder"), mine / "ladder", ["published2"], "published2,myladder/ranks"):
+        source = open_source(own)
+        assert not source.shipped
+        assert not source.is_exactly("ladder")
+        assert set(source.table["model"]) <= {f"m{i}" for i in range(6)}
+    both = open_source("ladder, ./ladder")
+    assert both.shipped == {"ladder"}
+    assert not both.is_exactly("ladder")
+    assert both.files == ("data/ladder/ranks", "data/ladder/seeds", str(mine / "ladder"))
+    assert open_source("published,ladder").is_exactly("ladder", "published")
+    assert not open_source("ladder", "strict").is_exactly("ladder"), "the steps are of the paper's rule"
