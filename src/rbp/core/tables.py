@@ -124,6 +124,9 @@ _NUMBERS: dict[str, Callable[[object], Any]] = {"float64": _real, "int64": _whol
 class _Cells(pandas_engine.DataType):
     """A type of pandas whose cells pandera coerces one by one: a bool is no number, 1.0 a whole one, NaN none."""
 
+    read: Callable[[object], Any]
+    nullable: bool
+
     def __init__(self, column: pa.Column) -> None:
         kind = str(column.dtype) if str(column.dtype) in _NUMBERS else "str"
         own = {"type": pd.api.types.pandas_dtype(kind), "read": _NUMBERS.get(kind, _text), "nullable": column.nullable}
@@ -138,7 +141,7 @@ class _Cells(pandas_engine.DataType):
             return math.nan if self.type == "float64" else pd.NA
         return self.read(value)
 
-    def coerce(self, data_container: "pd.Series[Any]") -> "pd.Series[Any]":
+    def coerce(self, data_container: Any) -> Any:
         """The column in this type. Raises ValueError."""
         cells = [self.coerce_value(value) for value in data_container]
         return pd.Series(pd.array(cells, dtype=self.type), data_container.index, name=data_container.name)

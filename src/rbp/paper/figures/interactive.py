@@ -137,7 +137,7 @@ def _traces(own: pd.DataFrame, family: str, families: list[str]) -> list[Any]:
     import plotly.graph_objects as go
 
     colour, marker = family_style(family, families)
-    name, line = f"{family}: {len(own)} models", {"visible": False}
+    name, line = f"{family}: {len(own)} models", dict[str, Any](visible=False)
     try:
         fit = fit_power_law(own["size"], own["value"])
     except FitError:
