@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -102,9 +102,9 @@ class ProgressLine:
     matrix product does in a second.
     """
 
-    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: float, out: TextIO | None = None):
+    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: float):
         self.label, self.tokens, self.flops, self.rate = label, tokens, flops, rate
-        self.out = out or sys.stderr
+        self.out = sys.stderr
         self.before = self.done = done
         self.start = time.monotonic()
         self.printed = self.start if not self.out.isatty() else 0.0

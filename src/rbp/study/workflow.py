@@ -313,6 +313,6 @@ def _names(gpus: str) -> tuple[str, ...]:
     return names
 
 
-def _last_lines(log: Path, count: int = 15) -> str:
+def _last_lines(log: Path) -> str:
     """The end of Snakemake's log: what it stumbled over, such as a job that Slurm did not take."""
-    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-count:])
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
