@@ -1,6 +1,21 @@
-"""Hits of simulated documents with known laws."""
+"""Hits of simulated documents with known laws, and ranks in bins."""
 
 import numpy as np
+
+from rbp.stats.rank_counts import RankCounts
+
+#: a member of each family of rank distributions
+MEMBERS = {
+    "lognormal": {"mu": 0.7, "sigma": 1.6},
+    "lognormal_rounded": {"mu": 0.7, "sigma": 1.6},
+    "log_quadratic": {"s": 1.9, "tau": -0.1},
+    "power_law": {"s": 1.7},
+    "power_law_cutoff": {"s": 1.1, "scale": 60.0},
+    "zipf_mandelbrot": {"s": 2.0, "shift": 1.5},
+    "weibull": {"scale": 4.0, "shape": 0.5},
+    "negative_binomial": {"size": 0.4, "mean": 12.0},
+    "mass_at_1_lognormal": {"share_1": 0.45, "mu": 1.0, "sigma": 1.2},
+}
 
 
 def chain(rng, documents, length, hit, stay):
@@ -21,3 +36,11 @@ def varying(rng, documents, length, a, b):
 def rows(good):
     documents, length = good.shape
     return good.ravel(), np.repeat(np.arange(documents), length), np.tile(np.arange(length), documents)
+
+
+def in_bins(counts: RankCounts, edges: np.ndarray) -> RankCounts:
+    """In the bins edge … next edge − 1, where every rank lies within the edges and no bin crosses one."""
+    edge = np.asarray(edges, dtype=np.int64)
+    place = np.searchsorted(edge, counts.low, side="right") - 1
+    count = np.bincount(place, counts.count, minlength=len(edge) - 1)
+    return RankCounts(edge[:-1], edge[1:] - 1, count.astype(np.float64), counts.vocabulary)

@@ -6,16 +6,18 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from mini import write_chapter
 
+from rbp.book import steps as steps_module
 from rbp.book.build import build, run_step, times
 from rbp.book.chapters import execute, find
 from rbp.book.site import made_page
-from rbp.book.steps import STEPS, Step, bring_up_to_date, imported, table
+from rbp.book.steps import bring_up_to_date, imported, table
 from rbp.core import provenance
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.paths import ROOT, Project
@@ -47,16 +49,11 @@ def careless():
     provenance.note(paths.DATA / "b" / "part.csv", paths.DATA / "c.csv")
     return pd.DataFrame()
 """
-REGISTER = """
-from rbp.book.steps import STEPS, Step
-
-STEPS["double"] = Step("double", "heavy:double", ("data/a.csv",))
-"""
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project with a step "double", which its own processes know as well."""
+    """A project with a step "double"."""
     source = tmp_path / "src"
     (source / "helpers").mkdir(parents=True)
     (source / "heavy.py").write_text(HEAVY)
@@ -64,17 +61,24 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (source / "helpers" / "numbers.py").write_text("from .digits import TWO\n")
     (source / "helpers" / "digits.py").write_text("TWO = 2\n")
     (source / "helpers" / "unrelated.py").write_text("THREE = 3\n")
-    (source / "sitecustomize.py").write_text(REGISTER)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("x\n1\n5\n")
     (tmp_path / "requirements.lock").write_text("one==1\n")
     monkeypatch.syspath_prepend(source)
-    monkeypatch.setenv("PYTHONPATH", str(source))
-    monkeypatch.setitem(STEPS, "double", Step("double", "heavy:double", ("data/a.csv",)))
+    monkeypatch.setenv("PYTHONPATH", str(source), prepend=os.pathsep)
+    declare(Project(tmp_path), double=("heavy:double", "data/a.csv"))
     for name in ("heavy", "helpers", "helpers.numbers", "helpers.digits"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
     return Project(tmp_path)
+
+
+def declare(project: Project, **steps: tuple[str, ...]) -> None:
+    project.book.mkdir(exist_ok=True)
+    lines = [
+        f"[{name}]\nmake = {json.dumps(make)}\nreads = {json.dumps(reads)}\n" for name, (make, *reads) in steps.items()
+    ]
+    (project.book / "steps.toml").write_text("".join(lines))
 
 
 def made(project: Project) -> int:
@@ -106,7 +110,7 @@ def test_a_table_is_made_once_and_read_as_it_was_made(project: Project) -> None:
         ("src/helpers/digits.py", True),
         ("requirements.lock", True),
         ("src/helpers/unrelated.py", False),
-        ("src/sitecustomize.py", False),
+        ("book/steps.toml", False),
     ],
 )
 def test_what_makes_a_table_stale_and_what_does_not(project: Project, path: str, again: bool) -> None:
@@ -119,8 +123,8 @@ def test_what_makes_a_table_stale_and_what_does_not(project: Project, path: str,
     assert bring_up_to_date(project, "double") is None
 
 
-def test_a_folder_is_read_whole(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(STEPS, "double", Step("double", "heavy:double", ("data",)))
+def test_a_folder_is_read_whole(project: Project) -> None:
+    declare(project, double=("heavy:double", "data"))
     bring_up_to_date(project, "double")
     (project.root / "data" / "deep").mkdir()
     (project.root / "data" / "deep" / "new.csv").touch()
@@ -142,8 +146,29 @@ def test_an_unknown_step_gets_the_nearest_name(project: Project) -> None:
     assert not project.steps.exists()
 
 
-def test_a_step_needs_its_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(STEPS, "lost", Step("lost", "lost:make"))
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[double", "not TOML"),
+        ('double = "heavy:double"', "declares no step"),
+        ('[double]\nmake = "heavy double"', r"declares no step.*double\.make"),
+        ('[double]\nmake = "heavy:double"\nread = []', r"declares no step.*double\.read"),
+    ],
+)
+def test_steps_that_are_declared_wrongly(project: Project, content: str, words: str) -> None:
+    (project.book / "steps.toml").write_text(content)
+    with pytest.raises(ParameterError, match=words):
+        table("double", project)
+
+
+def test_the_book_s_steps_are_there() -> None:
+    for name in tomllib.loads((ROOT / "book" / "steps.toml").read_text()):
+        module, _, function = steps_module.find_step(Project(), name).make.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_a_step_needs_its_files(project: Project) -> None:
+    declare(project, double=("heavy:double", "data/a.csv"), lost=("lost:make",))
     with pytest.raises(DataError, match="module is not there"):
         table("lost", project)
     (project.root / "data" / "a.csv").unlink()
@@ -153,7 +178,7 @@ def test_a_step_needs_its_files(project: Project, monkeypatch: pytest.MonkeyPatc
 
 def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.root / "data" / "b").mkdir()
-    monkeypatch.setitem(STEPS, "careless", Step("careless", "heavy:careless", ("data/b",)))
+    declare(project, careless=("heavy:careless", "data/b"))
     with provenance.recording() as read:
         provenance.note(ROOT / "data" / "of-the-chapter.csv")
         with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):

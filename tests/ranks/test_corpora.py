@@ -76,7 +76,7 @@ def test_a_truncated_gzip_file(files):
 
 
 def test_unknown_names(tmp_path):
-    with pytest.raises(ParameterError, match="Is wikipedia meant"):
+    with pytest.raises(ParameterError, match='Did you mean "wikipedia"'):
         open_corpus("wikipdia")
     with pytest.raises(ParameterError, match="unknown corpus"):
         open_corpus(str(tmp_path / "c.docx"))

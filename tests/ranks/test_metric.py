@@ -13,7 +13,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import DATA
 from rbp.ranks import metric
 from rbp.stats import clustering, counting
-from rbp.stats import windows as windows_module
+from rbp.stats.windows import window_counts
 
 # few distinct values, so that ties are common
 tied_scores = hnp.arrays(
@@ -130,20 +130,6 @@ def test_level_is_checked():
         counting.neg_log_rbp_interval(1, 2, 95)
 
 
-def test_cross_entropy_of_nll():
-    assert metric.cross_entropy_of([1.0, 3.0]) == 2.0
-    assert metric.cross_entropy_of([1.0, np.inf]) == np.inf
-    for wrong in ([], [np.nan], [-1.0]):
-        with pytest.raises(DataError):
-            metric.cross_entropy_of(wrong)
-
-
-def test_mean_reciprocal_rank():
-    assert metric.mean_reciprocal_rank([1, 2, 4]) == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
-    with pytest.raises(DataError):
-        metric.mean_reciprocal_rank([0, 1])
-
-
 @given(
     st.lists(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12), max_size=5),
     st.integers(1, 4),
@@ -169,7 +155,8 @@ def test_windows_against_counting(documents, k, n):
                 windows += 1
                 successes += max(stretch[start : start + n]) <= k
     if ranks:
-        assert windows_module.window_success(ranks, owner, position, k=k, n=n) == (successes, windows)
+        found = window_counts(np.array(ranks) <= k, owner, position, [n]).iloc[0]
+        assert (found["successes"], found["windows"]) == (successes, windows)
 
 
 def test_windows_are_counted_as_the_authors_do():
@@ -179,7 +166,8 @@ def test_windows_are_counted_as_the_authors_do():
     lengths = np.full(1000, windows[1] // 1000)
     lengths[: windows[1] % 1000] += 1  # any lengths above 5 will do
     owner, position = np.repeat(np.arange(1000), lengths), np.concatenate([np.arange(n) for n in lengths])
-    assert windows_module.window_success(np.ones(windows[1]), owner, position, k=1, n=5) == (windows[5], windows[5])
+    found = window_counts(np.ones(windows[1], bool), owner, position, [5]).iloc[0]
+    assert found["successes"] == found["windows"] == windows[5]
 
 
 def test_resampling_documents():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from rbp.core import files
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks import corpora, extraction, store
 from rbp.ranks import models as models_module
-from rbp.ranks.extraction import Settings, extract, run_shards
+from rbp.ranks.extraction import Settings, extract, extract_on_gpus
 from rbp.ranks.forward import Ranker
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import Store, open_store
@@ -193,17 +194,14 @@ def test_killed_and_rerun(saved, write_corpus, tmp_path):
 
 def test_shards_in_processes(saved, corpus, tmp_path):
     out = tmp_path / "out"
-    arguments = ["--model", str(saved("gpt2")), "--corpus", corpus, "--protocol", "windows", "--length", "64",
-                 "--pack", "4", "--backend", "reference", "--out", str(out)]  # fmt: skip
-    run_shards(arguments, [{"CUDA_VISIBLE_DEVICES": ""}] * 2)
+    model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
+    extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
     (folder,) = out.iterdir()
-    (whole,) = extract(
-        [str(saved("gpt2"))], [corpus], protocol("windows", length=64, pack=4), tmp_path / "whole", QUICK
-    )
+    (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
     assert parts(folder) == parts(whole)
     assert open_store(folder).manifest["complete"]
-    with pytest.raises(DataError, match="shard 1 of 1 failed"):
-        run_shards([*arguments, "--tokens", "-1"], [{}])
+    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
+        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
 
 
 def test_a_full_disk(saved, corpus, tmp_path, monkeypatch):

@@ -158,9 +158,9 @@ def a_step() -> Case:
         return {"inputs": count}
 
     def made(folder: Path, count: int) -> pd.DataFrame:
-        steps._made = lambda step: pd.DataFrame({"x": np.arange(count)})
-        steps._made_from = lambda project, step: inputs(count)
-        steps.STEPS["case"] = steps.Step("case", "none:none")
+        steps._made = lambda name, step: pd.DataFrame({"x": np.arange(count)})
+        steps._made_from = lambda project, name: inputs(count)
+        steps.find_step = lambda project, name: steps.Step(make="none:none")
         return steps.table("case", Project(folder))
 
     def seen(folder: Path) -> Any:

@@ -1,6 +1,7 @@
 """Fits against what made the data, against mpmath, and at the edges of the families."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma
+from simulated import MEMBERS, in_bins
 
 from rbp.core.errors import FitError
 from rbp.evidence import open_source
@@ -16,17 +18,6 @@ from rbp.stats.rank_families import FAMILIES, family
 from rbp.stats.rank_fits import Likelihood, RankDistribution, covariance, fit, log_likelihood
 
 V = 400
-MEMBERS = {
-    "lognormal": {"mu": 0.7, "sigma": 1.6},
-    "lognormal_rounded": {"mu": 0.7, "sigma": 1.6},
-    "log_quadratic": {"s": 1.9, "tau": -0.1},
-    "power_law": {"s": 1.7},
-    "power_law_cutoff": {"s": 1.1, "scale": 60.0},
-    "zipf_mandelbrot": {"s": 2.0, "shift": 1.5},
-    "weibull": {"scale": 4.0, "shape": 0.5},
-    "negative_binomial": {"size": 0.4, "mean": 12.0},
-    "mass_at_1_lognormal": {"share_1": 0.45, "mu": 1.0, "sigma": 1.2},
-}
 PLAIN = [name for name in MEMBERS if not name.startswith("mass_at_1")]
 LIMITS = [
     "geometric",
@@ -53,7 +44,7 @@ def from_masses(masses: np.ndarray, first: int, vocabulary: int) -> RankCounts:
 
 
 def coarse(counts: RankCounts) -> RankCounts:
-    return counts.binned(np.unique(np.round(np.geomspace(1, counts.vocabulary + 1, 30))))
+    return in_bins(counts, np.unique(np.round(np.geomspace(1, counts.vocabulary + 1, 30))))
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +175,7 @@ def test_gradient_and_hessian_are_mpmaths(name: str, binned: bool, data: st.Data
     count = np.array(data.draw(st.lists(st.integers(1, 50), min_size=len(ranks), max_size=len(ranks))), dtype=float)
     counts = RankCounts(ranks, ranks, count, v)
     if binned:
-        counts = counts.binned([first, first + 1, first + 4, v + 1])
+        counts = in_bins(counts, np.array([first, first + 1, first + 4, v + 1]))
     at = Likelihood(family(name), counts, first)(natural)
     with mp.workdps(30):
         value = in_40_digits(name, counts, first)
@@ -333,15 +324,15 @@ def test_a_fit_from_rank_2_ignores_rank_1() -> None:
     true = member("lognormal")
     drawn = true.sample(30_000, 1)
     less = RankCounts.of_ranks(drawn, V)
-    more = less.with_counts(np.where(less.low == 1, 10 * less.count, less.count))
+    more = replace(less, count=np.where(less.low == 1, 10 * less.count, less.count))
     first, second = (fit(true.family, counts, first=2).distribution.values for counts in (less, more))
     assert first == second
 
 
 def test_bins_lose_little() -> None:
     counts = RankCounts.of_ranks(member("lognormal").sample(50_000, 2), V)
-    binned = counts.binned(np.unique(np.round(np.geomspace(1, V + 1, 40))))
-    fine, rough = (fit(family("lognormal"), each) for each in (counts, binned))
+    grouped = in_bins(counts, np.unique(np.round(np.geomspace(1, V + 1, 40))))
+    fine, rough = (fit(family("lognormal"), each) for each in (counts, grouped))
     np.testing.assert_allclose(fine.distribution.values, rough.distribution.values, rtol=0.05)
     assert rough.log_likelihood > fine.log_likelihood  # a bin is likelier than its ranks
 
@@ -441,9 +432,9 @@ def test_what_has_no_maximum_is_named() -> None:
     with pytest.raises(FitError, match="rank 1 as a bin"):
         fit(family("mass_at_1_lognormal"), member_counts(), first=2)
     with pytest.raises(FitError, match="rank 1 as a bin"):
-        fit(family("mass_at_1_lognormal"), member_counts().binned([1, 4, 8, 50, V + 1]))
+        fit(family("mass_at_1_lognormal"), in_bins(member_counts(), np.array([1, 4, 8, 50, V + 1])))
     with pytest.raises(FitError, match="tokens of rank 1"):
-        fit(family("mass_at_1_lognormal"), member_counts().with_counts(np.where(member_counts().low == 1, 0, 1)))
+        fit(family("mass_at_1_lognormal"), replace(member_counts(), count=np.where(member_counts().low == 1, 0, 1)))
     flat = from_masses(np.append(300.0, np.ones(V - 1)), 1, V)
     with pytest.raises(FitError, match="no maximum"):  # the shift runs to −1, and s to 0
         fit(family("zipf_mandelbrot"), flat)

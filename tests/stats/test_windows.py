@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rbp.core.errors import ParameterError
 from rbp.evidence.ranked import WINDOW_LENGTHS, Ranked
-from rbp.stats.windows import window_counts, window_success
+from rbp.stats.windows import window_counts
 
 
 @st.composite
@@ -38,13 +38,6 @@ def brute(hits, documents, positions, n, overlapping):
 def test_windows_are_those_of_a_walk_through_the_text(text, n, overlapping):
     found = window_counts(*map(np.array, text), [n], overlapping=overlapping).iloc[0]
     assert (found["successes"], found["windows"]) == brute(*text, n, overlapping)
-
-
-@given(texts().filter(lambda text: text[0]), st.integers(1, 6))
-def test_overlapping_windows_are_those_of_the_metric(text, n):
-    ranks = np.where(text[0], 1, 5)
-    found = window_counts(*map(np.array, text), [n]).iloc[0]
-    assert (found["successes"], found["windows"]) == window_success(ranks, text[1], text[2], k=1, n=n)
 
 
 def test_a_window_needs_a_token():

@@ -17,9 +17,10 @@ import typer
 
 from rbp.book import results, steps, workers
 from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
-from rbp.book.parameters import check, nearest
+from rbp.book.parameters import check
 from rbp.core.errors import ParameterError, RbpError
 from rbp.core.files import canonical_json, exists, expanded, files_below, lock, write_json
+from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
 EVERYWHERE = ("rbp.book.engine", "rbp.book.page", "ipykernel.kernelapp", "statsmodels.formula.api")
@@ -61,7 +62,7 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     What a word such as "published" stands for is not the book's to know: a text brings all data of the project along.
     """
     texts = [value for value in values.values() if isinstance(value, str)]
-    named = [word.strip() for text in texts for word in (text, *text.split(","))]
+    named = [word for text in texts for word in (text.strip(), *split_names(text))]
     paths = [project.root / word for word in dict.fromkeys(named) if word] + [project.root / "data"] * bool(texts)
     return expanded(path for path in paths if exists(path))
 
@@ -72,7 +73,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
     pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
     data = expanded([project.root / path for path in chapter.reads])
-    tables = [project.steps / f"{steps.find_step(step).name}.parquet" for step in chapter.steps]
+    tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
     own = _existing(project, overrides(project, chapter))
     others = [other for other in chapter_names(project) if other != chapter.name]
     wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]

@@ -16,11 +16,12 @@ from typing import Any
 
 from rbp.book import results
 from rbp.book.kernel import MARKER
-from rbp.book.parameters import Parameter, declared, nearest
+from rbp.book.parameters import Parameter, declared
 from rbp.book.prose import are_texts, first_heading, is_notebook
 from rbp.core import errors
 from rbp.core.errors import ChapterError, ParameterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, write_file
+from rbp.core.names import nearest
 from rbp.core.paths import Project
 
 NAME = re.compile(r"(\d\d)_(\w+)")

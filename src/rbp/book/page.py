@@ -107,6 +107,7 @@ class Page:
             full_html=False,
             include_plotlyjs=False,
             include_mathjax=False,
+            auto_play=False,
             div_id=f"{self.name}-{name}",
             default_height="520px",
             config={"responsive": True, "displayModeBar": False},

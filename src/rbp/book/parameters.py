@@ -1,22 +1,23 @@
 """A chapter's parameters: read from the source of its cell tagged ``parameters``, never by running it.
 
-papermill checks neither names nor types, and reads a default as text, so the syntax tree is read here.
+papermill checks neither names nor types, and reads a default as text, so the syntax tree is read here; pydantic then
+holds values against the declared types.
 """
 
 import ast
-import difflib
 import io
 import json
-import math
 import tokenize
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, FiniteFloat, TypeAdapter, ValidationError
 
 from rbp.core.errors import ChapterError, ParameterError
-from rbp.core.files import parse_json
+from rbp.core.names import nearest, split_names
 
-SCALARS: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+SCALARS: dict[str, Any] = {"str": str, "int": int, "float": FiniteFloat, "bool": bool}
 
 
 @dataclass(frozen=True)
@@ -36,18 +37,6 @@ class Parameter:
     def as_dict(self) -> dict[str, Any]:
         """The parameter for JSON and for tables."""
         return asdict(self)
-
-
-def nearest(name: str, names: Iterable[str], key: Callable[[str], str] = str.lower) -> str:
-    """'Did you mean "level"? There are: k, level.' for a ``name`` that is not among ``names``.
-
-    ``key`` gives what is compared of a name.
-    """
-    known = list(names)
-    by_key = {key(each): each for each in known}
-    close = difflib.get_close_matches(key(name), by_key, n=1)
-    guess = f'Did you mean "{by_key[close[0]]}"? ' if close else ""
-    return guess + (f"There are: {', '.join(known)}." if known else "There are none.")
 
 
 def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
@@ -106,34 +95,23 @@ def declared(source: str, where: str) -> list[Parameter]:
     return parameters
 
 
-def _scalar(kind: str, value: Any) -> Any:
-    """``value`` if it is of ``kind`` (an int is a float too), else ValueError."""
-    if kind == "float" and type(value) is int:
-        value = float(value)
-    if type(value) is not SCALARS[kind] or (kind == "float" and not math.isfinite(value)):
-        raise ValueError
-    return value
+def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
+    """What `read` makes of a value or a text, given the type that an item of it must have. Raises ParameterError."""
+    where = f"parameter {parameter.name}"
 
+    def allowed(item: Any) -> Any:
+        if isinstance(item, str) and not _writable(item):
+            raise ParameterError(f"{item!a} is no text", where, "Give characters of Unicode, in UTF-8.")
+        if parameter.choices is not None and item not in parameter.choices:
+            raise ParameterError(f"{item!r} is not a choice", where, nearest(str(item), map(str, parameter.choices)))
+        return item
 
-def _checked(parameter: Parameter, value: Any) -> Any:
-    """A typed ``value``, if ``parameter`` may have it. Raises ParameterError."""
-    is_list = parameter.type.startswith("list[")
     kind = parameter.type.removeprefix("list[").removesuffix("]")
     try:
-        if is_list and not isinstance(value, list):
-            raise ValueError
-        items = [_scalar(kind, item) for item in (value if is_list else [value])]
-    except ValueError:
+        return read(Annotated[SCALARS[kind], AfterValidator(allowed)])
+    except ValidationError:
         remedy = f"Its type is {parameter.type}, its default {json.dumps(parameter.default)}."
-        raise ParameterError(f"{value!r} is no {parameter.type}", f"parameter {parameter.name}", remedy) from None
-    for item in items:
-        if isinstance(item, str) and not _writable(item):
-            remedy = "Give characters of Unicode, in UTF-8."
-            raise ParameterError(f"{item!a} is no text", f"parameter {parameter.name}", remedy)
-        if parameter.choices is not None and item not in parameter.choices:
-            remedy = nearest(str(item), map(str, parameter.choices))
-            raise ParameterError(f"{item!r} is not a choice", f"parameter {parameter.name}", remedy)
-    return items if is_list else items[0]
+        raise ParameterError(f"{given!r} is no {parameter.type}", where, remedy) from None
 
 
 def _writable(text: str) -> bool:
@@ -145,37 +123,35 @@ def _writable(text: str) -> bool:
     return "\0" not in text
 
 
-def _read(kind: str, text: str) -> Any:
-    """The value that ``text`` spells, read as data; the text itself where it spells none of this kind."""
-    if kind == "bool":
-        return {"true": True, "false": False}.get(text.strip().lower(), text)
-    if kind in ("int", "float"):
-        try:
-            return SCALARS[kind](text)
-        except ValueError:
-            return text
-    return text
+def _checked(parameter: Parameter, value: Any) -> Any:
+    """A typed ``value``, if ``parameter`` may have it; an int is a float too. Raises ParameterError."""
+
+    def read(item: Any) -> Any:
+        return TypeAdapter(list[item] if _is_list(parameter) else item).validate_python(value, strict=True)
+
+    return _read(parameter, value, read)
 
 
 def _parsed(parameter: Parameter, text: str) -> Any:
-    if not parameter.type.startswith("list["):
-        return _read(parameter.type, text)
-    if text.lstrip().startswith("["):
-        try:
-            return parse_json(text)
-        except ValueError:
-            return text
-    kind = parameter.type.removeprefix("list[").removesuffix("]")
-    return [_read(kind, item.strip()) for item in text.split(",")] if text.strip() else []
+    """The value that ``text`` spells. Raises ParameterError."""
+
+    def read(item: Any) -> Any:
+        if not _is_list(parameter):
+            return TypeAdapter(item).validate_strings(text)
+        if text.lstrip().startswith("["):
+            return TypeAdapter(list[item]).validate_json(text, strict=True)
+        return [TypeAdapter(item).validate_strings(name) for name in split_names(text)]
+
+    return _read(parameter, text, read)
+
+
+def _is_list(parameter: Parameter) -> bool:
+    return parameter.type.startswith("list[")
 
 
 def check(parameters: Sequence[Parameter], values: Mapping[str, Any], chapter: str) -> dict[str, Any]:
-    """The given ``values``, each of a declared name, type and choice, or ParameterError that lists them."""
-    known = {parameter.name: parameter for parameter in parameters}
-    for name in values:
-        if name not in known:
-            raise ParameterError(f'there is no parameter "{name}"', chapter, nearest(name, known))
-    return {name: _checked(known[name], value) for name, value in values.items()}
+    """The given ``values``, each of a declared name, type and choice. Raises ParameterError."""
+    return {name: _checked(_find(parameters, name, chapter), value) for name, value in values.items()}
 
 
 def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: str) -> dict[str, Any]:
@@ -185,7 +161,6 @@ def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: 
     ever evaluated. Raises ParameterError for an unknown or repeated name, a wrong type, or a value out of its
     choices.
     """
-    known = {parameter.name: parameter for parameter in parameters}
     values: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
@@ -194,5 +169,12 @@ def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: 
             raise ParameterError(f'"{assignment}" sets nothing', chapter, "Write -p name=value.")
         if name in values:
             raise ParameterError(f'the parameter "{name}" is given twice', chapter)
-        values[name] = _parsed(known[name], text) if name in known else text
-    return check(parameters, values, chapter)
+        values[name] = _parsed(_find(parameters, name, chapter), text)
+    return values
+
+
+def _find(parameters: Sequence[Parameter], name: str, chapter: str) -> Parameter:
+    known = {parameter.name: parameter for parameter in parameters}
+    if name not in known:
+        raise ParameterError(f'there is no parameter "{name}"', chapter, nearest(name, known))
+    return known[name]

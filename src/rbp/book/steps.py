@@ -1,8 +1,9 @@
 """The workflow's steps: tables that take long to make, made once, and read by the chapters that declare them.
 
-A step's table lies in ``_build/steps/NAME.parquet``. The file ``NAME.json`` beside it says what it was made from:
-the checksums of the code that the step imports, of the data that it reads, and of the pins. A table is made again
-where any of these has changed, and only then.
+``book/steps.toml`` declares them: what makes each, and what that reads. A step's table lies in
+``_build/steps/NAME.parquet``. The file ``NAME.json`` beside it says what it was made from: the checksums of the code
+that the step imports, of the data that it reads, and of the pins. A table is made again where any of these has changed,
+and only then.
 """
 
 import ast
@@ -11,54 +12,53 @@ import importlib
 import io
 import json
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rbp.book.parameters import nearest
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
 from rbp.core import provenance
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.files import expanded, lock, sha256, write_file, write_json
+from rbp.core.names import nearest
 from rbp.core.paths import Project
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(BaseModel, frozen=True, extra="forbid", strict=True):
     """A table that a function of the package makes from files of the project alone.
 
     ``make`` is "module:function"; the function takes no arguments and gives the same DataFrame whenever it is called.
     ``reads`` are the data files or folders that it reads, relative to the root.
     """
 
-    name: str
-    make: str
-    reads: tuple[str, ...] = ()
+    make: str = Field(pattern=r"^[\w.]+:\w+$")
+    reads: list[str] = []
 
 
-_RANKS, _SEEDS, _COUNTS = "data/ladder/ranks", "data/ladder/seeds", "data/ladder/token_counts.csv"
-_ALL: tuple[Step, ...] = (
-    Step("ladder_hits", "rbp.paper.ladder_steps:make_hits", (_RANKS, _SEEDS)),
-    Step("ladder_dependence", "rbp.paper.ladder_steps:make_dependence", (_RANKS,)),
-    Step("ladder_misses", "rbp.paper.ladder_steps:make_misses", (_RANKS,)),
-    Step("ladder_rare", "rbp.paper.ladder_steps:make_rare", (_RANKS, _COUNTS)),
-    Step("rank_fits", "rbp.paper.rank_distributions:make", ("data/published", _RANKS)),
-    Step("rank_bootstrap", "rbp.paper.rank_distributions:make_bootstrap", (_RANKS,)),
-    Step("premise", "rbp.paper.premise_ladder:make", ("data/ladder",)),
-)
+def find_step(project: Project, name: str) -> Step:
+    """The step of this name in ``book/steps.toml``.
 
-STEPS: dict[str, Step] = {step.name: step for step in _ALL}
-
-
-def find_step(name: str) -> Step:
-    """The step of this name. Raises ParameterError with the nearest name."""
-    if name not in STEPS:
-        raise ParameterError(f'there is no step "{name}"', "rbp.book.steps", nearest(name, STEPS))
-    return STEPS[name]
+    Raises ParameterError with the nearest name, and where the file is malformed.
+    """
+    path = project.book / "steps.toml"
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        declared = TypeAdapter(dict[str, Step]).validate_python(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"book/steps.toml, {'.'.join(map(str, first['loc']))}"
+        raise ParameterError(f"this declares no step: {first['msg']}", where, "Give make, and reads.") from None
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"this is not TOML: {error}", "book/steps.toml") from None
+    if name not in declared:
+        raise ParameterError(f'there is no step "{name}"', "book/steps.toml", nearest(name, declared))
+    return declared[name]
 
 
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":
@@ -90,7 +90,7 @@ def inputs(project: Project, name: str) -> list[Path]:
 
     Raises DataError if one is missing.
     """
-    step = find_step(name)
+    step = find_step(project, name)
     data = [project.root / path for path in step.reads]
     pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
     paths = [*imported(project.root / "src", step.make.split(":")[0]), *data, *pins]
@@ -148,26 +148,26 @@ def _files(project: Project, name: str) -> tuple[Path, Path]:
 @contextmanager
 def _locked(project: Project, name: str) -> Iterator[None]:
     """Let one process at a time make the step or read it."""
-    find_step(name)  # an unknown name leaves no lock behind
+    find_step(project, name)  # an unknown name leaves no lock behind
     project.steps.mkdir(parents=True, exist_ok=True)
     with (project.steps / f".{name}.lock").open("w") as stream:
         lock(stream, fcntl.LOCK_EX)
         yield
 
 
-def _made_from(project: Project, step: Step) -> dict[str, Any]:
-    sums = {path.relative_to(project.root).as_posix(): sha256(path) for path in inputs(project, step.name)}
-    return {"make": step.make, "inputs": sums}
+def _made_from(project: Project, name: str) -> dict[str, Any]:
+    sums = {path.relative_to(project.root).as_posix(): sha256(path) for path in inputs(project, name)}
+    return {"make": find_step(project, name).make, "inputs": sums}
 
 
 def _make_if_stale(project: Project, name: str) -> float | None:
-    step, (target, sidecar) = find_step(name), _files(project, name)
-    now = _made_from(project, step)  # before it is made: whatever changes meanwhile leaves it stale
+    step, (target, sidecar) = find_step(project, name), _files(project, name)
+    now = _made_from(project, name)  # before it is made: whatever changes meanwhile leaves it stale
     if _is_fresh(target, sidecar, now):
         return None
     start = time.perf_counter()
     content = io.BytesIO()
-    _made(step).to_parquet(content)
+    _made(name, step).to_parquet(content)
     write_file(target, content.getvalue())
     seconds = time.perf_counter() - start
     write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
@@ -182,7 +182,7 @@ def _is_fresh(target: Path, sidecar: Path, now: dict[str, Any]) -> bool:
         return False
 
 
-def _made(step: Step) -> "pd.DataFrame":
+def _made(name: str, step: Step) -> "pd.DataFrame":
     """Call the step's function; what it reads is held against its declaration, and not noted as the chapter's."""
     module, _, function = step.make.partition(":")
     with provenance.recording() as read:
@@ -191,5 +191,5 @@ def _made(step: Step) -> "pd.DataFrame":
     if undeclared or read.steps:
         names = ", ".join(sorted({*undeclared, *read.steps}))
         remedy = "Add files to its `reads`; a step cannot read another step."
-        raise ChapterError(f"the step reads what it does not declare: {names}", step.name, remedy)
+        raise ChapterError(f"the step reads what it does not declare: {names}", name, remedy)
     return result

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rbp.core.errors import ParameterError, RbpError
+from rbp.core.names import split_names, split_numbers
 from rbp.core.paths import Project
 
 if TYPE_CHECKING:
@@ -74,13 +75,11 @@ def train(
     if family is not None:
         if steps is not None:
             raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
-        grid = _open_grid(context, config, out)
-        ablation = family == "ablation"
-        lines = [] if ablation else grid.choose(_names(family), _names(rungs), _numbers(seeds))
-        device = _device(device)
+        grid, device = _open_grid(context, config, out), _device(device)
+        lines = [] if family == "ablation" else grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
         grid.prepare(texts)
-        todo = grid.ablations(device, every) if ablation else grid.jobs(lines, device, every)
-        _end(_work(todo, 1 if device == "cuda" else jobs))
+        todo = grid.ablations(device, every) if family == "ablation" else grid.jobs(lines, device, every)
+        _end(_work(todo, jobs, device))
         for line in lines:
             for tokens in grid.ladders.budgets(line.seed):
                 typer.echo(str(grid.model(line, tokens)))
@@ -90,13 +89,12 @@ def train(
     from rbp.ladder.shipping import assemble
     from rbp.ladder.text import prepare
 
-    chosen = training.choose_runs(recipe, _names(rungs), _numbers(seeds))
+    chosen = training.choose_runs(recipe, split_names(rungs), _seeds(seeds))
     if steps is not None and steps > recipe.steps:
         raise ParameterError(f"{steps} steps are more than the text has: {recipe.steps}", "--steps", "Give fewer.")
     device = _device(device)
     prepare(place, recipe, texts)
-    left = training.training_tasks(chosen, place, recipe, device, steps, every)
-    failed = _work(left, 1 if device == "cuda" else jobs)
+    failed = _work(training.training_tasks(chosen, place, recipe, device, steps, every), jobs, device)
     if training.finished_runs(place, recipe):
         assemble(place, recipe)
     _end(failed)
@@ -115,11 +113,10 @@ def sweep(
     out: Out = None,
 ) -> None:
     """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
-    grid = _open_grid(context, config, out)
-    device = _device(device)
-    todo = grid.sweeps(_names(family), device)
+    grid, device = _open_grid(context, config, out), _device(device)
+    todo = grid.sweeps(split_names(family), device)
     grid.prepare(texts)
-    _end(_work(todo, 1 if device == "cuda" else jobs))
+    _end(_work(todo, jobs, device))
     for job in todo:
         typer.echo(str(grid.place / "training" / job.name / "rates.json"))
 
@@ -143,7 +140,7 @@ def rank(
         from rbp.ladder import aggregates
 
         grid = _open_grid(context, config, out)
-        lines = grid.choose(_names(family), _names(rungs), _numbers(seeds))
+        lines = grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
         grid.prepare(texts)
         _end(_work(aggregates.jobs(grid, lines), jobs))
         typer.echo(str(grid.place / "aggregates"))
@@ -153,9 +150,9 @@ def rank(
     from rbp.ladder.shipping import assemble
     from rbp.ladder.text import prepare
 
-    wanted = [recipe.domain(name).name for name in _names(domains)] or [domain.name for domain in recipe.domains]
+    wanted = [recipe.domain(name).name for name in split_names(domains)] or [domain.name for domain in recipe.domains]
     trained = {which for which, _ in training.finished_runs(place, recipe)}
-    asked = training.choose_runs(recipe, _names(rungs), _numbers(seeds))
+    asked = training.choose_runs(recipe, split_names(rungs), _seeds(seeds))
     chosen = [which for which in asked if which in trained]
     if not chosen:
         raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")
@@ -214,11 +211,11 @@ def _device(name: str) -> str:
     return find_device(name).type
 
 
-def _work(todo: "Sequence[Task]", at_once: int | None) -> dict[str, RbpError | str]:
+def _work(todo: "Sequence[Task]", at_once: int | None, device: str = "cpu") -> dict[str, RbpError | str]:
     from rbp.core.processes import board, cores, run_tasks
 
     with board() as show:
-        return run_tasks(todo, at_once or cores(), show)
+        return run_tasks(todo, 1 if device == "cuda" else at_once or cores(), show)
 
 
 def _end(failed: dict[str, RbpError | str]) -> None:
@@ -230,12 +227,5 @@ def _end(failed: dict[str, RbpError | str]) -> None:
         sys.exit(2 if all(isinstance(error, RbpError) for error in failed.values()) else 1)
 
 
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in text.split(",")] if text else []
-
-
-def _numbers(text: str | None) -> list[int]:
-    names = _names(text)
-    if not all(name.isdecimal() for name in names):
-        raise ParameterError(f"{text!r} are no seeds", "--seeds", "Give whole numbers with commas.")
-    return [int(name) for name in names]
+def _seeds(text: str | None) -> list[int]:
+    return split_numbers(text, "seeds", "--seeds", least=0)

@@ -1,6 +1,5 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
-import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import split_numbers
 from rbp.core.paths import Project
 
 if TYPE_CHECKING:
@@ -72,12 +72,11 @@ def extract(
     if batch is not None and batch < 1:
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     share = _shard(shard)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("rbp").setLevel(logging.INFO)
 
-    from rbp.ranks.extraction import Settings, gpus, run_shards
+    from rbp.ranks.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.ranks.extraction import extract as measure
 
+    say_on_stderr()
     settings = Settings(
         dtype=dtype,  # type: ignore[arg-type]  # checked where it is used, as is the backend
         device=device,
@@ -92,15 +91,7 @@ def extract(
     project: Project = context.obj
     folder = out or project.runs / "ranks"
     if share is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
-        from rbp.ranks.corpora import open_corpus
-        from rbp.ranks.models import find_model
-
-        for name in model:  # what is missing is downloaded once, before the processes start
-            find_model(name, revision)
-        for name in corpus:
-            open_corpus(name, settings.fields)
-        arguments = [*sys.argv[sys.argv.index("extract") + 1 :], "--out", str(folder)]
-        run_shards(arguments, [{"CUDA_VISIBLE_DEVICES": gpu} for gpu in visible])
+        extract_on_gpus(model, corpus, chosen, folder, settings, visible)
     for store in measure(model, corpus, chosen, folder, settings, share):
         typer.echo(str(store))
 
@@ -161,8 +152,8 @@ def summary(
     tables = []
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
-        chosen = list(range(1, store.vocabulary + 1)) if k == "all" else _numbers(k)
-        table = ranked.table(chosen)[list(COLUMNS)]
+        chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
+        table = ranked.table(chosen or None)[list(COLUMNS)]
         tables.append(with_intervals(table, ranked) if intervals else table)
     _put(pd.concat(tables, ignore_index=True), out)
 
@@ -201,15 +192,6 @@ def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore
     from rbp.ranks.store import open_store, store_folders
 
     return [open_store(folder) for folder in store_folders(_paths(context, paths))]
-
-
-def _numbers(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    numbers = [part.strip() for part in text.split(",")]
-    if not all(number.removeprefix("-").isdecimal() for number in numbers):
-        raise ParameterError(f"{text!r} are no thresholds", "--k", "Give whole numbers with commas, or all.")
-    return [int(number) for number in numbers]
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rbp.core.errors import ParameterError, RbpError
+from rbp.core.errors import RbpError
+from rbp.core.names import split_names, split_numbers
 from rbp.core.paths import Project
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def plan(
     from rbp.study.plan import make_plan
     from rbp.study.report import plan_json, plan_lines
 
-    counts = _counts(gpus)
+    counts = split_numbers(gpus, "numbers of GPUs", "--gpus", least=1)
     found = make_plan(_study(context, file), tokens)
     typer.echo(json.dumps(plan_json(found, counts), indent=1) if as_json else "\n".join(plan_lines(found, counts)))
 
@@ -102,7 +103,7 @@ def _job(
 
     found = _study(context, file)
     try:
-        run_job(found, context.find_root().obj, name, device, tuple(filter(None, gpus.split(","))))
+        run_job(found, context.find_root().obj, name, device, split_names(gpus))
     except RbpError:
         raise typer.Exit(2) from None  # it has told the reason in its log, and to us
 
@@ -112,13 +113,6 @@ def _study(context: typer.Context, file: Path) -> "Study":
 
     project: Project = context.find_root().obj
     return read_study(file, project)
-
-
-def _counts(text: str) -> list[int]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise ParameterError(f"{text!r} are no numbers of GPUs", "--gpus", "Give whole numbers, such as 1,8,64.")
-    return [int(word) for word in words]
 
 
 def _devices(place: "Place") -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "data"
-BUILD = ROOT / "_build"
 
 
 def label(path: Path) -> str:

@@ -2,14 +2,13 @@
 
 A CSV is read cell by cell, so that each row keeps the line number a text editor shows and no cell is guessed
 at; a Parquet file is read column by column and its rows are counted from 1. Both then pass through the same
-conversion and the same pandera schema (`checked`). Nothing here unpickles. What is read is noted (`provenance`).
+pandera schema (`checked`). Nothing here unpickles. What is read is noted (`provenance`).
 """
 
 import csv
 import io
 import math
-from collections.abc import Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,11 @@ import pandas as pd
 import pandera.pandas as pa
 import pyarrow as arrow
 import pyarrow.parquet as parquet
+from pandera.engines import pandas_engine
 
 from rbp.core import provenance
 from rbp.core.errors import DataError
+from rbp.core.names import nearest
 from rbp.core.paths import label
 
 
@@ -88,19 +89,19 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("is no text")
+        raise ValueError(f"is no text: {value!r}")
     return value
 
 
 def _real(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError("is no number")
+        raise ValueError(f"is no number: {value!r}")
     try:
         number = float(value)
-    except ValueError:
-        raise ValueError("is no number") from None
+    except (ValueError, OverflowError):
+        raise ValueError(f"is no number: {value!r}") from None
     if not math.isfinite(number):
-        raise ValueError("is NaN" if math.isnan(number) else "is infinite")
+        raise ValueError(f"is {'NaN' if math.isnan(number) else 'infinite'}: {value!r}")
     return number + 0.0  # −0 becomes 0
 
 
@@ -109,15 +110,41 @@ def _whole(value: object) -> int:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if not -(2**63) <= value < 2**63:
-            raise ValueError("does not fit 64 bits")
+            raise ValueError(f"does not fit 64 bits: {value!r}")
         return value
     number = _real(value)  # pandas writes a column of integers with gaps as 1.0, 10.0, …
     if not number.is_integer() or abs(number) > 2**53:
-        raise ValueError("is no whole number")
+        raise ValueError(f"is no whole number: {value!r}")
     return int(number)
 
 
-_NUMBERS = {"float64": _real, "int64": _whole, "Int64": _whole}
+_NUMBERS: dict[str, Callable[[object], Any]] = {"float64": _real, "int64": _whole, "Int64": _whole}
+
+
+class _Cells(pandas_engine.DataType):
+    """A type of pandas whose cells pandera coerces one by one: a bool is no number, 1.0 a whole one, NaN none."""
+
+    read: Callable[[object], Any]
+    nullable: bool
+
+    def __init__(self, column: pa.Column) -> None:
+        kind = str(column.dtype) if str(column.dtype) in _NUMBERS else "str"
+        own = {"type": pd.api.types.pandas_dtype(kind), "read": _NUMBERS.get(kind, _text), "nullable": column.nullable}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)  # it is frozen
+
+    def coerce_value(self, value: Any) -> Any:
+        """The cell in this type; pd.NA for none. Raises ValueError, which says what is wrong with it."""
+        if value is None or (self.nullable and isinstance(value, float) and math.isnan(value)):
+            if not self.nullable:
+                raise ValueError("is empty")
+            return math.nan if self.type == "float64" else pd.NA
+        return self.read(value)
+
+    def coerce(self, data_container: Any) -> Any:
+        """The column in this type. Raises ValueError."""
+        cells = [self.coerce_value(value) for value in data_container]
+        return pd.Series(pd.array(cells, dtype=self.type), data_container.index, name=data_container.name)
 
 
 def checked(
@@ -128,45 +155,45 @@ def checked(
     Columns that the schema does not require may be missing; they are filled with missing values. No two rows
     may agree in all of `keys`. Raises DataError naming file, row and `remedy`.
     """
-
-    def fail(what: str, row: object = None) -> DataError:
-        return DataError(what, label(path) + (f", {raw.index.name} {row}" if row is not None else ""), remedy)
-
-    if missing := [name for name, column in schema.columns.items() if column.required and name not in raw]:
-        raise fail(f"column {missing[0]} is missing: the file has {', '.join(map(str, raw.columns))}")
-    if unknown := [str(name) for name in raw.columns if name not in schema.columns]:
-        near = get_close_matches(unknown[0], schema.columns, 1)
-        raise fail(f"unknown column {unknown[0]!r}" + (f": is {near[0]} meant?" if near else ""))
     if raw.empty:
-        raise fail("the table has no rows")
-    table = pd.DataFrame(index=raw.index)
-    for name, column in schema.columns.items():
-        kind = str(column.dtype) if str(column.dtype) in _NUMBERS else "str"
-        convert = _NUMBERS.get(kind, _text)
-        cells: list[Any] = []
-        for row, value in (raw[name] if name in raw else pd.Series(None, raw.index, dtype=object)).items():
-            if value is None or (isinstance(value, float) and math.isnan(value) and column.nullable):
-                if not column.nullable:
-                    raise fail(f"{name} is empty", row)
-                cells.append(math.nan if kind == "float64" else pd.NA)
-                continue
-            try:
-                cells.append(convert(value))
-            except ValueError as error:
-                raise fail(f"{name} {error}: {value!r}", row) from None
-        table[name] = pd.array(cells, dtype=kind)  # type: ignore[call-overload]  # the kind is the schema's
+        raise DataError("the table has no rows", label(path), remedy)
+    schema = schema.update_columns({name: {"dtype": _Cells(column)} for name, column in schema.columns.items()})
+    schema.coerce = schema.strict = True
+    if keys:
+        schema.checks = [*schema.checks, pa.Check(lambda table: ~table.duplicated(list(keys)), error=_REPEATED)]
+    optional = [name for name, column in schema.columns.items() if not column.required and name not in raw]
     try:
-        table = schema.validate(table, lazy=True)
+        return schema.validate(raw.assign(**dict.fromkeys(optional)), lazy=True)[list(schema.columns)]
     except pa.errors.SchemaErrors as errors:
-        cases = errors.failure_cases.sort_values(["index", "schema_context"], kind="stable")
-        first = cases.iloc[0]
-        rows = cases["index"].nunique()
-        more = f", and {rows - 1} more rows are wrong" if rows > 1 else ""
-        one_cell = first["schema_context"] == "Column"
-        subject = f"{first['column']} {first['failure_case']} " if one_cell else ""
-        raise fail(f"{subject}{first['check']}{more}", first["index"]) from None
-    lines: dict[tuple[object, ...], object] = {}
-    for row, *key in table[list(keys)].itertuples(name=None):
-        if keys and (first_row := lines.setdefault(tuple(key), row)) != row:
-            raise fail(f"the row repeats {raw.index.name} {first_row}: the same {', '.join(keys)}", row)
-    return table
+        what, row = _first(errors, raw, keys)
+    raise DataError(what, label(path) + (f", {raw.index.name} {row}" if row is not None else ""), remedy)
+
+
+_REPEATED = "the row repeats"
+_STAGES = {"column_in_dataframe": 0, "column_in_schema": 1, "coerce_dtype": 2, _REPEATED: 4}
+
+
+def _first(errors: pa.errors.SchemaErrors, raw: pd.DataFrame, keys: Sequence[str]) -> tuple[str, object]:
+    """What is wrong first, and in which row: columns, then cells that are not of their type, then checks."""
+    cases, schema = errors.failure_cases, errors.schema
+    stages = cases["check"].str.partition("(")[0].map(_STAGES).fillna(3)  # 3: a check of the schema
+    cases = cases[stages == stages.min()].sort_values(["index", "schema_context"], kind="stable")
+    name, value, row = cases[["column", "failure_case", "index"]].iloc[0]
+    match stages.min():
+        case 0:
+            return f"column {value} is missing: the file has {', '.join(map(str, raw.columns))}", None
+        case 1:
+            return f"unknown column {str(value)!r}. {nearest(str(value), schema.columns)}", None
+        case 2:
+            try:
+                schema.columns[name].dtype.coerce_value(raw.loc[row, name])
+            except ValueError as error:
+                return f"{name} {error}", row
+        case 4:
+            like = errors.data.index.to_series().groupby([errors.data[key] for key in keys], dropna=False)
+            earlier = like.transform("min")[row]
+            return f"{_REPEATED} {raw.index.name} {earlier}: the same {', '.join(keys)}", row
+    others = cases["index"].nunique() - 1
+    more = f", and {others} more rows are wrong" if others > 0 else ""
+    subject = f"{name} {value} " if cases["schema_context"].iloc[0] == "Column" else ""
+    return f"{subject}{cases['check'].iloc[0]}{more}", row

@@ -20,6 +20,7 @@ import pandera.pandas as pa
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
+from rbp.core.names import split_names
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import checked, read_csv, read_parquet
 from rbp.evidence import published
@@ -242,7 +243,7 @@ def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "pape
     """
     if isinstance(source, str | Path):
         whole = isinstance(source, Path) or exists(source)
-        given: list[str | Path] = [source] if whole else [name.strip() for name in str(source).split(",")]
+        given: list[str | Path] = [source] if whole else [*split_names(str(source))]
     else:
         given = list(source)
     if not given:

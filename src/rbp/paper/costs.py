@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pandas as pd
 
-from rbp.book.parameters import nearest
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import nearest
 from rbp.core.paths import ROOT, label
 from rbp.study.config import Dtype, Study, short_name
 from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
@@ -165,18 +165,18 @@ def costs_by_model(plan: Plan) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def slurm_simulation(path: Path = SLURM) -> dict[str, Any] | None:
+def slurm_simulation() -> dict[str, Any] | None:
     """What tests/slow/slurm_shards.py measured on a one-node Slurm; None if it has not been run.
 
     same_store: whether the shards' merged store is, byte for byte, that of one run; times in seconds. Raises DataError
     for a file that holds something else.
     """
-    if not path.exists():
+    if not SLURM.exists():
         return None
-    provenance.note(path)
+    provenance.note(SLURM)
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
+        found: dict[str, Any] = json.loads(SLURM.read_bytes())
         return {name: found[name] for name in _RUN}
     except (ValueError, KeyError, TypeError):
         remedy = "Write it again: python tests/slow/slurm_shards.py --json FILE."
-        raise DataError("this is no result of the run on Slurm", label(path), remedy) from None
+        raise DataError("this is no result of the run on Slurm", label(SLURM), remedy) from None

@@ -321,12 +321,12 @@ def _counted(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tupl
     return source.hits(sorted({k for k in GRID if k <= vocabulary / 2} | set(shown))), shown
 
 
-def published_laws(datasets: Sequence[str], family: str = "Pythia", *, level: float = 0.95) -> pd.DataFrame:
-    """The power laws through a family's published −ln RBP_k on those of `datasets` that have them (`fit_table`).
+def published_laws(datasets: Sequence[str], *, level: float = 0.95) -> pd.DataFrame:
+    """The power laws through Pythia's published −ln RBP_k on those of `datasets` that have them (`fit_table`).
 
     Only thresholds at which as many models are published as at any other.
     """
-    table = select(open_source("published").table, metric="neg_log_rbp", family=family)
+    table = select(open_source("published").table, metric="neg_log_rbp", family="Pythia")
     fits = fit_table(table[table["dataset"].isin(datasets)], ["dataset", "family", "k"], level=level)
     whole: pd.DataFrame = fits[fits["n"] == fits["n"].max()].reset_index(drop=True)
     return whole

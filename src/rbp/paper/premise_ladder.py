@@ -19,7 +19,7 @@ from rbp.ranks.protocols import Protocol, Row, plan_rows
 TOKENS = 5000  # looked at for each model and domain
 
 
-def split_of_ladder(model: Path, domain: str, chosen: Protocol, tokens: int = TOKENS) -> GapParts:
+def split_of_ladder(model: Path, domain: str, chosen: Protocol) -> GapParts:
     """The split of one of the ladder's models on a domain: rows evenly spaced over its documents, run anew.
 
     Raises DataError if the model's weights are not there.
@@ -28,7 +28,7 @@ def split_of_ladder(model: Path, domain: str, chosen: Protocol, tokens: int = TO
     with quiet():
         language = load_model(files, "float32", torch.device("cpu"))
     rows = _rows(domain, chosen, LADDER / "models" / model.name, files.tokenizer_fingerprint())
-    each = max(1, round(sum(len(row.scored) for row in rows) / tokens))
+    each = max(1, round(sum(len(row.scored) for row in rows) / TOKENS))
     return split_gap(_logits(language, rows[each // 2 :: each]))
 
 

@@ -10,7 +10,6 @@ import logging
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, overload
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import exists, home_expanded, parse_json, sha256
+from rbp.core.names import nearest
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +100,7 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
         opened: Corpus = import_module(_BROUGHT_BY[LADDER]).open_domain(name.removeprefix(LADDER))
         return opened
     if suffix is None:
-        near = get_close_matches(name, CORPORA, 1)
-        hint = f"Is {near[0]} meant? " if near else ""
-        remedy = f"{hint}There is: {', '.join(CORPORA)}, {LADDER}humaneval …, or a file: {', '.join(SUFFIXES)}."
+        remedy = f"{nearest(name, CORPORA)} Or give {LADDER}humaneval …, or a file: {', '.join(SUFFIXES)}."
         raise ParameterError(f"unknown corpus {name!r}", "--corpus", remedy)
     if not (exists(path) and path.is_file()):
         raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")

@@ -5,7 +5,6 @@ import logging
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,7 +22,9 @@ from transformers.utils import logging as theirs
 
 from rbp import __version__
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import split_names
 from rbp.core.paths import DATA
+from rbp.core.processes import Task, Tell, run_tasks
 from rbp.ranks.corpora import Corpus, open_corpus
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import Backend, backend_for
@@ -101,9 +102,9 @@ class ProgressLine:
     matrix product does in a second.
     """
 
-    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: float, out: TextIO | None = None):
+    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: float):
         self.label, self.tokens, self.flops, self.rate = label, tokens, flops, rate
-        self.out = out or sys.stderr
+        self.out = sys.stderr
         self.before = self.done = done
         self.start = time.monotonic()
         self.printed = self.start if not self.out.isatty() else 0.0
@@ -391,26 +392,40 @@ def gpus() -> list[str]:
 
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     count = torch.cuda.device_count()
-    return given.split(",")[:count] if given else [str(i) for i in range(count)]
+    return split_names(given)[:count] if given else [str(i) for i in range(count)]
 
 
-def run_shards(arguments: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
-    """Run `rbp extract` with `arguments` once for each environment, each with its shard, and wait for all.
+def extract_on_gpus(
+    models: Sequence[str],
+    corpora: Sequence[str],
+    protocol: Protocol,
+    out: Path,
+    settings: Settings,
+    gpus: Sequence[str],
+) -> None:
+    """`extract`, a shard in a process of its own for each of `gpus`, as `CUDA_VISIBLE_DEVICES` names them.
 
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
-    running = [
-        subprocess.Popen(  # noqa: S603  # the user's own arguments
-            [sys.executable, "-m", "rbp.cli", "extract", *arguments, "--shard", f"{i}/{len(environments)}"],
-            env={**os.environ, **environment},
-        )
-        for i, environment in enumerate(environments, 1)
-    ]
-    try:
-        codes = [process.wait() for process in running]
-    finally:
-        for process in running:
-            process.terminate()
-    if failed := [i for i, code in enumerate(codes, 1) if code]:
-        what = f"shard {failed[0]} of {len(codes)} failed"
-        raise DataError(what, f"exit {codes[failed[0] - 1]}", "See its message above; run again to go on.")
+    for name in models:  # what is missing is downloaded once, before the processes start
+        find_model(name, settings.revision)
+    for name in corpora:
+        open_corpus(name, settings.fields)
+    every = range(1, len(gpus) + 1)
+    shared = models, corpora, protocol, out, settings
+    todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]
+    for name, error in run_tasks(todo, len(gpus), lambda name, line: None).items():
+        raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Mend it, and run again to go on.")
+
+
+def _shard(tell: Tell, *arguments: Any) -> None:
+    *own, gpu = arguments
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it when it is first used
+    say_on_stderr()
+    extract(*own)
+
+
+def say_on_stderr() -> None:
+    """Print what extraction says on the way."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("rbp").setLevel(logging.INFO)

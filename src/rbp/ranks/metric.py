@@ -84,22 +84,6 @@ def cross_entropy(p_truth: npt.ArrayLike) -> float:
         return float(-np.log(p).mean()) + 0.0
 
 
-def cross_entropy_of(nll: npt.ArrayLike) -> float:
-    """The mean of −ln p(truth), given as such, in nats (equation 2); infinite if one is.
-
-    Raises DataError for none, NaN, or a value below 0.
-    """
-    values = np.asarray(nll, dtype=np.float64)
-    if not values.size or not (values >= 0).all():
-        raise DataError("−ln p must be at least 0, and at least one of them", "nll", "Check them.")
-    return float(values.mean())
-
-
-def mean_reciprocal_rank(ranks: npt.ArrayLike) -> float:
-    """The mean of 1/R over ranks R ≥ 1, between 0 and 1. Raises DataError as `rbp`."""
-    return float(np.mean(1 / as_ranks(ranks)))
-
-
 def _counts(values: npt.ArrayLike, name: str, least: int) -> Integers:
     array = np.asarray(values)
     if not np.issubdtype(array.dtype, np.integer) or (array.size and array.min() < least):

@@ -7,8 +7,7 @@ from step to step, until rounding is all that is left of it.
 """
 
 import contextlib
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,23 +17,19 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import FitError
 
 _STEPS = 50  # a few are the rule; more where the second derivative nearly vanishes
+_LONG = 200  # steps from far away
 _LOST = "the fit did not converge", None, "The points may not determine all parameters."
 _ARRIVED = 1e-16  # the decrement of a fit that may be given: far above rounding, far below what moves a digit
 
 
-def minimum(function: Callable[[Reals], tuple[float, Reals, Reals]], start: Reals) -> Reals:
+def minimum(
+    function: Callable[[Reals], tuple[float, Reals, Reals]], start: Reals, positive: Sequence[int] = ()
+) -> Reals:
     """Where a smooth function, a negative log-likelihood say, has the minimum downhill from `start`, shape (p,).
 
-    function: x → value, gradient (p,), Hessian (p, p). Raises FitError where there is no minimum.
+    function: x → value, gradient (p,), Hessian (p, p); positive: the places of x that stay above 0, though they may
+    begin there. Raises FitError where there is no minimum.
     """
-
-    @lru_cache(maxsize=8)  # the search asks for each of the three by itself
-    def at(point: tuple[float, ...]) -> tuple[float, Reals, Reals]:
-        return function(np.array(point))
-
-    parts = [lambda x, i=i: at(tuple(x))[i] for i in range(3)]
-    with np.errstate(all="ignore"):  # a step too far is taken back
-        near = optimize.minimize(parts[0], start, jac=parts[1], hess=parts[2], method="trust-exact")
 
     def step(x: Reals) -> tuple[Reals, float]:
         _, gradient, hessian = function(x)
@@ -42,10 +37,52 @@ def minimum(function: Callable[[Reals], tuple[float, Reals, Reals]], start: Real
         move = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         return move, float(gradient @ move)
 
-    found, before = _newton(step, near.x), function(start)[0]
-    if not function(found)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
+    found, before = _newton(step, _downhill(function, start, list(positive))), function(start)[0]
+    inside = (found[list(positive)] > 0).all()
+    if not inside or not function(found)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
         raise FitError(*_LOST)
     return found
+
+
+def _downhill(function: Callable[[Reals], tuple[float, Reals, Reals]], x: Reals, positive: list[int]) -> Reals:
+    """Steps from x to where what the next one promises is lost in the value's rounding, and full steps are right.
+
+    A step is halved until the value falls by a part of what it promises, and goes no more than nine tenths of the way
+    to an edge.
+    """
+    with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):  # a step too far is taken back
+        value, gradient, hessian = function(x)
+        for _ in range(_LONG):
+            if not np.isfinite(value):
+                break
+            move, convex = _step(gradient, hessian)
+            promise = float(-gradient @ move)
+            near = promise <= 1e-10 * abs(value) + 1e-30
+            if near and convex:
+                return x
+            toward = move[positive] < -0.9 * x[positive]
+            length = float((-0.9 * x[positive] / move[positive])[toward].min()) if toward.any() else 1.0
+            after = function(x + length * move)
+            while not near and not after[0] <= value - 1e-4 * length * promise:
+                length /= 2
+                if length < 1e-12:
+                    raise FitError(*_LOST)
+                after = function(x + length * move)
+            x, (value, gradient, hessian) = x + length * move, after
+    raise FitError(*_LOST)
+
+
+def _step(gradient: Reals, hessian: Reals) -> tuple[Reals, bool]:
+    """Newton's step downhill, and whether the function is convex here; where it is not, curvatures change their sign.
+
+    In units in which each parameter's own curvature is 1.
+    """
+    size = np.sqrt(np.abs(np.diag(hessian)))
+    unit = 1 / np.where(size > 0, size, 1.0)
+    curvature, axes = np.linalg.eigh(hessian * unit * unit[:, None])
+    least = 1e-12 * np.abs(curvature).max(initial=0.0)
+    along = axes.T @ (unit * gradient) / np.maximum(np.abs(curvature), max(least, 1e-300))
+    return -unit * (axes @ along), bool((curvature > least).all())
 
 
 def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:

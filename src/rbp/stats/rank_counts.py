@@ -45,28 +45,10 @@ class RankCounts:
         """How many tokens."""
         return float(self.count.sum())
 
-    @property
-    def mean_log(self) -> float:
-        """The mean of ln R, each bin taken at its geometric middle."""
-        return float(np.average((np.log(self.low) + np.log(self.high)) / 2, weights=self.count))
-
     def since(self, first: int) -> "RankCounts":
         """The bins that begin at `first` or later. Raises DataError where none is left."""
         keep = self.low >= first
         return RankCounts(self.low[keep], self.high[keep], self.count[keep], self.vocabulary)
-
-    def with_counts(self, count: npt.ArrayLike) -> "RankCounts":
-        """The same bins with other counts."""
-        return RankCounts(self.low, self.high, np.asarray(count, dtype=np.float64), self.vocabulary)
-
-    def binned(self, edges: npt.ArrayLike) -> "RankCounts":
-        """In the bins edge … next edge − 1; every rank must lie within the edges and no bin may cross one."""
-        edge = np.asarray(edges, dtype=np.int64)
-        place = np.searchsorted(edge, self.low, side="right") - 1
-        if (place != np.searchsorted(edge, self.high, side="right") - 1).any() or place.min() < 0:
-            raise DataError("a bin of ranks crosses an edge, or lies outside", "edges", None)
-        count = np.bincount(place, self.count, minlength=len(edge) - 1)
-        return RankCounts(edge[:-1], edge[1:] - 1, count.astype(np.float64), self.vocabulary)
 
     def sums(self, mass: Reals, first: int) -> Reals:
         """The sum of `mass`, over ranks first … V, in each bin."""

@@ -7,7 +7,7 @@ has fewer parameters.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial
 
 import numpy as np
@@ -54,11 +54,11 @@ class Family:
     name: str
     label: str
     parameters: tuple[str, ...]
-    natural: Convert
-    named: Convert
     weight: Callable[[Points, Reals], Reals]
     slopes: Callable[[Points, Reals], Slopes]
     origin: tuple[float, ...]
+    natural: Convert = _same
+    named: Convert = _same
     points: Callable[[Integers, int], Points] = single
     positive: tuple[int, ...] = ()
     limits: tuple[Limit, ...] = ()
@@ -277,38 +277,22 @@ def with_mass_at_1(base: Family) -> MassAt1:
     )
 
 
-POWER_LAW = Family("power_law", "power law", ("s",), _same, _same, _power_weight, _power_slopes, (1.0,))
-_ROUNDED_POWER_LAW = Family(
-    name="power_law_rounded",
-    label="power law, continuous and rounded",
-    parameters=("s",),
-    natural=_same,
-    named=_same,
-    weight=_power_weight,
-    slopes=_power_slopes,
-    origin=(2.0,),
-    points=rounded,
+POWER_LAW = Family("power_law", "power law", ("s",), _power_weight, _power_slopes, (1.0,))
+_ROUNDED_POWER_LAW = replace(
+    POWER_LAW, name="power_law_rounded", label="power law, continuous and rounded", origin=(2.0,), points=rounded
 )
-_ROUNDED_UP_POWER_LAW = Family(
+_ROUNDED_UP_POWER_LAW = replace(
+    POWER_LAW,
     name="power_law_rounded_up",
     label="power law, continuous and rounded up",
-    parameters=("s",),
-    natural=_same,
-    named=_same,
-    weight=_power_weight,
-    slopes=_power_slopes,
     origin=(0.5,),
     points=rounded_up,
 )
-_GEOMETRIC = Family(
-    "geometric", "geometric", ("rate",), _same, _same, _geometric_weight, _geometric_slopes, origin=(0.0,)
-)
+_GEOMETRIC = Family("geometric", "geometric", ("rate",), _geometric_weight, _geometric_slopes, (0.0,))
 _HARMONIC = Family(
     name="harmonic",
     label="1/(k − 1)",
     parameters=(),
-    natural=_same,
-    named=_same,
     weight=lambda points, natural: _binomial_weight(points, np.zeros(2)),
     slopes=lambda points, natural: (np.empty((0, len(points.at))), None),
     origin=(),
@@ -317,8 +301,6 @@ _LOG_SERIES = Family(
     name="log_series",
     label="log series",
     parameters=("rate",),
-    natural=_same,
-    named=_same,
     weight=lambda points, natural: _binomial_weight(points, np.append(0.0, natural)),
     slopes=lambda points, natural: _geometric_slopes(points, natural),
     origin=(0.01,),
@@ -329,8 +311,6 @@ _ENDLESS_BINOMIAL = Family(
     name="negative_binomial_endless",
     label="negative binomial of infinite mean",
     parameters=("size",),
-    natural=_same,
-    named=_same,
     weight=lambda points, natural: _binomial_weight(points, np.append(natural, 0.0)),
     slopes=lambda points, natural: _first_of(_binomial_slopes(points, natural)),
     origin=(0.5,),
@@ -364,27 +344,17 @@ LOGNORMAL = Family(
 )
 _ALL = (
     LOGNORMAL,
-    Family(
+    replace(
+        LOGNORMAL,
         name="lognormal_rounded",
         label="lognormal, continuous and rounded",
-        parameters=("mu", "sigma"),
-        natural=_lognormal_natural,
-        named=_lognormal_named,
-        weight=_quadratic_weight,
-        slopes=_quadratic_slopes,
-        origin=(1.0, 0.1),
         points=rounded,
-        positive=(1,),
         limits=(Limit(_ROUNDED_POWER_LAW, _edge),),
-        free=_lognormal_free,
-        bounded=_lognormal_bounded,
     ),
     Family(
         name="log_quadratic",
         label="log-quadratic",
         parameters=("s", "tau"),
-        natural=_same,
-        named=_same,
         weight=_quadratic_weight,
         slopes=_quadratic_slopes,
         origin=(1.0, 0.0),

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
+from rbp.stats.newton import minimum
 from rbp.stats.rank_counts import RankCounts, by_rank, log_sums
 from rbp.stats.rank_families import Family, MassAt1, with_mass_at_1
 
@@ -115,8 +116,6 @@ class RankDistribution:
 MARGIN = 1e-9
 """Nats per token within which likelihoods are not told apart: far above their rounding, far below what counts tell."""
 
-_DECREMENT = 1e-8  # of Newton's method, in the natural metric: one more step squares it
-_STEPS = 200
 _ROUNDING = 16 * np.finfo(float).eps  # of a mean over ranks, relative
 
 
@@ -281,7 +280,7 @@ def _maximum(
     likelihood = Likelihood(family, counts, first)
     if begin is not None:
         with suppress(FitError):  # a maximum inside is the maximum; where none is found from here, the limits tell
-            natural = _newton(likelihood, begin)
+            natural = _inside(likelihood, begin)
             return likelihood, natural, natural
     tried = [np.array(family.origin)]
     for limit in family.limits:
@@ -296,51 +295,23 @@ def _maximum(
             return found, natural, there
         tried.append(there)
     begin = tried[0] if len(tried) == 1 else max(tried, key=lambda natural: likelihood(natural).value)
-    natural = _newton(likelihood, begin)
+    natural = _inside(likelihood, begin)
     return likelihood, natural, natural
 
 
-def _newton(likelihood: Likelihood, begin: Reals) -> Reals:
+def _inside(likelihood: Likelihood, begin: Reals) -> Reals:
     """The maximum inside, from `begin`. Raises FitError where the likelihood has none."""
     family = likelihood.family
-    positive = list(family.positive)
-    place, at = begin, likelihood(begin)
-    for _ in range(_STEPS):
-        if not np.isfinite(at.value):
-            break
-        step, concave = _step(at.gradient, at.hessian)
-        decrement = float(np.sqrt(at.gradient @ step))
-        if concave and decrement <= _DECREMENT:
-            return np.asarray(place + step)
-        # no more than nine tenths of the way to an edge
-        toward = step[positive] < -0.9 * place[positive]
-        length = float((-0.9 * place[positive] / step[positive])[toward].min()) if toward.any() else 1.0
-        after = likelihood(place + length * step)
-        # near the maximum the gain drowns in rounding, and a full step is right
-        while decrement > 1e-5 and not after.value >= at.value + 1e-4 * length * decrement**2:
-            length /= 2
-            if length < 1e-12:
-                raise _no_maximum(family)
-            after = likelihood(place + length * step)
-        place, at = place + length * step, after
-    raise _no_maximum(family)
 
+    def loss(natural: Reals) -> tuple[float, Reals, Reals]:
+        at = likelihood(natural)
+        return -at.value, -at.gradient, -at.hessian
 
-def _no_maximum(family: Family) -> FitError:
-    return FitError(f"{family.name} has no maximum for these ranks", "fit", "Take another family, or more ranks.")
-
-
-def _step(gradient: Reals, hessian: Reals) -> tuple[Reals, bool]:
-    """Newton's step uphill, and whether the likelihood is concave here; where it is not, curvatures change their sign.
-
-    In units in which each parameter's own curvature is 1.
-    """
-    size = np.sqrt(np.abs(np.diag(hessian)))
-    unit = 1 / np.where(size > 0, size, 1.0)
-    curvature, axes = np.linalg.eigh(-hessian * unit * unit[:, None])
-    least = 1e-12 * np.abs(curvature).max(initial=0.0)
-    along = axes.T @ (unit * gradient) / np.maximum(np.abs(curvature), max(least, 1e-300))
-    return unit * (axes @ along), bool((curvature > least).all())
+    try:
+        return minimum(loss, begin, family.positive)
+    except FitError:
+        remedy = "Take another family, or more ranks."
+        raise FitError(f"{family.name} has no maximum for these ranks", "fit", remedy) from None
 
 
 def _jacobian(family: Family, natural: Reals, first: int) -> Reals:

@@ -30,7 +30,7 @@ _FALSE_ALARM = 0.001  # the largest probability that `identified` is true of num
 
 @dataclass(frozen=True)
 class Recovery:
-    """What `recover_tokens` found.
+    """What `recover_total` found.
 
     tokens: the most likely N.
     log_likelihood: of N, against products spread evenly (0 = no better).
@@ -60,17 +60,6 @@ def protocol_bound(dataset: str) -> int:
     if dataset not in DOCUMENTS:
         raise ParameterError(f"no protocol for {dataset!r}", "dataset", f"There is: {', '.join(DOCUMENTS)}.")
     return DOCUMENTS[dataset] * SCORED_PER_DOCUMENT
-
-
-def recover_tokens(neg_log_rbp: npt.ArrayLike, *, relative_error: float, candidates: npt.ArrayLike) -> Recovery:
-    """The number of tokens N behind several −ln RBP_k that share it (any models of one tokenizer, any k).
-
-    relative_error is the standard deviation of a reading of −ln RBP_k, relatively (READING_ERROR for the
-    figures); candidates are the values of N to try. `recover_total` has the likelihood, the rule of
-    `identified` and what is raised.
-    """
-    value = _checked_values(neg_log_rbp)
-    return recover_total(-np.expm1(-value), value * np.exp(-value) * relative_error, candidates)
 
 
 def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.ArrayLike) -> Recovery:
@@ -122,23 +111,6 @@ def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.Ar
     )
 
 
-def whole_hits(neg_log_rbp: npt.ArrayLike, tokens: int, *, tolerance: float = 0.1) -> npt.NDArray[np.int64]:
-    """The whole number of tokens with rank ≤ k behind each −ln RBP_k, given the number of tokens.
-
-    Raises DataError where tokens·RBP_k is farther than `tolerance` from a whole number: `tokens` is wrong, or
-    the reading too coarse for it.
-    """
-    value = _checked_values(neg_log_rbp)
-    exact = tokens * np.exp(-value)
-    whole = np.rint(exact)
-    off = np.abs(exact - whole)
-    if (off > tolerance).any():
-        worst = int(off.argmax())
-        what = f"{tokens} tokens times the share is {exact.ravel()[worst]:.3f}, no whole number"
-        raise DataError(what, f"−ln RBP_k = {value.ravel()[worst]:.7g}", "Check the number of tokens.")
-    return np.asarray(whole, dtype=np.int64)
-
-
 def _log_likelihood(total: npt.NDArray[np.int_], part: Reals, sd: Reals, precision: type[np.floating[Any]]) -> Reals:
     """Of each candidate, `total` in ascending order; single precision is several times as fast, and good to 1e-5."""
     score = np.zeros(total.size)
@@ -158,10 +130,3 @@ def _wrapped_normal(position: Reals, sd: Reals, precision: type[np.floating[Any]
     cosine = np.cos(2 * math.pi * distance[split:])
     density[split:] = 1 + 2 * damping * cosine + 2 * np.square(np.square(damping)) * (2 * cosine**2 - 1)
     return density
-
-
-def _checked_values(neg_log_rbp: npt.ArrayLike) -> Reals:
-    value = np.asarray(neg_log_rbp, dtype=np.float64)
-    if not value.size or not ((value >= 0) & np.isfinite(value)).all():
-        raise DataError("−ln RBP_k must be finite and not negative", "neg_log_rbp", "Check the values.")
-    return value

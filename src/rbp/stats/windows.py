@@ -6,25 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp.core.arrays import Integers, Reals, as_ranks
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, ParameterError
-
-
-def window_success(
-    ranks: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike, *, k: int, n: int
-) -> tuple[int, int]:
-    """How many windows of n successive tokens have every rank at most k, and how many windows there are.
-
-    p_{N,k} of the paper (section 5.1) is the one by the other. Windows overlap, and each lies within a
-    document, as the authors count: a document of L ranked tokens has max(0, L − n + 1). ranks, documents and
-    positions: shape (T,), a row per token, ordered by document and position; a window does not run over a gap
-    in the positions. Raises DataError as `rbp`, ParameterError for a k or an n below 1.
-    """
-    if k < 1 or n < 1:
-        raise ParameterError(f"k and n must be at least 1, not {k} and {n}", "k, n", "Check them.")
-    hit = as_ranks(ranks) <= k
-    successes = runs(hit, documents, positions) >= n
-    return int(successes.sum()), int((runs(np.ones_like(hit), documents, positions) >= n).sum())
 
 
 def runs(hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike) -> Integers:

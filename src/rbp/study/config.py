@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from rbp.book.parameters import nearest
 from rbp.core.errors import ParameterError
 from rbp.core.files import canonical_json, home_expanded
+from rbp.core.names import nearest
 from rbp.core.paths import DATA, Project
 from rbp.ranks.corpora import CORPORA, LADDER, SUFFIXES
 from rbp.ranks.protocols import Name, Protocol

@@ -92,6 +92,7 @@ def _of_config(folder: Path | None) -> Size | None:
 
 
 MEASURED = ROOT / "bench" / "results" / "study-cpu.json"
+_LADDER = DATA / "ladder"
 BYTES: dict[Dtype, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 # NVIDIA's data sheet of the A100 80 GB, dense, without TF32, which ranks do not use: floating-point operations a second
@@ -117,14 +118,14 @@ class Rates:
     start: float
 
 
-def find_rates(gpu: GpuTable, dtype: Dtype, measured: Path = MEASURED) -> Rates:
+def find_rates(gpu: GpuTable, dtype: Dtype) -> Rates:
     """The rates for a GPU and a dtype. Raises DataError if the measured ones are missing or malformed."""
     try:
-        content = json.loads(measured.read_bytes())["rates"]
+        content = json.loads(MEASURED.read_bytes())["rates"]
         own = {name: float(content[name]) for name in ("digest", "tokenize", "write", "start")}
     except (OSError, ValueError, KeyError, TypeError):
-        remedy = f"Write it again: python -m bench.study --json {measured.name}."
-        raise DataError("this is no result of the study's benchmark", str(measured), remedy) from None
+        remedy = f"Write it again: python -m bench.study --json {MEASURED.name}."
+        raise DataError("this is no result of the study's benchmark", str(MEASURED), remedy) from None
     return Rates(flops=(gpu.flops or A100[dtype]) * gpu.share, read=STORAGE, **own)
 
 
@@ -217,16 +218,16 @@ def tokens_at_most(corpus: str, protocol: Protocol) -> int | None:
 
 
 @cache
-def ladder_tokens(model: str, corpus: str, folder: Path = DATA / "ladder") -> int | None:
+def ladder_tokens(model: str, corpus: str) -> int | None:
     """How many tokens of a domain of the ladder are ranked without a budget, by its stores.
 
     None for other corpora, and for a model whose tokenizer is not the ladder's.
     """
     try:
-        same = (Path(model) / "tokenizer.json").read_bytes() == (folder / "tokenizer" / "tokenizer.json").read_bytes()
+        same = (Path(model) / "tokenizer.json").read_bytes() == (_LADDER / "tokenizer" / "tokenizer.json").read_bytes()
     except OSError:
         return None
-    stores = (folder / "ranks").glob(f"*-{corpus.removeprefix(LADDER)}-*/manifest.json")
+    stores = (_LADDER / "ranks").glob(f"*-{corpus.removeprefix(LADDER)}-*/manifest.json")
     known = {int(json.loads(path.read_bytes())["tokens"]) for path in stores if corpus.startswith(LADDER)}
     return max(known) if same and known else None
 
@@ -286,9 +287,9 @@ def needs(study: Study, on_gpu: bool) -> dict[str, dict[str, int]]:
 
 
 @cache
-def disk_per_token(folder: Path = DATA / "ladder" / "ranks") -> float:
-    """Bytes that a rank store takes for a token: measured, from all stores in `folder`."""
-    manifests = sorted(folder.glob("*/manifest.json"))
+def disk_per_token() -> float:
+    """Bytes that a rank store takes for a token: measured, from all stores of the ladder."""
+    manifests = sorted(_LADDER.glob("ranks/*/manifest.json"))
     tokens = sum(json.loads(path.read_bytes())["tokens"] for path in manifests)
     size = sum(part.stat().st_size for path in manifests for part in path.parent.glob("parts/*.parquet"))
     return float(size / tokens)

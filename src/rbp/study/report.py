@@ -91,9 +91,9 @@ def job_counts(study: Study) -> dict[str, int]:
     return dict(Counter(job.kind for job in all_jobs(study)))
 
 
-def _bar(share: float, width: int = 20) -> str:
-    full = round(width * share)
-    return "█" * full + "░" * (width - full)
+def _bar(share: float) -> str:
+    full = round(20 * share)
+    return "█" * full + "░" * (20 - full)
 
 
 def plan_json(plan: Plan, gpus: list[int]) -> dict[str, Any]:

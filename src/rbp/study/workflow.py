@@ -16,6 +16,7 @@ from typing import Literal
 
 from rbp.core.errors import DataError, ParameterError, RbpError
 from rbp.core.files import lock, write_json
+from rbp.core.names import split_names
 from rbp.core.paths import ROOT, Project
 from rbp.ranks.corpora import CORPORA
 from rbp.study.config import Study
@@ -306,12 +307,12 @@ def _gpus_here() -> tuple[str, ...]:
 
 
 def _names(gpus: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in gpus.split(","))
-    if not all(re.fullmatch(r"[\w-]+", name) for name in names) or len(set(names)) < len(names):
+    names = tuple(split_names(gpus))
+    if not names or not all(re.fullmatch(r"[\w-]+", name) for name in names) or len(set(names)) < len(names):
         raise ParameterError(f"{gpus!r} are no GPUs", "--gpus", "Give each once, with commas, such as 0,1.")
     return names
 
 
-def _last_lines(log: Path, count: int = 15) -> str:
+def _last_lines(log: Path) -> str:
     """The end of Snakemake's log: what it stumbled over, such as a job that Slurm did not take."""
-    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-count:])
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])

@@ -17,12 +17,13 @@ def points() -> pd.DataFrame:
 
 def test_each_step_shows_its_own_points(points: pd.DataFrame) -> None:
     figure = scaling_by_k(points)
-    for step in figure.layout.sliders[0].steps:
-        own = points[points["k"] == int(step.label)]
-        shown = [t for t, on in zip(figure.data, step.args[0]["visible"], strict=True) if on and t.mode == "markers"]
+    assert [step.args[0] for step in figure.layout.sliders[0].steps] == [(frame.name,) for frame in figure.frames]
+    for frame in figure.frames:
+        own = points[points["k"] == int(frame.name)]
+        shown = [trace for trace in frame.data if trace.visible and trace.mode == "markers"]
         drawn = sorted((text, y) for trace in shown for text, y in zip(trace.text, trace.y, strict=True))
         assert drawn == sorted((model, float(f"{y:.6g}")) for model, y in zip(own["model"], own["value"], strict=True))
-        low, high = step.args[1]["yaxis.range"]
+        low, high = frame.layout.yaxis.range
         assert 10**low < own["value"].min() <= own["value"].max() < 10**high
 
 

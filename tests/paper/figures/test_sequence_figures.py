@@ -35,9 +35,9 @@ def test_each_step_shows_what_was_measured_and_its_independent_twin(over: str, o
     table = counts()
     figure = success_slider(table, over)
     single = table[table["n"] == 1].set_index(["size", "k"])["p"]
-    for step in figure.layout.sliders[0].steps:
-        own = table[table[over] == int(step.label)]
-        shown = [trace for trace, on in zip(figure.data, step.args[0]["visible"], strict=True) if on]
+    for frame in figure.frames:
+        own = table[table[over] == int(frame.name)]
+        shown = [trace for trace in frame.data if trace.visible]
         measured = [y for trace in shown if "markers" in trace.mode for y in trace.y]
         dotted = [y for trace in shown if trace.mode == "lines" for y in trace.y]
         rows = own.sort_values([other, "size"])
@@ -93,5 +93,8 @@ def test_a_fit_beyond_noise_is_filled() -> None:
 def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
     table = pd.DataFrame({"k": 1, "half_width": [0.001, 0.01], "effect": 1.0, "tokens": [np.inf, 5000.0]})
     figure = tokens_slider(pd.concat([table, table.assign(k=10)]), start=10, used=300.0)
-    assert [list(trace.x) for trace in figure.data] == [[0.01], [0.01]]
-    assert [trace.visible for trace in figure.data] == [False, True]
+    assert [(frame.name, [list(trace.x) for trace in frame.data]) for frame in figure.frames] == [
+        ("1", [[0.01]]),
+        ("10", [[0.01]]),
+    ]
+    assert figure.layout.sliders[0].active == 1

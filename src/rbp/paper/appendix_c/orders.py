@@ -18,7 +18,6 @@ from rbp.paper.appendix_c.notation import (
     PART,
     Checked,
     Equation,
-    P,
     Z,
     a,
     c,
@@ -236,9 +235,3 @@ def checks() -> list[Checked]:
 def summand_tex() -> str:
     """Z as a sum, as TeX, from the summand that the checks use."""
     return latex(sp.Eq(Z, sp.Sum(SUMMAND.subs(x, k), (k, 1, sp.oo)), evaluate=False))
-
-
-def fraction_numerator_limit() -> sp.Expr:
-    """The numerator of (26) as σ → ∞ at fixed λ: it vanishes, where the appendix has it grow."""
-    numerator = notation.unfold((FRACTION * c).subs(P, notation.Phi(mu / sigma))).subs(mu, -lam * sigma**2)
-    return sp.limit(sp.simplify(numerator.rewrite(sp.erfc)), sigma, sp.oo)

@@ -1,4 +1,4 @@
-"""Interactive figures: Plotly, without animation, small enough for a page and a phone."""
+"""Interactive figures: Plotly's frames under a slider, without animation, small enough for a page and a phone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -15,9 +15,8 @@ from rbp.stats.power_law import fit_power_law
 AXIS: dict[str, Any] = {"zeroline": False, "ticks": "outside", "fixedrange": True}
 
 
-def slider_layout(
-    stops: Sequence[int],
-    owners: Sequence[int],
+def with_slider(
+    frames: Mapping[int, Sequence[Any]],
     *,
     start: int,
     prefix: str,
@@ -25,28 +24,31 @@ def slider_layout(
     legend: int,
     left: int,
     changes: Mapping[int, Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """The layout of a Plotly figure with a slider over `stops`, but for its axes.
+) -> Any:
+    """A Plotly figure of the traces of each stop, as many at each, and a slider over the stops; its axes are to be set.
 
-    owners: for each trace the stop at which it is shown; prefix: stands before the current stop; plot, legend, left:
-    heights of the plot and of its legend, and the left margin, in pixels; changes: of the layout, by stop.
+    start: the stop that is shown first; prefix: stands before the current stop; plot, legend, left: heights of the plot
+    and of its legend, and the left margin, in pixels; changes: of the layout, by stop.
     """
-    steps = []
-    for stop in stops:
-        visible = {"visible": [stop == owner for owner in owners]}
-        arguments = [visible] if changes is None else [visible, changes[stop]]
-        steps.append({"label": str(stop), "method": "update", "args": arguments})
-    return {
-        "template": "none",
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"size": 13},
-        "height": 12 + plot + 190 + legend,
-        "margin": {"l": left, "r": 16, "t": 12, "b": 190 + legend},
-        "legend": {"x": 0, "y": -65 / plot, "yanchor": "top"},
-        "sliders": [
+    import plotly.graph_objects as go
+
+    changes, at_once = changes or {}, {"mode": "immediate", "frame": {"duration": 0}, "transition": {"duration": 0}}
+    steps = [{"label": str(stop), "method": "animate", "args": [[str(stop)], at_once]} for stop in frames]
+    figure = go.Figure(
+        frames[start],
+        frames=[go.Frame(name=str(stop), data=data, layout=changes.get(stop)) for stop, data in frames.items()],
+    )
+    return figure.update_layout(
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"size": 13},
+        height=12 + plot + 190 + legend,
+        margin={"l": left, "r": 16, "t": 12, "b": 190 + legend},
+        legend={"x": 0, "y": -65 / plot, "yanchor": "top"},
+        sliders=[
             {
-                "active": stops.index(start),
+                "active": list(frames).index(start),
                 "steps": steps,
                 "currentvalue": {"prefix": prefix, "font": {"size": 15}},
                 "y": -(75 + legend) / plot,
@@ -54,7 +56,7 @@ def slider_layout(
                 "pad": {"t": 10},
             }
         ],
-    }
+    )
 
 
 def size_axis(sizes: "pd.Series[Any]") -> dict[str, Any]:
@@ -90,8 +92,6 @@ def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
     so that slopes compare; the slider moves the window. `start` is the k shown first (default: the smallest).
     Returns a plotly Figure. Raises DataError for no rows, or rows of several datasets.
     """
-    import plotly.graph_objects as go
-
     if len(set(points["dataset"])) != 1:
         raise DataError("the slider shows one dataset", ", ".join(sorted(set(points["dataset"]))) or "no rows")
     families = sorted(set(points["family"]))
@@ -100,60 +100,44 @@ def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
     positive = points[points["value"] > 0]
     logs = {k: np.log10(positive.loc[positive["k"] == k, "value"].to_numpy()) for k in thresholds}
     decades = 1.25 * max(float(np.ptp(log)) for log in logs.values() if log.size) or 1.0
-    traces: list[Any] = []
-    owners: list[int] = []
+    frames: dict[int, list[Any]] = {}
+    changes: dict[int, dict[str, Any]] = {}
     for k in thresholds:
-        for family in families:
-            own = positive[(positive["k"] == k) & (positive["family"] == family)].sort_values("size")
-            if own.empty:
-                continue
-            traces += _traces(own, family, families, visible=k == start)
-            owners += [k] * (len(traces) - len(owners))
-    windows, changes = {}, {}
-    for k in thresholds:
+        own = positive[positive["k"] == k].sort_values("size")
+        frames[k] = [trace for name in families for trace in _traces(own[own["family"] == name], name, families)]
         middle = float(logs[k].min() + logs[k].max()) / 2 if logs[k].size else 0.0
-        windows[k] = [middle - decades / 2, middle + decades / 2]
-        changes[k] = {"yaxis.range": windows[k], "yaxis.title.text": _title(k)}
+        window = [middle - decades / 2, middle + decades / 2]
+        changes[k] = {"yaxis": {"range": window, "title": {"text": f"−ln RBP<sub>{k}</sub>"}}}
     ticks = [float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 2, 5)]
-    figure = go.Figure(traces)
-    figure.update_layout(
-        slider_layout(
-            thresholds,
-            owners,
-            start=start,
-            prefix="threshold k = ",
-            plot=330,
-            legend=20 * len(families),
-            left=84,
-            changes=changes,
-        )
+    figure = with_slider(
+        frames,
+        start=start,
+        prefix="threshold k = ",
+        plot=330,
+        legend=20 * len(families),
+        left=84,
+        changes=changes,
     )
     figure.update_layout(
         xaxis=size_axis(points["size"]),
         yaxis=AXIS
         | {
             "type": "log",
-            "title": {"text": _title(start), "standoff": 8},
-            "range": windows[start],
+            "title": {"standoff": 8},
             "tickvals": ticks,
             "ticktext": [f"{tick:.8f}".rstrip("0").rstrip(".") for tick in ticks],
         },
         legend={"itemclick": False, "itemdoubleclick": False},
     )
-    return figure
+    return figure.update_layout(changes[start])
 
 
-def _title(k: int) -> str:
-    return f"−ln RBP<sub>{k}</sub>"
-
-
-def _traces(own: pd.DataFrame, family: str, families: list[str], *, visible: bool) -> list[Any]:
-    """The points of one family at one k, and its line where there is one."""
+def _traces(own: pd.DataFrame, family: str, families: list[str]) -> list[Any]:
+    """The points of one family at one k, and its line; hidden where there are no points, or is no line."""
     import plotly.graph_objects as go
 
     colour, marker = family_style(family, families)
-    name = f"{family}: {len(own)} models"
-    lines = []
+    name, line = f"{family}: {len(own)} models", dict[str, Any](visible=False)
     try:
         fit = fit_power_law(own["size"], own["value"])
     except FitError:
@@ -162,17 +146,12 @@ def _traces(own: pd.DataFrame, family: str, families: list[str], *, visible: boo
         alpha = f"{fit.alpha:.3f}".replace("-", "−")
         name += f", α {alpha}, R² {fit.r_squared:.3f}" + (" (weak)" if fit.weak else "")
         ends = fit.predict([fit.size_min, fit.size_max])
-        lines.append(
-            go.Scatter(
-                x=ends["size"].tolist(),
-                y=[float(f"{value:.5g}") for value in ends["value"]],
-                mode="lines",
-                line={"color": colour, "width": 1.6, "dash": "dash" if fit.weak else "solid"},
-                showlegend=False,
-                hoverinfo="skip",
-                visible=visible,
-            )
-        )
+        line = {
+            "visible": True,
+            "x": ends["size"].tolist(),
+            "y": [float(f"{value:.5g}") for value in ends["value"]],
+            "line": {"color": colour, "width": 1.6, "dash": "dash" if fit.weak else "solid"},
+        }
     dots = go.Scatter(
         x=own["size"].tolist(),
         y=[float(f"{value:.6g}") for value in own["value"]],
@@ -181,9 +160,9 @@ def _traces(own: pd.DataFrame, family: str, families: list[str], *, visible: boo
         text=own["model"].tolist(),
         hovertemplate="%{text}<br>S = %{x:.3s}<br>%{y:.4g}<extra></extra>",
         marker={"color": colour, "symbol": SYMBOLS.get(marker, "circle"), "size": 9},
-        visible=visible,
+        visible=not own.empty,
     )
-    return [dots, *lines]
+    return [dots, go.Scatter(mode="lines", showlegend=False, hoverinfo="skip", **line)]
 
 
 _OTHER: dict[str, str] = {"n": "k", "k": "n"}
@@ -204,60 +183,49 @@ def success_slider(counts: pd.DataFrame, over: Literal["n", "k"], *, start: int 
         raise DataError("the slider shows one family on one dataset", "windows", "Select one of each.")
     other = _OTHER[over]
     stops, lines = (sorted(int(x) for x in counts[name].unique()) for name in (over, other))
-    start = stops[0] if start is None else start
     single = counts[counts["n"] == 1].set_index(["size", "k"])["p"]
     colours = shades(lines)
-    traces: list[Any] = []
-    owners: list[int] = []
-    for stop in stops:
-        for line in lines:
-            own = counts[(counts[over] == stop) & (counts[other] == line)].sort_values("size")
-            if own.empty:
-                continue
-            alone = np.array([single.get(key, np.nan) for key in zip(own["size"], own["k"], strict=True)])
-            measured = [float(f"{p:.4g}") for p in own["p"]]
-            independent = [float(f"{p:.4g}") for p in alone ** own["n"].to_numpy()]
-            size = own["size"].tolist()
-            shown = {"visible": stop == start, "legendgroup": str(line)}
-            mark = {"color": colours[line], "size": 7}
-            traces += [
-                go.Scatter(
-                    x=size,
-                    y=measured,
-                    mode="lines+markers",
-                    name=f"{_NAME[other]} = {line}",
-                    marker=mark,
-                    line={"color": colours[line], "width": 1.6},
-                    text=own["model"].tolist(),
-                    hovertemplate="%{text}<br>S = %{x:.3s}<br>measured %{y:.3g}<extra></extra>",
-                    **shown,
-                ),
-                go.Scatter(
-                    x=size,
-                    y=independent,
-                    mode="lines",
-                    line={"color": colours[line], "width": 1.2, "dash": "dot"},
-                    hovertemplate="if independent %{y:.3g}<extra></extra>",
-                    showlegend=False,
-                    **shown,
-                ),
-            ]
-            owners += [stop] * 2
-    figure = go.Figure(traces)
-    figure.update_layout(
-        slider_layout(
-            stops,
-            owners,
-            start=start,
-            prefix=_PREFIX[over],
-            plot=340,
-            legend=24 * -(-len(lines) // 2),  # two names in a row on a phone
-            left=60,
-        )
+
+    def pair(own: pd.DataFrame, line: int) -> list[Any]:
+        alone = np.array([single.get(key, np.nan) for key in zip(own["size"], own["k"], strict=True)])
+        independent = [float(f"{p:.4g}") for p in alone ** own["n"].to_numpy()]
+        both = {"x": own["size"].tolist(), "visible": not own.empty, "legendgroup": str(line)}
+        return [
+            go.Scatter(
+                y=[float(f"{p:.4g}") for p in own["p"]],
+                mode="lines+markers",
+                name=f"{_NAME[other]} = {line}",
+                marker={"color": colours[line], "size": 7},
+                line={"color": colours[line], "width": 1.6},
+                text=own["model"].tolist(),
+                hovertemplate="%{text}<br>S = %{x:.3s}<br>measured %{y:.3g}<extra></extra>",
+                **both,
+            ),
+            go.Scatter(
+                y=independent,
+                mode="lines",
+                line={"color": colours[line], "width": 1.2, "dash": "dot"},
+                hovertemplate="if independent %{y:.3g}<extra></extra>",
+                showlegend=False,
+                **both,
+            ),
+        ]
+
+    ordered = counts.sort_values("size")
+    frames = {
+        stop: [t for line in lines for t in pair(ordered[(ordered[over] == stop) & (ordered[other] == line)], line)]
+        for stop in stops
+    }
+    figure = with_slider(
+        frames,
+        start=stops[0] if start is None else start,
+        prefix=_PREFIX[over],
+        plot=340,
+        legend=24 * -(-len(lines) // 2),  # two names in a row on a phone
+        left=60,
     )
-    figure.update_layout(
+    return figure.update_layout(
         xaxis=size_axis(counts["size"]),
         yaxis=AXIS | {"title": {"text": "share of windows that succeed", "standoff": 8}, "range": [-0.02, 1.02]},
         legend={"orientation": "h", "entrywidth": 88},
     )
-    return figure

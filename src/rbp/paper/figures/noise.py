@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, family_style, log_axis
 from rbp.paper.figures.emergence import by_number, shade_legend, shades
-from rbp.paper.figures.interactive import AXIS, slider_layout
+from rbp.paper.figures.interactive import AXIS, with_slider
 from rbp.paper.wording import dataset_label, dataset_order
 
 _TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999)
@@ -95,36 +95,34 @@ def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None)
     stops = sorted(int(k) for k in table["k"].unique())
     effects = sorted(table["effect"].unique())
     colours = ["#2A7FC0", "#D55E00", "#009E73", "#B8579A"]
-    traces, owners = [], []
-    for k in stops:
-        for i, effect in enumerate(effects):
-            own = table[(table["k"] == k) & (table["effect"] == effect) & np.isfinite(table["tokens"])]
-            traces.append(
-                go.Scatter(
-                    x=own["half_width"].tolist(),
-                    y=[float(f"{tokens:.4g}") for tokens in own["tokens"]],
-                    mode="lines",
-                    name=f"design effect {effect:g}",
-                    line={"color": colours[i % len(colours)], "width": 2},
-                    hovertemplate="± %{x:.3g}: %{y:.3s} tokens<extra></extra>",
-                    visible=k == start,
-                )
-            )
-            owners.append(k)
-    finite = table.loc[np.isfinite(table["tokens"]), "tokens"]
+    table = table[np.isfinite(table["tokens"])]
+
+    def line(own: pd.DataFrame, effect: float) -> Any:
+        return go.Scatter(
+            x=own["half_width"].tolist(),
+            y=[float(f"{tokens:.4g}") for tokens in own["tokens"]],
+            mode="lines",
+            name=f"design effect {effect:g}",
+            line={"color": colours[effects.index(effect) % len(colours)], "width": 2},
+            hovertemplate="± %{x:.3g}: %{y:.3s} tokens<extra></extra>",
+        )
+
+    frames = {k: [line(table[(table["k"] == k) & (table["effect"] == e)], e) for e in effects] for k in stops}
     widths = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
     axis = AXIS | {"type": "log", "dtick": 1}
-    figure = go.Figure(traces)
-    figure.update_layout(
-        slider_layout(stops, owners, start=start, prefix="threshold k = ", plot=340, legend=22 * len(effects), left=70)
-    )
+    figure = with_slider(frames, start=start, prefix="threshold k = ", plot=340, legend=22 * len(effects), left=70)
     figure.update_layout(
         xaxis=axis
-        | {"title": {"text": "wanted half-width of the interval of α"}, "tickvals": widths, "ticktext": widths},
+        | {
+            "title": {"text": "wanted half-width of the interval of α"},
+            "range": np.log10([table["half_width"].min(), table["half_width"].max()]).tolist(),
+            "tickvals": widths,
+            "ticktext": widths,
+        },
         yaxis=axis
         | {
             "title": {"text": "tokens for each model", "standoff": 8},
-            "range": np.log10([finite.min() / 2, finite.max() * 2]).tolist(),
+            "range": np.log10([table["tokens"].min() / 2, table["tokens"].max() * 2]).tolist(),
             "exponentformat": "power",
         },
     )

@@ -1,0 +1,39 @@
+"""Names and numbers as users give them: lists with commas, and the nearest of what there is."""
+
+import difflib
+from collections.abc import Callable, Iterable
+
+from rbp.core.errors import ParameterError
+
+
+def nearest(name: str, names: Iterable[str], key: Callable[[str], str] = str.lower) -> str:
+    """'Did you mean "level"? There are: k, level.' for a ``name`` that is not among ``names``.
+
+    ``key`` gives what is compared of a name.
+    """
+    known = list(names)
+    by_key = {key(each): each for each in known}
+    close = difflib.get_close_matches(key(name), by_key, n=1)
+    guess = f'Did you mean "{by_key[close[0]]}"? ' if close else ""
+    return guess + (f"There are: {', '.join(known)}." if known else "There are none.")
+
+
+def split_names(text: str | None) -> list[str]:
+    """The names that stand in a text with commas between them, without the spaces around; none in a blank text."""
+    return [name.strip() for name in text.split(",")] if text and text.strip() else []
+
+
+def split_numbers(text: str | None, what: str, option: str, least: int | None = None) -> list[int]:
+    """The whole numbers in a text with commas; none for None.
+
+    what, option: what they are called, and by which option they are given. Raises ParameterError for anything else.
+    """
+    try:
+        numbers = [] if text is None else [int(name) for name in text.split(",")]
+        if least is not None and any(number < least for number in numbers):
+            raise ValueError
+    except ValueError:
+        bound = "" if least is None else f" of at least {least}"
+        remedy = f"Give whole numbers{bound}, with commas."
+        raise ParameterError(f"{text!r} are no {what}", option, remedy) from None
+    return numbers
