@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.paper.noise import expected_r_squared, floors, rises
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.paper.noise import expected_r_squared, floors, one_cell, rises, tokens_for
 from rbp.stats import cells
 
 SIZES = np.geomspace(1e6, 1e9, 6)
@@ -45,7 +46,8 @@ def test_scatter_beyond_noise_is_seen():
 def test_without_misses_there_is_no_test():
     points = table(lambda size, k: 1e-5 * (size / 1e6) ** -0.2, k=(1,))
     assert judged(points, 10_000)["verdict"].tolist() == ["no test"]
-    assert expected_r_squared(points, cells.fit_table(points), tokens(10_000, "at most")).empty
+    with pytest.raises(DataError, match="how many tokens"):
+        expected_r_squared(points, cells.fit_table(points), tokens(10_000, "at most"))
 
 
 def test_only_rising_misses_are_tested():
@@ -62,3 +64,25 @@ def test_floors_fall_with_tokens_and_rise_with_the_effect():
     both = pd.concat([tokens(10_000), tokens(1_000_000).assign(family="Other")])
     found = floors(both, (0.5,), (1.0, 4.0)).set_index(["family", "effect"])["floor"]
     assert found["Other", 1.0] < found["Other", 4.0] < found["Toy", 1.0] < found["Toy", 4.0]
+
+
+def test_so_many_tokens_leave_just_the_error_that_was_wanted():
+    points = table(lambda size, k: (size / 1e6) ** -0.1 / k)
+    known = float("nan")
+    for effect in (1.0, 4.0):
+        needed = tokens_for(points, [0.01, 0.05], [effect], known).set_index(["k", "half_width"])["tokens"]
+        used = needed[1, 0.05]
+        left = tokens_for(points[points["k"] == 1], [0.05], [1.0], used)["by_counting"].iloc[0]
+        assert left * np.sqrt(effect) == pytest.approx(0.05)
+        assert needed[1, 0.01] == pytest.approx(25 * used)
+    assert tokens_for(points, [0.01], [1.0], known)["by_counting"].isna().all()
+    with pytest.raises(FitError, match="four sizes"):
+        tokens_for(points[points["size"] < 1e7], [0.01], [1.0], known)
+
+
+def test_one_cell_is_the_one_with_the_most_points_unless_one_is_named():
+    points = pd.DataFrame({"dataset": ["c4", "c4", "wikipedia"], "family": ["A", "A", "B"], "k": [1, 2, 1]})
+    assert one_cell(points)["k"].tolist() == [1, 2]
+    assert one_cell(points, "B")["dataset"].tolist() == ["wikipedia"]
+    with pytest.raises(ParameterError, match="no values of B on c4"):
+        one_cell(points, "B", "c4")

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rbp.core.errors import ParameterError
 from rbp.evidence.tokens import published_windows
 from rbp.paper import emergence
 
@@ -35,3 +36,24 @@ def test_a_length_without_any_success_counts_as_a_perfect_flat_line():
     both = pd.concat([law, law.assign(n=500, p=0.0)])
     assert emergence.recipe(both, emergence.SEPARATE, 1e-12) == pytest.approx((0.15, 1.0))
     assert emergence.recipe(both, emergence.SEPARATE, None) == pytest.approx((0.3, 1.0))
+
+
+def test_the_recipe_stands_beside_print_with_and_without_zeros(pythia):
+    joint = emergence.fit_joint_table(pythia.query("k == 50"))
+    found = emergence.beside_printed(pythia, joint, emergence.SEPARATE, 1e-12).set_index("k")
+    assert np.round(found["alpha"], 3).tolist() == found["alpha_printed"].tolist()
+    assert found.loc[10_000, "zeros"] == 0
+    assert found.loc[10_000, "alpha_without_zeros"] == found.loc[10_000, "alpha"]
+    assert found.loc[1, "alpha_without_zeros"] != found.loc[1, "alpha"]
+    free = joint.query("kind == 'free length'").iloc[0]
+    assert tuple(found.loc[50, ["joint_length", "joint_alpha_low"]]) == (free["length"], free["alpha_low"])
+
+
+def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
+    windows = pd.DataFrame({"dataset": "c4", "family": ["A", "B", "B"], "model": ["a", "b", "c"]})
+    assert set(emergence.one_family(emergence.on_dataset(windows, "c4"))["model"]) == {"b", "c"}
+    assert set(emergence.one_family(windows, "A")["model"]) == {"a"}
+    with pytest.raises(ParameterError, match=r"no windows of C.*\n.*there is: A, B"):
+        emergence.one_family(windows, "C")
+    with pytest.raises(ParameterError, match=r"no windows of pile.*\nThere is: c4"):
+        emergence.on_dataset(windows, "pile")

@@ -50,13 +50,8 @@ def test_a_folder_of_stores_is_studied(ranks):
 def test_every_figure_can_be_drawn(ranks):
     found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=100)
     points, laws = found.at(found.points), found.laws
-    fits = {
-        ("wikipedia", 1): fit_power_law(
-            *points.query("dataset == 'wikipedia' and k == 1")[["size", "value"]].to_numpy().T
-        )
-    }
     for panels in (
-        law_panels(points, fits),
+        law_panels(points, level=0.9),
         scatter_panels(found.at(found.splits)),
         beside_panels(laws, published_laws(["wikipedia"])),
     ):

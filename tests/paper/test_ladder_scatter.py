@@ -14,7 +14,6 @@ from rbp.paper.ladder import (
     resampled_laws,
     resampled_points,
     scatter_parts,
-    scatter_sentence,
     split_scatter,
 )
 from rbp.stats.clustering import neg_log_rbp_document_interval
@@ -180,14 +179,3 @@ def test_without_other_seeds_the_rest_holds_the_seeds_part():
     assert found.seed_df == 0
     assert found.lack == pytest.approx(found.total - found.document)
     assert found.f == pytest.approx(found.total / found.document)
-
-
-def test_the_sentence_on_the_scatter_says_what_makes_it():
-    parts = pd.DataFrame({"total": [2.0, 2.0], "document": [0.4, 0.2], "seed": [1.0, 0.2], "lack": [0.6, 1.6]})
-    assert "15 per cent come from which documents were drawn and 30 from which seed was drawn" in scatter_sentence(
-        parts
-    )
-    assert "explain all of it" not in scatter_sentence(parts)
-    too_much = parts.assign(document=[1.6, 1.6], lack=[-0.6, 0.2])
-    assert "explain all of it: taken over all texts, they would make 80 and 30 per cent" in scatter_sentence(too_much)
-    assert "seeds, which were not repeated" in scatter_sentence(parts.assign(seed=np.nan))

@@ -1,10 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from toy_stores import make_store
 
 from rbp.core.errors import DataError
 from rbp.evidence.ranked import Ranked
-from rbp.paper.independence import dependence
+from rbp.paper.independence import at_largest, dependence
 
 
 def test_what_a_store_says_is_what_the_functions_say(store):
@@ -36,3 +37,21 @@ def test_thresholds_at_which_nothing_varies_are_left_out(tmp_path):
     store = make_store(tmp_path / "s", [0, 0, 3, 0], [4])
     with pytest.raises(DataError, match="no store has hits and misses"):
         dependence([store], [10])
+
+
+def test_the_largest_model_has_a_row_for_each_text_and_threshold():
+    rows = [
+        ("humaneval", 9, 1, "correlation", 1.0, 0.3),
+        ("humaneval", 9, 1, "correlation", 2.0, 0.1),
+        ("humaneval", 9, 1, "ratio", 10.0, 0.7),
+        ("humaneval", 9, 1, "ratio", 20.0, 0.6),
+        ("humaneval", 9, 1, "gain both", np.nan, 0.01),
+        ("wikipedia", 9, 1, "correlation", 1.0, 0.2),
+        ("wikipedia", 5, 1, "correlation", 1.0, 0.9),
+    ]
+    found = at_largest(pd.DataFrame(rows, columns=["dataset", "size", "k", "quantity", "x", "value"]), [10, 50])
+    assert found["dataset"].tolist() == ["wikipedia", "humaneval"]
+    assert found["correlation"].tolist() == [0.2, 0.3]
+    assert found.loc[1, ["ratio 10", "gain both"]].tolist() == [0.7, 0.01]
+    assert found.loc[0, ["ratio 10", "gain both"]].isna().all()
+    assert found[["ratio 50", "shared"]].isna().all(axis=None)

@@ -147,8 +147,8 @@ def _count(low: float, high: float, subs: Sequence[float]) -> int:
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def _power(value: float, _: int) -> str:
-    """A tick's number as a power of ten: 10⁷, or 3·10⁷."""
+def power_of_ten(value: float, _: int = 0) -> str:
+    """A number as a power of ten, as a tick shows it: 10⁷, or 3·10⁷."""
     exponent = int(np.floor(np.log10(value) + 1e-9))
     mantissa = f"{value / 10.0**exponent:.6g}"
     power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
@@ -157,7 +157,7 @@ def _power(value: float, _: int) -> str:
 
 def _plain(value: float, place: int) -> str:
     """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
-    return f"{value:g}" if 1e-3 <= value < 1e5 else _power(value, place)
+    return f"{value:g}" if 1e-3 <= value < 1e5 else power_of_ten(value)
 
 
 def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
@@ -173,7 +173,7 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
         axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         axis.set_minor_locator(ticker.NullLocator())
     axis.set_minor_formatter(ticker.NullFormatter())
-    axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else _power))
+    axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else power_of_ten))
 
 
 def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:

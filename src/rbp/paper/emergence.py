@@ -10,7 +10,7 @@ from scipy.special import log_ndtr
 from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import Reals
-from rbp.core.errors import FitError
+from rbp.core.errors import FitError, ParameterError
 from rbp.stats.newton import minimum
 from rbp.stats.power_law import fit_power_law
 
@@ -29,6 +29,25 @@ SEPARATE, POOLED, COMMON = "mean of a line for each N", "one line for all N", "l
 COMBINATIONS = (SEPARATE, POOLED, COMMON)
 #: what is done with p = 0: left out, or replaced by a small number
 ZEROS: tuple[float | None, ...] = (None, *(10.0**power for power in range(-20, -3)))
+
+
+def on_dataset(windows: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """The window counts on one dataset. Raises ParameterError where there are none."""
+    own = windows[windows["dataset"] == dataset]
+    if own.empty:
+        there = ", ".join(sorted(set(windows["dataset"])))
+        raise ParameterError(f"no windows of {dataset}", "dataset", f"There is: {there}.")
+    return own
+
+
+def one_family(windows: pd.DataFrame, family: str = "") -> pd.DataFrame:
+    """The window counts of `family`; if it is "", of that with the most models. Raises ParameterError for none."""
+    family = family or str(windows.groupby("family")["model"].nunique().idxmax())
+    own = windows[windows["family"] == family]
+    if own.empty:
+        there = ", ".join(sorted(set(windows["family"])))
+        raise ParameterError(f"no windows of {family}", "family", f"On this dataset there is: {there}.")
+    return own
 
 
 def recipe(counts: pd.DataFrame, combination: str, zero: float | None) -> tuple[float, float]:
@@ -84,6 +103,24 @@ def recipes(counts: pd.DataFrame) -> pd.DataFrame:
 def _off(counts: pd.DataFrame, k: int, combination: str, zero: float | None) -> Iterator[float]:
     for ours, printed in zip(recipe(counts, combination, zero), PRINTED[k], strict=True):
         yield ours - printed
+
+
+def beside_printed(counts: pd.DataFrame, joint: pd.DataFrame, combination: str, zero: float | None) -> pd.DataFrame:
+    """Figure 7's printed α and R² beside a `recipe`, that recipe with zeros left out, and the joint fit with β free.
+
+    counts as for `recipes`, with successes; joint: `fit_joint_table` of the same family. One row for each printed k: k,
+    zeros, alpha_printed, alpha, r_squared_printed, r_squared, alpha_without_zeros, joint_alpha, joint_length, and their
+    intervals (joint_alpha_low …).
+    """
+    rows = []
+    for k, (alpha, r_squared) in PRINTED.items():
+        own = counts[counts["k"] == k]
+        ours, kept = recipe(own, combination, zero), recipe(own, combination, None)
+        rows.append((k, int((own["successes"] == 0).sum()), alpha, ours[0], r_squared, ours[1], kept[0]))
+    names = ["k", "zeros", "alpha_printed", "alpha", "r_squared_printed", "r_squared", "alpha_without_zeros"]
+    free = joint[joint["kind"] == "free length"].set_index("k")
+    fitted = [f"{name}{end}" for name in ("alpha", "length") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=names).join(free[fitted].add_prefix("joint_"), on="k")
 
 
 CELL = ["dataset", "family", "k", "n"]

@@ -12,6 +12,7 @@ from scipy.stats import t as t_distribution
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError
 from rbp.evidence.ranked import Ranked
+from rbp.paper.wording import dataset_order
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
 from rbp.stats.clustering import autocorrelation, design_effect, run_counts, variance_parts
@@ -201,6 +202,23 @@ def dependence(
         raise DataError("no store has hits and misses at these thresholds", "k", "Choose other thresholds.")
     columns = ["dataset", "model", "family", "size", "k", "quantity", "x", "value", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def at_largest(table: pd.DataFrame, lengths: Sequence[int] = (10, 50)) -> pd.DataFrame:
+    """`dependence` of the largest model, a row for each dataset and k.
+
+    Columns dataset, k, correlation (of neighbours), shared, design effect, gain markov, gain documents, gain both, and
+    the ratio at each of `lengths` (ratio 10 …). NaN where there is none.
+    """
+    own = table[table["size"] == table["size"].max()].drop_duplicates(["dataset", "k", "quantity", "x"])
+    ratio = (own["quantity"] == "ratio") & own["x"].isin(list(lengths))
+    whole = own["x"].isna() | ((own["quantity"] == "correlation") & (own["x"] == 1))
+    own = own.assign(quantity=own["quantity"].where(~ratio, own["x"].map("ratio {:g}".format)))[ratio | whole]
+    names = ["correlation", "shared", "design effect", "gain markov", "gain documents", "gain both"]
+    wide = own.pivot_table(index=["dataset", "k"], columns="quantity", values="value")
+    wide = wide.reindex(columns=[*names, *(f"ratio {n}" for n in lengths)])
+    found: pd.DataFrame = wide.reindex(dataset_order(own["dataset"]), level="dataset").rename_axis(columns=None)
+    return found.reset_index()
 
 
 def _rows(

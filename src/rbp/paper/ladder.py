@@ -221,22 +221,6 @@ def scatter_parts(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFr
     return pd.DataFrame(rows)
 
 
-def scatter_sentence(parts: pd.DataFrame) -> str:
-    """A sentence on what makes the squared scatter of `splits`, taken over all its rows."""
-    total = parts["total"].sum()
-    document, seed, lack = (100 * parts[part].sum() / total for part in ("document", "seed", "lack"))
-    drawn = f"Of its square, taken over all texts, {document:.0f} per cent come from which documents were drawn"
-    if parts["seed"].isna().all():
-        return f"{drawn}; the rest is from seeds, which were not repeated, and from a law that is no straight line."
-    if lack < 0:
-        return (
-            "Which documents and which seed were drawn explain all of it: taken over all texts, they would make "
-            f"{document:.0f} and {max(seed, 0):.0f} per cent of its square."
-        )
-    seeds = f"{max(seed, 0):.0f} from which seed was drawn"
-    return f"{drawn} and {seeds}; the rest is left for a law that is no straight line."
-
-
 _NEAR = np.log(1.1)  # a published threshold within ten per cent of a share of the vocabulary stands for it
 
 
@@ -344,6 +328,7 @@ def beside(found: LadderLaws, others: pd.DataFrame, shares: Sequence[float], *, 
         models().query("family in @families", local_dict={"families": set(others["family"])}).vocab_size.min()
     )
     named = {f"{share:g} V": share for share in shares}
+    kept = ["dataset", "k", "threshold", "alpha", "alpha_low", "alpha_high", "text_low", "text_high", "r_squared"]
     rows = []
     for row in found.at(found.laws).dropna(subset="alpha").to_dict("records"):
         there = others[others["dataset"] == row["dataset"]].dropna(subset="alpha")
@@ -357,11 +342,11 @@ def beside(found: LadderLaws, others: pd.DataFrame, shares: Sequence[float], *, 
         parts = np.array([row["alpha_se"], other["alpha_se"]]) ** 2
         df = parts.sum() ** 2 / (parts[0] ** 2 / row["df"] + parts[1] ** 2 / other["df"])
         reach = stats.t.ppf((1 + level) / 2, df) * np.sqrt(parts.sum())
-        kept = ("dataset", "k", "threshold", "alpha", "alpha_low", "alpha_high", "text_low", "text_high", "r_squared")
         rows.append(
             {name: row[name] for name in kept}
             | {"other_k": int(other["k"]), "other_alpha": other["alpha"], "other_low": other["alpha_low"]}
             | {"other_high": other["alpha_high"], "other_r_squared": other["r_squared"], "difference": difference}
             | {"low": difference - reach, "high": difference + reach}
         )
-    return pd.DataFrame(rows)
+    names = ["other_k", "other_alpha", "other_low", "other_high", "other_r_squared", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=[*kept, *names])

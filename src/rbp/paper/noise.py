@@ -9,12 +9,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbp.core.arrays import Integers, Reals
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence.ranked import Ranked
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
 from rbp.stats.clustering import design_effect, discordance, log_size_weights, trend_bound
-from rbp.stats.counting import noise_floor, simulated_r_squared
+from rbp.stats.counting import alpha_error, noise_floor, simulated_r_squared, tokens_needed
+from rbp.stats.power_law import fit_power_law
 
 CELL = ["dataset", "family"]
 
@@ -36,7 +37,12 @@ def expected_r_squared(
     alpha, r_squared, tokens, misses (fewest of a model), typical (geometric mean of −ln RBP_k), noise_median,
     noise_low, noise_high (of `counting.simulated_r_squared`), verdict: "noise is enough" (the measured R² is not below
     noise_low), "more than noise" (below), "no test" (half of the simulated measurements have no logarithm).
+    Raises DataError where no number of tokens is known.
     """
+    if tokens.empty or (tokens["basis"] == "at most").all():
+        raise DataError(
+            "nothing tells how many tokens stand behind the values", "measurements", "Give tokens and hits."
+        )
     known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
     rows = []
     for fit in fits.dropna(subset=["alpha"]).merge(known, on=CELL).to_dict("records"):
@@ -104,6 +110,46 @@ def floors(tokens: pd.DataFrame, precisions: tuple[float, ...], effects: tuple[f
                     (cell["dataset"], cell["family"], total, precision, effect, floor, -np.expm1(-floor) * total)
                 )
     return pd.DataFrame(rows, columns=[*CELL, "tokens", "precision", "effect", "floor", "misses"])
+
+
+def one_cell(points: pd.DataFrame, family: str = "", dataset: str = "") -> pd.DataFrame:
+    """The points of one family on one dataset; "" leaves a choice open, and the cell with the most points is taken.
+
+    Raises ParameterError where there are none.
+    """
+    own = points[points["family"].eq(family or points["family"]) & points["dataset"].eq(dataset or points["dataset"])]
+    if own.empty:
+        what = f"no values of {family or 'any family'} on {dataset or 'any dataset'}"
+        raise ParameterError(what, "family, dataset", "Name a family and a dataset of the measurements.")
+    most = own.groupby(CELL, as_index=False).size().sort_values("size", ascending=False, kind="stable").iloc[0]
+    return own[(own[CELL] == most[CELL]).all(axis=1)]
+
+
+def tokens_for(
+    points: pd.DataFrame, half_widths: npt.ArrayLike, effects: Sequence[float], used: float, *, level: float = 0.95
+) -> pd.DataFrame:
+    """How many tokens each model takes for α to be known to ± each of `half_widths`, counting being the only noise.
+
+    points: of one cell; used: the tokens behind them (NaN: not known). One row for each k of four sizes or more, design
+    effect and half-width: k, models, alpha, fitted (the half-width that the fit has), by_counting (what counting the
+    tokens used would leave of it), effect, half_width, tokens. Raises FitError where no k has four sizes.
+    """
+    rows = []
+    for k, own in points.groupby("k"):
+        if own["size"].nunique() < 4:
+            continue
+        fit = fit_power_law(own["size"], own["value"], level=level)
+        smooth = fit.predict(own["size"])["value"]  # the line's own values: single points carry their noise
+        fitted = (fit.alpha_high - fit.alpha_low) / 2
+        counting = alpha_error(own["size"], smooth, used) * fitted / fit.alpha_se if used > 0 else np.nan
+        for effect in effects:
+            for width in np.asarray(half_widths, dtype=float):
+                needed = tokens_needed(own["size"], smooth, width, design_effect=effect, level=level)
+                rows.append((k, len(own), fit.alpha, fitted, counting, effect, width, needed))
+    if not rows:
+        raise FitError("no threshold has four sizes", "measurements", "Measure more models.")
+    names = ["k", "models", "alpha", "fitted", "by_counting", "effect", "half_width", "tokens"]
+    return pd.DataFrame(rows, columns=names).astype({"k": "int64"})
 
 
 #: shares of missed tokens at which the large k of the paper lie: GPT-2 misses 0.4% at k = 10 000

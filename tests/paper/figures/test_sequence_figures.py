@@ -7,7 +7,7 @@ import pytest
 from rbp.core.errors import DataError
 from rbp.paper.figures.emergence import against_length, moved_curves, shades, success_panels
 from rbp.paper.figures.interactive import success_slider
-from rbp.paper.figures.noise import r_squared_panels, tokens_slider
+from rbp.paper.figures.noise import effects_shown, floors_shown, r_squared_panels, tokens_shown, tokens_slider
 
 SIZES = [10**6, 10**7, 10**8]
 
@@ -98,3 +98,36 @@ def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
         ("10", [[0.01]]),
     ]
     assert figure.layout.sliders[0].active == 1
+
+
+def test_design_effects_are_medians_over_models_and_over_pairs() -> None:
+    rows = [
+        ("humaneval", None, 5, 10.0, 3.0, 2.0),
+        ("humaneval", None, 5, 30.0, 5.0, 4.0),
+        ("humaneval", "big", 5, 30.0, 7.0, 6.0),
+        ("wikipedia", None, 9, 20.0, 1.0, 1.0),
+        ("wikipedia", "big", 9, 20.0, 1.5, 1.2),
+        ("wikipedia", "bigger", 9, 20.0, 2.5, 1.8),
+        ("c4", None, 9, 20.0, 1.0, 1.0),  # one model: no pair, no row
+    ]
+    table = pd.DataFrame(rows, columns=["dataset", "other", "k", "misses", "effect", "effect_pieces"])
+    shown = effects_shown(table.assign(rate=0.01, documents=3))["table"]
+    assert shown["Domain"].tolist() == ["Wikipedia", "HumanEval"]
+    assert shown["missed, %"].tolist() == [1.0, 1.0]
+    assert shown.iloc[1, 3:].tolist() == [3, 20.0, 4.0, 3.0, 7.0, 6.0, 6.0]
+    assert shown.iloc[0, 7:].tolist() == [2.0, 1.5, 1.8]
+
+
+def test_each_design_effect_has_a_column() -> None:
+    rows = [(p, e, 100 / p * e) for p in (0.5, 0.1) for e in (1.0, 3.0)]
+    floor = pd.DataFrame(rows, columns=["precision", "effect", "floor"])
+    shown = floors_shown(floor.assign(dataset="c4", family="Toy", tokens=1e4), level=0.9)["table"]
+    assert shown.iloc[0, 3:].to_dict() == {
+        "± 10%": 1000, "± 10%, effect 3": 3000, "± 50%": 200, "± 50%, effect 3": 600
+    }  # fmt: skip
+    needed = pd.DataFrame({"k": [1, 1, 10], "effect": [1.0, 3.0, 1.0], "tokens": [10.0, 30.0, 50.0]})
+    needed = needed.assign(models=4, alpha=0.1, fitted=0.2, by_counting=0.1, half_width=0.01)
+    shown = tokens_shown(needed, "Toy")["table"]
+    assert shown["k"].tolist() == [1, 10]
+    assert shown["tokens, independent"].tolist() == [10, 50]
+    assert shown["tokens, effect 3"].tolist() == [30, pytest.approx(np.nan, nan_ok=True)]

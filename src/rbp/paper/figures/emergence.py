@@ -1,6 +1,7 @@
 """Figures of success on N tokens in a row (figure 7), and of how tokens depend on each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rbp.book.figure_style import INK, LABELS, Panels, log_axis, single_panel
-from rbp.paper.wording import dataset_label
+from rbp.book.figure_style import INK, LABELS, Panels, log_axis, power_of_ten, single_panel
+from rbp.paper.figures.shown import Column, as_shown, intervals
+from rbp.paper.wording import dataset_label, dataset_order
 
 
 def shades(values: Sequence[int]) -> dict[int, str]:
@@ -225,14 +227,18 @@ def against_length(
         sns.despine(ax=ax)
         shade_legend(ax, {each: colours[each] for each in own[line].unique()}, "S" if line == "size" else line)
 
-    return Panels(list(dict.fromkeys(table[panel])), draw, size=(4.8, 4.4))
+    names = dataset_order(table[panel]) if panel == "dataset" else list(dict.fromkeys(table[panel]))
+    return Panels(names, draw, size=(4.8, 4.4))
 
 
-def law_factors(table: pd.DataFrame) -> Panels:
+def law_factors(found: pd.DataFrame) -> Panels:
     """−ln p as each law predicts it, over the measured one, against k: a panel for each family and length.
 
-    table: family, n, k, law, factor, low, high (of the models). 1 is right; below it a law promises too much success.
+    found: `independence.extrapolations`. Drawn are medians over the models, and the smallest and largest. 1 is right;
+    below it a law promises too much success.
     """
+    factors = found.groupby(["family", "n", "k", "law"])["factor"]
+    table = factors.agg(factor="median", low="min", high="max").reset_index()
     cells = table[["family", "n"]].drop_duplicates().itertuples(index=False)
     keys: Mapping[str, tuple[str, int]] = {f"{family}, N = {n}": (family, n) for family, n in cells}
 
@@ -258,7 +264,7 @@ def law_factors(table: pd.DataFrame) -> Panels:
     return Panels(list(keys), draw, size=(4.8, 4.4))
 
 
-def correlations(table: pd.DataFrame, datasets: Sequence[str]) -> Panels:
+def correlations(table: pd.DataFrame) -> Panels:
     """The correlation of hits with those `lag` tokens on, a panel for each dataset, a colour for each size.
 
     table: dataset, size, x (lag), value, within: solid and dotted (less what documents share).
@@ -280,4 +286,72 @@ def correlations(table: pd.DataFrame, datasets: Sequence[str]) -> Panels:
         sns.despine(ax=ax)
         shade_legend(ax, colours, "S")
 
-    return Panels(list(datasets), draw, size=(4.8, 4.4))
+    return Panels(dataset_order(table["dataset"]), draw, size=(4.8, 4.4))
+
+
+# ── Tables: what `Page.table` takes
+
+
+def recipes_shown(tried: pd.DataFrame) -> dict[str, Any]:
+    """The recipes of `emergence.recipes` that come closest to figure 7."""
+    top = tried.head(8)
+    zero = ["left out" if pd.isna(each) else power_of_ten(each) for each in top["zero"]]
+    columns: dict[str, Column] = {"how lengths are put together": "combination", "in place of p = 0": "zero"}
+    columns |= {"numbers that agree": "agree", "of": "numbers"}
+    columns |= {"largest difference of α": ("alpha_off", "{:.4f}"), "of R²": ("r_squared_off", "{:.4f}")}
+    caption = (
+        "<b>How figure 7 was fitted: the closest of the recipes tried.</b> Agree: to all three printed digits. A "
+        "length at which no model has a success becomes a flat line, with α = 0 and R² = 1."
+    )
+    return as_shown(top.assign(zero=zero), columns, caption, data=tried)
+
+
+def printed_shown(printed: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Figure 7's printed fits beside ours (`emergence.beside_printed`)."""
+    interval = f"{level:.0%} interval"
+    spans = {
+        f"joint_{name}_interval": intervals(printed[f"joint_{name}_low"], printed[f"joint_{name}_high"])
+        for name in ("alpha", "length")
+    }
+    columns: dict[str, Column] = {"k": "k", "zeros": "zeros"}
+    columns |= {"α printed": ("alpha_printed", "{:.3f}"), "α recomputed": ("alpha", "{:.3f}")}
+    columns |= {"R² printed": ("r_squared_printed", "{:.3f}"), "R² recomputed": ("r_squared", "{:.3f}")}
+    columns |= {"α, zeros left out": ("alpha_without_zeros", "{:.3f}")}
+    columns |= {"α, joint fit": ("joint_alpha", "{:.3f}"), interval: "joint_alpha_interval"}
+    columns |= {"β, joint fit": ("joint_length", "{:.2f}"), f"{interval} of β": "joint_length_interval"}
+    caption = (
+        "<b>Figure 7’s printed fits, recomputed, beside one joint fit.</b> Recomputed: the mean over nine lengths, "
+        "zeros replaced. Zeros left out: the mean over the lengths that have three models with a success. Joint fit: "
+        "all lengths at once, zeros as limits, and a power β of N."
+    )
+    return as_shown(printed.assign(**spans), columns, caption, data=printed)
+
+
+def effective_shown(mean: pd.DataFrame) -> dict[str, Any]:
+    """The effective number of independent tokens, by family and k, a column for each N (`ratio_by_length`)."""
+    wide = mean.pivot_table(index=["family", "k"], columns="n", values="effective").reset_index()
+    columns: dict[str, Column] = {"Family": "family", "k": "k"}
+    columns |= {f"N = {n}": (n, "{:.1f}") for n in sorted(mean["n"].unique())}
+    caption = (
+        "<b>The effective number of independent tokens</b> in a window of N, from the mean ratio. A dash: not "
+        "measured, or some model has no success."
+    )
+    return as_shown(wide, columns, caption, data=mean)
+
+
+def dependence_shown(found: pd.DataFrame, size: int) -> dict[str, Any]:
+    """Dependence in a ladder's largest rung (`independence.at_largest`), of `size` parameters."""
+    gains = {"chain": "gain markov", "documents": "gain documents", "both": "gain both"}
+    table = found.assign(domain=found["dataset"].map(dataset_label), **{g: 1000 * found[g] for g in gains.values()})
+    columns: dict[str, Column] = {"Domain": "domain", "k": "k", "correlation, next token": ("correlation", "{:.3f}")}
+    columns |= {"correlation in a document": ("shared", "{:.3f}"), "design effect": ("design effect", "{:.1f}")}
+    ratios = [name for name in map(str, found) if name.startswith("ratio ")]
+    columns |= {name.replace("ratio", "ratio, N ="): (name, "{:.3f}") for name in ratios}
+    columns |= {f"gain, {label}": (name, "{:.2f}") for label, name in gains.items()}
+    caption = (
+        f"<b>Dependence in the largest rung measured</b>, S = {size:,}. Correlation in a document: of two of its "
+        "tokens at any distance (intraclass). Design effect: how many times larger the variance of RBP<sub>k</sub> is "
+        "by documents than by tokens. Gain: of a law over independence on documents that it was not fitted to, in "
+        "thousandths of a nat per token: a two-state chain; documents with rates of their own (beta-binomial); both."
+    )
+    return as_shown(table, columns, caption, data=found)

@@ -1,6 +1,7 @@
 """Figures of a family trained from scratch: its losses, its law at several k, and why rungs lie off their line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from rbp.book.figure_style import (
     log_axis,
     single_panel,
 )
+from rbp.core.errors import FitError
+from rbp.paper.figures.shown import Column, as_shown, intervals
 from rbp.paper.wording import dataset_label, dataset_order
+from rbp.stats.power_law import fit_power_law
 
 RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
 PARTS = {
@@ -62,10 +66,10 @@ def learning_curves(losses: pd.DataFrame) -> Figure:
     return single_panel(draw, size=(5.8, 4.2))
 
 
-def law_panels(points: pd.DataFrame, fits: Mapping[tuple[str, int], Any]) -> Panels:
-    """−ln RBP_k of a family's rungs against S, by dataset, a line for each threshold, with its confidence band.
+def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
+    """−ln RBP_k of a family's rungs against S, by dataset, with the power law of each threshold and its band.
 
-    `points` has dataset, size, k, threshold (its name), value, low, high; `fits` maps (dataset, k) to a `PowerLawFit`.
+    `points` has dataset, size, k, threshold (its name), value, low, high. Where there is no fit, there is no line.
     """
     named = points.sort_values("k").drop_duplicates("k")
     thresholds = dict(zip(named["k"].tolist(), named["threshold"], strict=True))
@@ -83,7 +87,8 @@ def law_panels(points: pd.DataFrame, fits: Mapping[tuple[str, int], Any]) -> Pan
             error = np.abs(own[["low", "high"]].to_numpy().T - own["value"].to_numpy())
             ax.errorbar(own["size"], own["value"], error, fmt="o", color=colour, ms=3.5, lw=1.2, mew=0, zorder=3)
             end = float(own["value"].iloc[-1])
-            if (fit := fits.get((dataset, k))) is not None:
+            with suppress(FitError):
+                fit = fit_power_law(own["size"], own["value"], level=level)
                 line = fit.predict(np.geomspace(own["size"].min(), own["size"].max(), 60))
                 ax.plot(line["size"], line["value"], color=colour, lw=1.2)
                 ax.fill_between(line["size"], line["mean_low"], line["mean_high"], color=colour, alpha=0.2, lw=0)
@@ -190,3 +195,87 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
         sns.despine(ax=ax)
 
     return Panels(dataset_order(splits["dataset"]), draw, size=(4.8, 4.0))
+
+
+# ── Tables: what `Page.table` takes
+
+
+def rungs_shown(runs: pd.DataFrame) -> dict[str, Any]:
+    """What was trained: one row for each rung of `shipping.shipped_runs`."""
+    first = runs[runs["first"]]
+    table = first.assign(
+        seeds=first["rung"].map(runs.groupby("rung")["seed"].nunique()),
+        million=first["tokens"] / 1e6,
+        minutes=first["seconds"] / 60,
+        weights=first["checksum"].str[:8],
+    )
+    columns: dict[str, Column] = {"rung": "rung", "layers": "layers", "width": "width", "S": ("size", "{:,}")}
+    columns |= {"all parameters": ("parameters", "{:,}"), "seeds": "seeds", "tokens, million": ("million", "{:.1f}")}
+    columns |= {"minutes": ("minutes", "{:.0f}"), "final loss": ("loss", "{:.3f}"), "weights": "weights"}
+    caption = (
+        "<b>The rungs.</b> S counts what is not embedding. Minutes: one run on one core, beside other work. "
+        "Final loss: nats per token, the mean of the last steps. Weights: how the SHA-256 checksum of the shipped file "
+        "begins."
+    )
+    return as_shown(table, columns, caption, data=runs)
+
+
+def texts_shown(text: pd.DataFrame) -> dict[str, Any]:
+    """The text that was trained and evaluated on (`shipping.shipped_text`)."""
+    use = text["use"].map({"training": "trained on", "evaluation": "evaluated on"})
+    table = text.assign(use=use, name=text["name"].map(dataset_label))
+    counted: dict[str, Column] = {name: (name, "{:,}") for name in ("documents", "tokens")}
+    caption = (
+        "<b>The text.</b> An equal share of the tokens was drawn from each training source. Evaluation documents were "
+        "ranked whole."
+    )
+    columns: dict[str, Column] = {"use": "use", "name": "name", **counted, "licence": "licence", "origin": "origin"}
+    return as_shown(table, columns, caption, data=text)
+
+
+def laws_shown(laws: pd.DataFrame, *, level: float, data: pd.DataFrame) -> dict[str, Any]:
+    """The law of each text and k with both intervals of α; data: the laws at all k, for the CSV."""
+    table = laws.assign(
+        text=laws["dataset"].map(dataset_label),
+        scatter=100 * laws["residual_se"],
+        from_scatter=intervals(laws["alpha_low"], laws["alpha_high"]),
+        from_text=intervals(laws["text_low"], laws["text_high"]),
+    )
+    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "missed, fewest": ("misses", "{:,}")}
+    columns |= {"α": ("alpha", "{:.3f}"), "from the scatter": "from_scatter", "from the text": "from_text"}
+    columns |= {"R²": ("r_squared", "{:.4f}"), "scatter, %": ("scatter", "{:.1f}")}
+    caption = (
+        f"<b>The fits, with both {level:.0%} intervals of α.</b> Missed, fewest: tokens of rank above k, for the rung "
+        "that misses fewest. Scatter: the standard deviation of the residuals, as a percentage of −ln RBP<sub>k</sub>."
+    )
+    return as_shown(table, columns, caption, data=data)
+
+
+def parts_shown(parts: pd.DataFrame) -> dict[str, Any]:
+    """The parts of the squared scatter (`scatter_parts`, at named thresholds), in per cent of it."""
+    names = {"documents": "document", "seeds": "seed", "lack of fit": "lack"}
+    table = parts.assign(text=parts["dataset"].map(dataset_label), scatter=100 * np.sqrt(parts["total"]))
+    table[list(names.values())] = 100 * parts[list(names.values())].div(parts["total"], axis=0)
+    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "scatter, %": ("scatter", "{:.1f}")}
+    columns |= {label: (name, "{:.0f}") for label, name in names.items()}
+    columns |= {"F": ("f", "{:.1f}"), "p": ("p", "{:.2g}")}
+    caption = (
+        "<b>The parts of the squared scatter, in per cent.</b> F compares the squared scatter with what documents and "
+        "seeds make together; a small p says that they do not make it all. The test is cautious: first seeds are in "
+        "both."
+    )
+    return as_shown(table, columns, caption, data=parts)
+
+
+def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The exponents of `beside`, ours and Pythia's."""
+    table = pairs.assign(text=pairs["dataset"].map(dataset_label), interval=intervals(pairs["low"], pairs["high"]))
+    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "α, ladder": ("alpha", "{:.3f}")}
+    columns |= {"k, Pythia": "other_k", "α, Pythia": ("other_alpha", "{:.3f}"), "difference": ("difference", "{:+.3f}")}
+    columns |= {f"{level:.0%} interval": "interval", "R², ladder": ("r_squared", "{:.3f}")}
+    columns |= {"R², Pythia": ("other_r_squared", "{:.3f}")}
+    caption = (
+        "<b>Exponents side by side.</b> The interval of the difference is Welch’s, from the scatter about both lines. "
+        "It does not cover that the texts, though of one kind, are not the same."
+    )
+    return as_shown(table, columns, caption, data=pairs)

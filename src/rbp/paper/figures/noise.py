@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from rbp.book.figure_style import INK, Panels, family_style, log_axis
 from rbp.paper.figures.emergence import by_number, shade_legend, shades
 from rbp.paper.figures.interactive import AXIS, with_slider
+from rbp.paper.figures.shown import Column, as_shown
 from rbp.paper.wording import dataset_label, dataset_order
 
 _TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999)
@@ -81,7 +82,7 @@ def by_count_panels(table: pd.DataFrame) -> Panels:
         sns.despine(ax=ax)
         shade_legend(ax, colours, "S", below=0.36)
 
-    return Panels(list(dict.fromkeys(table["dataset"])), draw, size=(4.8, 4.8))
+    return Panels(dataset_order(table["dataset"]), draw, size=(4.8, 4.8))
 
 
 def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None) -> Any:
@@ -129,3 +130,85 @@ def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None)
     if used is not None:
         figure.add_hline(y=used, line={"dash": "dash", "width": 1, "color": "#808080"}, annotation_text="tokens used")
     return figure
+
+
+# ── Tables: what `Page.table` takes
+
+
+def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The cases in which misses rise with size (`noise.rises`)."""
+    table = rising.assign(dataset=rising["dataset"].map(dataset_label))
+    columns: dict[str, Column] = {"Dataset": "dataset", "Family": "family", "k": "k", "models": "models"}
+    columns |= {f"missed, {end} model": (f"misses_{end}", "{:.0f}") for end in ("smallest", "largest")}
+    for label, name in (("", "ends"), ("trend: ", "trend")):
+        columns |= {f"{label}z at least": (f"{name}_z", "{:.1f}")}
+        columns |= {f"{label}effect needed": (f"{name}_needed", "{:.1f}")}
+    caption = (
+        "<b>All cases with known tokens in which misses rise with size.</b> z at least: the bound described above, for "
+        "the smallest against the largest model, and for the trend in ln S over all. Effect needed: the design effect "
+        f"from which on the change is within chance at {level:.0%}; below 1, it is within chance anyway."
+    )
+    return as_shown(table, columns, caption, data=rising)
+
+
+def effects_shown(clustered: pd.DataFrame) -> dict[str, Any]:
+    """The design effects of misses and of their differences (`noise.clustering_table`), by domain and rate."""
+    single = clustered[clustered["other"].isna()].groupby(["dataset", "rate"])
+    pairs = clustered.dropna(subset="other").groupby(["dataset", "rate"])
+    first = single[["k", "documents"]].first().join(single["misses"].mean())
+    medians = [each[["effect", "effect_pieces"]].median().add_prefix(f"{n}_") for each, n in ((single, 1), (pairs, 2))]
+    table = first.join([*medians, pairs["effect_pieces"].max().rename("2_largest")], how="inner").reset_index()
+    order = dataset_order(table["dataset"])
+    table = table.assign(place=table["dataset"].map(order.index), missed=100 * table["rate"])
+    table = table.sort_values(["place", "rate"], ascending=[True, False])
+    table["dataset"] = table["dataset"].map(dataset_label)
+    columns: dict[str, Column] = {"Domain": "dataset", "missed, %": ("missed", "{:.1f}"), "k": "k"}
+    columns |= {"documents": "documents", "misses": ("misses", "{:.0f}")}
+    for label, n in (("one model", 1), ("two models", 2)):
+        columns |= {
+            f"{label}, documents": (f"{n}_effect", "{:.1f}"),
+            f"{label}, pieces": (f"{n}_effect_pieces", "{:.1f}"),
+        }
+    columns |= {"two models, pieces, largest": ("2_largest", "{:.1f}")}
+    caption = (
+        "<b>Design effects of misses</b>: how many times larger the variance is by documents (or by "
+        "pieces of at most 511 tokens) than for independent tokens. One model: of its misses, the median over models. "
+        "Two models: of their difference, which is what a rise is made of; the median and the largest over pairs."
+    )
+    return as_shown(table, columns, caption, data=clustered)
+
+
+def floors_shown(floor: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The noise floors of `noise.floors`, a column for each precision and design effect."""
+    named = floor.sort_values(["precision", "effect"])
+    labels = [f"± {p:.0%}" + _effect(e) for p, e in zip(named["precision"], named["effect"], strict=True)]
+    cell = ["dataset", "family", "tokens"]
+    wide = named.assign(label=labels).pivot_table(index=cell, columns="label", values="floor").reset_index()
+    wide["dataset"] = wide["dataset"].map(dataset_label)
+    columns: dict[str, Column] = {"Dataset": "dataset", "Family": "family", "tokens": ("tokens", "{:,.0f}")}
+    columns |= {label: (label, "{:.1e}") for label in dict.fromkeys(labels)}
+    effects = " and ".join(f"{effect:g}" for effect in sorted(floor["effect"].unique()))
+    caption = (
+        "<b>The noise floor</b>: the −ln RBP<sub>k</sub> that the tokens used tell to the precision named, at "
+        f"{level:.0%}, with a design effect of {effects} (1: tokens are independent)."
+    )
+    return as_shown(wide, columns, caption, data=floor)
+
+
+def _effect(effect: float) -> str:
+    return "" if effect == 1 else f", effect {effect:g}"
+
+
+def tokens_shown(needed: pd.DataFrame, name: str) -> dict[str, Any]:
+    """The tokens for one precision (`noise.tokens_for`), a column for each design effect; name: whose."""
+    labels = ["tokens" + (_effect(effect) or ", independent") for effect in needed["effect"]]
+    wide = needed.assign(label=labels).pivot_table(index="k", columns="label", values="tokens")
+    wide = needed.drop_duplicates("k").drop(columns="tokens").join(wide, on="k")
+    columns: dict[str, Column] = {"k": "k", "models": "models", "α": ("alpha", "{:.3f}")}
+    columns |= {"half-width of the fit": ("fitted", "{:.3f}"), "by counting": ("by_counting", "{:.4f}")}
+    columns |= {label: (label, "{:,.0f}") for label in dict.fromkeys(labels)}
+    caption = (
+        f"<b>Tokens for α ± {needed['half_width'].iloc[0]:g}</b> ({name}), beside the half-width that the fit has, "
+        "which holds all scatter, and that which counting the tokens used would leave."
+    )
+    return as_shown(wide, columns, caption, data=needed)
