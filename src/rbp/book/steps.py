@@ -47,7 +47,7 @@ _ALL: tuple[Step, ...] = (
     Step("ladder_rare", "rbp.paper.ladder_steps:make_rare", (_RANKS, _COUNTS)),
     Step("rank_fits", "rbp.paper.rank_distributions:make", ("data/published", _RANKS)),
     Step("rank_bootstrap", "rbp.paper.rank_distributions:make_bootstrap", (_RANKS,)),
-    Step("premise", "rbp.paper.premise_ladder:make", ("data/ladder",)),
+    Step("premise", "rbp.paper.premise:make", ("data/ladder",)),
 )
 
 STEPS: dict[str, Step] = {step.name: step for step in _ALL}

@@ -32,6 +32,30 @@ def _intervals(table: pd.DataFrame, low: str, high: str) -> list[str]:
     return [interval(*ends, 4) for ends in zip(table[low], table[high], strict=True)]
 
 
+# ── Is cross-entropy the entropy of the ranks?
+
+
+def entropies(own: pd.DataFrame, data: pd.DataFrame) -> Shown:
+    """Rows of `premise.entropies` of one family on one dataset, by size."""
+    numbers = {
+        "cross_entropy": "cross-entropy",
+        "rank_entropy": "entropy of ranks",
+        "lognormal": "lognormal, all ranks",
+        "exact": "authors’ μ, σ: exact",
+        "formula": "authors’ μ, σ: formula",
+        "gap": "entropy of ranks − cross-entropy",
+    }
+    return shown(
+        own.assign(note=["at its limit: power law" if limit else "" for limit in own["at_limit"]]),
+        {"model": ("model", model_label)}
+        | {column: (heading, "{:.3f}") for column, heading in numbers.items()}
+        | {"note": ("the lognormal is", None)},
+        f"<b>All in nats</b>, {cell_label(own.iloc[0])}. Bins leave the entropy of ranks open by at most "
+        f"{own['bin_width'].max():.3f} nats.",
+        data,
+    )
+
+
 # ── Does the lognormal predict both curves?
 
 
