@@ -32,6 +32,30 @@ def _intervals(table: pd.DataFrame, low: str, high: str) -> list[str]:
     return [interval(*ends, 4) for ends in zip(table[low], table[high], strict=True)]
 
 
+# ── Appendix C, line by line
+
+
+def terms(table: pd.DataFrame) -> Shown:
+    """A table of `numbers.equation_terms`."""
+    numbers = {
+        "lam": "λ",
+        "log_c": "ln c",
+        "log_scale": "ln(√(2π)σ)",
+        "square": "μ²/(2σ²)",
+        "neg_log_p1": "−ln p₁",
+        "fraction": "fraction (26)",
+        "entropy": "CE",
+        "c_over_phi": "c/φ(μ/σ)",
+    }
+    return shown(
+        table,
+        {"model": ("model", model_label), "mu": ("μ", "{:.2f}"), "sigma": ("σ", "{:.2f}")}
+        | {column: (heading, "{:.3f}") for column, heading in numbers.items()},
+        "<b>Every term at the ten points</b>, by sums in 40 digits. −ln p₁ is the sum of the three columns before it; "
+        "CE is −ln p₁ plus the fraction.",
+    )
+
+
 # ── Is cross-entropy the entropy of the ranks?
 
 
