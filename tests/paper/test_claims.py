@@ -11,7 +11,7 @@ from rbp.paper.claims import ledger
 from rbp.paper.claims.ledger import FAILS, HOLDS, PART, _typeset, by_exceptions
 
 EXPECTED = results.read_book(Project().expected)
-LOGNORMAL_BEST = {"better_2_count": 0, "lognormal_rank.1": 1, "pythia_limits": 0}
+LOGNORMAL_BEST = {"better_2_count": 0, "lognormal_rank.1": 1, "lognormal_at_limit": 0}
 
 
 def _numbers(**changes: object) -> ledger.Numbers:

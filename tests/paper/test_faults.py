@@ -3,12 +3,14 @@
 import ast
 import json
 
+import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError
 from rbp.core.paths import ROOT
+from rbp.paper import faults
 from rbp.paper.costs import slurm_simulation
-from rbp.paper.faults import FOLDER, KINDS, architectures, by_outcome, figures, listed_faults, verdict
+from rbp.paper.faults import FOLDER, KINDS, architectures, by_outcome, figures, listed_faults
 
 
 def test_every_test_that_is_named_is_there() -> None:
@@ -51,8 +53,35 @@ def test_no_architecture_is_ranked_wrongly() -> None:
     grouped = by_outcome(table)
     assert grouped["models"].sum() == len(table)
     assert grouped["outcome"].iloc[0] == "exact"
-    assert "Not one has a wrong rank" in verdict(table)
-    assert "Ranks are wrong in 1" in verdict(table.assign(outcome=["wrong", *table["outcome"][1:]]))
+    assert all(name in faults.names_of_models(table) for name in table["model"])
+
+
+def test_outcomes_are_counted() -> None:
+    table = pd.DataFrame(
+        {
+            "model": ["a", "a", "b", "c", "d"],
+            "outcome": ["exact", "exact", "wrong", "not built", "exact"],
+            "tokens": [10, 20, 40, 0, 80],
+            "near": [1, 2, 4, 0, 0],
+        }
+    )
+    counts = {"exact": 3, "wrong": 1, "refused": 0, "not_built": 1}
+    assert faults.outcomes(table) == {"families": 4, "models": 5, "tokens": 110, "near": 3} | counts
+
+
+def test_a_page_shows_all_trials_or_one_kind() -> None:
+    counts = pd.DataFrame({"kind": ["kills", "examples"], "what": ["x", "y"], "count": [3, 5]})
+    assert faults.trials_shown(counts, 7, "all")["table"]["times"].tolist() == [3, 5, 7]
+    assert faults.trials_shown(counts, 7, "examples")["table"].iloc[:, :2].to_numpy().tolist() == [["bad input", "y"]]
+    assert faults.trials_shown(counts, 7, "shards")["table"]["trial"].tolist() == ["merge"]
+
+
+def test_a_page_names_the_file_of_a_test_once() -> None:
+    listed = pd.DataFrame(
+        {"number": [1], "fault": ["x"], "tests": ["tests/a.py::test_b tests/a.py::test_c tests/d.py"]}
+    )
+    found = faults.faults_shown(listed)
+    assert found["formats"]["tests"](found["table"]["tests"][0]) == "a.py, d.py"
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"date": 1}', '{"kills": {"a": "many"}}'])

@@ -1,6 +1,7 @@
 """The split of the gap between rank entropy and cross-entropy, on made-up models whose parts are known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import entropy
@@ -58,11 +59,30 @@ def test_no_token_is_an_error() -> None:
         premise.split_gap([])
 
 
-def test_the_published_entropies_are_what_chapter_19_says() -> None:
+def test_the_published_entropies_are_what_the_chapter_says() -> None:
     table = premise.entropies(open_source("published").histograms).set_index("model")
     assert (table["gap"] > 0).all()
     assert table["at_limit"].all()
-    assert (table["rank_entropy_low"] < table["rank_entropy"]).all()
+    assert table["bin_width"].between(0, 0.03, inclusive="neither").all()
+    steps = table["gap"] + table["shape_authors"] + table["approximation"]
+    np.testing.assert_allclose(steps, table["formula_excess"], rtol=1e-12)
     # the closest fit of an exponential family has more entropy than the data, by its divergence
     assert (table["shape"] > 0).all()
     assert table.loc["EleutherAI/pythia-12b", "formula"] == pytest.approx(3.16255, abs=1e-4)
+
+
+def test_judgements_of_the_split() -> None:
+    split = pd.DataFrame(
+        {
+            "dataset": ["c4", "c4", "humaneval", "humaneval"],
+            "model": ["small", "large", "large", "small"],
+            "size": [1, 2, 2, 1],
+            "mixing": [0.1, 0.2, 0.1, 0.3],  # grows on c4 alone
+            "profile": [0.1, -0.1, 0.2, 0.0],
+            "confidence": [0.2, 0.1, 0.4, -0.3],
+        }
+    )
+    found = premise.judged(split)
+    assert (found["mixing_grows"], found["mixing_datasets"]) == (1, 2)
+    assert (found["split_cancel"], found["split_cells"]) == (2, 4)
+    assert found["split_least_calibrated"] == "large on HumanEval"

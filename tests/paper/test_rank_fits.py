@@ -63,8 +63,8 @@ def test_lines_of_parameters_give_back_their_own_exponents() -> None:
     found = rank_distributions.exponents_of_fits(table).iloc[0]
     assert found.p1_off < 1e-9
     slope = np.polyfit(np.log(sizes), np.log(-np.log(table.p1)), 1)[0]
-    assert found.alpha_p1 == pytest.approx(-slope, rel=1e-9)
-    assert found.alpha_entropy > 0
+    assert found.line_alpha_p1 == pytest.approx(-slope, rel=1e-9)
+    assert found.line_alpha_entropy > 0
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_no_line_goes_through_a_limit(published: pd.DataFrame) -> None:
         "power_law_cutoff",
     }
     assert found.loc["lognormal", "at_limit"] == 4
-    numbers = ["alpha_p1", "alpha_entropy", "p1_off", "entropy_off"]
+    numbers = ["line_alpha_p1", "line_alpha_entropy", "p1_off", "entropy_off"]
     assert found.loc[found.at_limit > 0, numbers].isna().all(axis=None)
     assert found.loc[found.at_limit == 0, numbers].notna().all(axis=None)
 
@@ -97,7 +97,7 @@ def test_what_is_recorded_of_fits_is_conditioned_well_enough_for_nine_digits(pub
             for text in table["parameters"]
         ]
         moved = rank_distributions.exponents_of_fits(table.assign(parameters=parameters)).set_index("distribution")
-        for name in ("alpha_p1", "alpha_entropy"):
+        for name in ("line_alpha_p1", "line_alpha_entropy"):
             condition = ((moved[name] / plain[name] - 1).abs() / 1e-8).max()
             assert condition * published["rounding"].max() < 1e-9
 
@@ -134,9 +134,11 @@ def test_mu_and_sigma_are_hard_to_tell_apart() -> None:
 def test_profile_peaks_at_the_fit() -> None:
     own = made_up(5)
     top = list(fit(family("lognormal"), own.counts, first=2).distribution.parameters.values())
-    grid = rank_distributions.profile(own, np.array([top[0] - 0.5, top[0]]), np.array([top[1], top[1] + 0.5]))
+    at = pd.Series({"mu": top[0], "sigma": top[1], "mu_error": 0.25, "sigma_error": 0.25})
+    grid = rank_distributions.profile(own, at, reach=2, points=3)
     assert grid["drop"].max() == pytest.approx(0, abs=1e-4)
-    assert (grid["drop"] < -1).sum() == 3
+    assert (grid["drop"] < -1).sum() == 8
+    np.testing.assert_allclose(grid["per_thousand"], grid["drop"] / own.counts.since(2).total * 1000)
 
 
 def test_best_leaves_the_diagnostic_out() -> None:
@@ -154,3 +156,56 @@ def test_a_shipped_store_has_documents() -> None:
     seen = rank_distributions.distribution_functions(rank_distributions.redrawn(own), own.counts, 1)
     far = rank_distributions.distances_by_document(there, own.counts, seen)
     assert np.quantile(far, 0.01) < rank_distributions.distance(there, own.counts) < np.quantile(far, 0.99)
+
+
+def test_the_family_of_the_largest_model_stands_for_all() -> None:
+    counts = made_up(1).counts
+    cells = [
+        ("c4", "A", 1),
+        ("c4", "A", 9),
+        ("c4", "A", 4),
+        ("c4", "B", 2),
+        ("c4", "B", 3),
+        ("x", "A", 8),
+        ("c4", "C", 5),
+    ]
+    measured = [MeasuredRanks(dataset, f"{f}{size}", f, size, counts, None) for dataset, f, size in cells]
+    assert [own.model for own in rank_distributions.main_group(measured)] == ["A1", "A4", "A9"]
+    ends = [own.model for own in rank_distributions.smallest_and_largest(measured)]
+    assert ends == ["A1", "A9", "C5", "B2", "B3"]
+
+
+def test_places_are_told_with_those_that_are_level(published: pd.DataFrame) -> None:
+    table = published[(published["first"] == 1) & published["model"].str.endswith("12b")]
+    order = table[table["distribution"] != "log_quadratic"].sort_values("per_token", ascending=False)["distribution"]
+    assert rank_distributions.place(table, order.iloc[0]).startswith("the best of 8 families")
+    assert rank_distributions.place(table, order.iloc[1]) == "second of 8 families"
+    assert rank_distributions.place(table, "power_law").endswith("level with the lognormal and power law with cut-off")
+
+
+def test_a_ratio_straight_in_log_size_is_found_to_be(published: pd.DataFrame) -> None:
+    size = np.array([1e6, 1e7, 1e9])
+    errors = pd.DataFrame({"distribution": "lognormal", "size": size, "ratio": 1 - 0.5 * np.log(size)})
+    (found,) = rank_distributions.lines_of_ratio(errors.assign(at_limit=False)).to_dict("records")
+    assert found["ratio_slope"] == pytest.approx(-0.5)
+    assert found["ratio_r_squared_lnS"] == pytest.approx(1)
+    assert found["ratio_r_squared_S"] == pytest.approx(stats.linregress(size, np.log(size)).rvalue ** 2)
+    assert rank_distributions.lines_of_ratio(errors.assign(at_limit=[False, True, False])).empty
+    assert rank_distributions.lines_of_ratio(errors[:2].assign(at_limit=False)).empty
+
+
+def test_a_family_agrees_where_both_of_its_exponents_lie_within_the_intervals(published: pd.DataFrame) -> None:
+    measured = rank_distributions.measured_exponents(open_source("published").histograms)
+    lines = rank_distributions.exponents_on_lines(published, measured).set_index("distribution")
+    (row,) = measured.to_dict("records")
+    within = [
+        all(row[f"alpha_{m}_low"] <= line[f"line_alpha_{m}"] <= row[f"alpha_{m}_high"] for m in ("p1", "entropy"))
+        for _, line in lines.iterrows()
+    ]
+    assert list(lines["both"]) == within
+    assert 0 < sum(within) < len(lines)
+    assert lines["far"].dropna().is_monotonic_increasing
+    counted = rank_distributions.agreement(lines.reset_index()).set_index("distribution")
+    assert counted["both_in"].sum() == sum(within)
+    assert counted["lines_in"].sum() == (lines["at_limit"] == 0).sum()
+    assert rank_distributions.exponents_on_lines(published, measured[:0]).empty

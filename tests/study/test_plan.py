@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from rbp.core.errors import ParameterError
@@ -144,3 +145,10 @@ def test_what_a_chapter_cannot_plan_is_named(change: dict[str, Any], said: str) 
     costs.check_scale(**PLANNED)
     with pytest.raises(ParameterError, match=said):
         costs.check_scale(**PLANNED | change)
+
+
+def test_evenness_is_one_where_the_work_divides() -> None:
+    rows = [("float32", 2, 8, 2.0), ("float32", 2, 1, 16.0), ("float32", 1, 1, 16.0), ("float32", 1, 8, 8.0)]
+    table = pd.DataFrame(rows, columns=["dtype", "shards", "gpus", "hours"])
+    assert costs.evenness(table, "float32", 2) == 1.0
+    assert costs.evenness(table, "float32", 1) == 0.25

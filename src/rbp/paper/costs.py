@@ -12,6 +12,7 @@ from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import nearest
 from rbp.core.paths import ROOT, label
+from rbp.paper.display import Column, shown
 from rbp.study.config import Dtype, Study, short_name
 from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
 
@@ -120,13 +121,33 @@ def hours_on_gpus(
     return pd.DataFrame(rows, columns=["dtype", "shards", "gpus", "hours", "share"])
 
 
-def hours_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of `hours` for a page: a row for each dtype and number of shards, the hours, then the shares."""
+def gpus_in_words(number: int) -> str:
+    """ "1 GPU", "64 GPUs"."""
+    return f"{number} GPU" + ("s" if number > 1 else "")
+
+
+def hours_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The table of `hours_on_gpus` for a page: a row for each dtype and number of shards; the hours, the shares."""
     found = table.pivot_table(["hours", "share"], ["dtype", "shards"], "gpus", sort=False)
-    words = {"hours": "{} GPU{}, hours", "share": "operations, {} GPU{}"}
+    words = {"hours": ("{}, hours", "{:,.2f}"), "share": ("operations, {}", "{:.0%}")}
     pairs = cast("list[tuple[str, int]]", found.columns.to_list())
-    found.columns = pd.Index([words[name].format(gpus, "s" if gpus > 1 else "") for name, gpus in pairs])
-    return found.reset_index()
+    headings = [words[name][0].format(gpus_in_words(gpus)) for name, gpus in pairs]
+    columns: dict[str | tuple[str, ...], Column] = {"dtype": "dtype", "shards": "shards"}
+    columns |= {heading: (heading, words[name][1]) for heading, (name, _) in zip(headings, pairs, strict=True)}
+    return shown(
+        found.set_axis(headings, axis=1).reset_index(),
+        columns,
+        caption="<b>Hours on each number of GPUs</b>, and the share of the GPUs’ time that goes into operations. Few "
+        "shards leave GPUs idle at the end; many read the weights too often.",
+        data=table,
+    )
+
+
+def evenness(table: pd.DataFrame, dtype: str, shards: int) -> float:
+    """How quick the most GPUs of `hours_on_gpus` are, as a share of what an even share of the work would be."""
+    hours = table[(table["dtype"] == dtype) & (table["shards"] == shards)].set_index("gpus")["hours"].sort_index()
+    fewest, most = hours.index[0], hours.index[-1]
+    return float(hours.iloc[0] * fewest / (hours.iloc[-1] * most))
 
 
 def where_time_goes(plan: Plan) -> pd.DataFrame:
@@ -143,6 +164,12 @@ def where_time_goes(plan: Plan) -> pd.DataFrame:
         seconds["tokenize"] += cost.shards * cost.tokens / used.tokenize
         seconds["start"] += cost.shards * used.start
     return pd.DataFrame({"part": list(PARTS.values()), "hours": [value / 3600 for value in seconds.values()]})
+
+
+def share_around(part: pd.DataFrame) -> float:
+    """The share of a table of `where_time_goes` that is not the model's operations."""
+    operations, around = part["hours"].iloc[0], part["hours"].iloc[1:].sum()
+    return float(around / (operations + around))
 
 
 def costs_by_model(plan: Plan) -> pd.DataFrame:
@@ -163,6 +190,23 @@ def costs_by_model(plan: Plan) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def models_shown(models: pd.DataFrame, dtype: str) -> dict[str, Any]:
+    """The table of `costs_by_model` for a page."""
+    return shown(
+        models,
+        {
+            "model": "model",
+            "size": ("S", "{:,}"),
+            "memory_gb": ("memory (GB)", "{:.1f}"),
+            "tokens": ("tokens", "{:,}"),
+            "flops": ("operations", "{:.2e}"),
+            "gpu_hours": ("GPU hours", "{:.2f}"),
+            "disk_mb": ("disk (MB)", "{:.0f}"),
+        },
+        caption=f"<b>What each model needs</b> for all datasets, in {dtype}. Tokens: at most.",
+    )
 
 
 def slurm_simulation() -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 the slow set has saved.
 """
 
+import html
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rbp.core.errors import DataError
 from rbp.core.files import parse_json
 from rbp.core.paths import DATA, label
 from rbp.core.tables import checked, read_csv
+from rbp.paper.display import shown
 
 FOLDER = DATA / "faults"
 KINDS = ("kills", "failures", "examples")
@@ -107,16 +109,72 @@ def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
     return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
 
 
-def verdict(table: pd.DataFrame) -> str:
-    """What `architectures` found, in words."""
-    counts = table["outcome"].value_counts()
-    near = table.loc[table["outcome"] == "exact", "near"].sum()
-    wrong = f"Ranks are wrong in {counts['wrong']}" if "wrong" in counts else "Not one has a wrong rank"
-    return (
-        f"In {counts['exact']} models every rank agrees; {near:,} of their tokens have another logit within rounding, "
-        f"so that either place is right. {wrong}; {counts.get('refused', 0)} are refused with a reason, and "
-        f"{counts.get('not built', 0)} cannot be made tiny, or not without packages that are not installed."
+def outcomes(table: pd.DataFrame) -> dict[str, int]:
+    """What `architectures` found: how many families and models; tokens ranked exactly, and near others; outcomes."""
+    exact, counts = table[table["outcome"] == "exact"], table["outcome"].value_counts()
+    found = {"families": table["model"].nunique(), "models": len(table)}
+    found |= {"tokens": int(exact["tokens"].sum()), "near": int(exact["near"].sum())}
+    kinds = ("exact", "wrong", "refused", "not built")
+    return found | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
+
+
+# ── For a page
+
+
+def trials_shown(counts: pd.DataFrame, shards: int, kind: str) -> dict[str, Any]:
+    """How often what was tried: the counts of `Figures` and the shards, or one kind of them ("all": all)."""
+    words = {"kills": "kill", "failures": "failed write", "examples": "bad input", "shards": "merge"}
+    every = [*counts.itertuples(index=False, name=None), ("shards", "shards of a study on Slurm", shards)]
+    rows = [(words[name], what, count) for name, what, count in every if kind in ("all", name)]
+    return shown(
+        pd.DataFrame(rows, columns=["trial", "of", "times"]),
+        {"trial": "trial", "of": "of", "times": ("times", "{:,}")},
+        caption="<b>How often what was tried</b>, in the last run of the slow tests.",
     )
+
+
+def faults_shown(listed: pd.DataFrame) -> dict[str, Any]:
+    """The `listed_faults`, with the files of their tests, each once."""
+
+    def files(tests: str) -> str:
+        return ", ".join(dict.fromkeys(test.split("::")[0].removeprefix("tests/") for test in tests.split()))
+
+    return shown(
+        listed,
+        {"number": "number", "fault": "fault", "tests": ("tests", files)},
+        caption="<b>The faults, and the files in <code>tests/</code> that cover each.</b> The download names the "
+        "single tests.",
+    )
+
+
+def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
+    """The groups of `by_outcome`; the download is the whole survey."""
+    return shown(
+        by_outcome(surveyed).replace({"": None}),
+        {
+            "outcome": "outcome",
+            "ranked": "ranked from",
+            "padding": "padding is",
+            "why": "why",
+            "models": "models",
+            "tokens": ("tokens", "{:,}"),
+            "undecided": ("undecided", "{:,}"),
+        },
+        caption="<b>What the extraction makes of each architecture.</b> Ranks come from one matrix, the output layer, "
+        "or, where its product with the hidden states is not the logits, from the model’s own. Where padding is seen, "
+        "rows are read as they are on a GPU too. “Undecided” are tokens with another logit within rounding.",
+        data=surveyed,
+    )
+
+
+def names_of_models(surveyed: pd.DataFrame) -> str:
+    """Which models are in each group of `by_outcome`: a list that opens on demand, as HTML."""
+    items = ""
+    for row in by_outcome(surveyed).to_dict("records"):
+        padding = row["padding"] and f"padding {row['padding']}"
+        group = ", ".join(filter(None, [row["outcome"], row["ranked"], padding, row["why"]]))
+        items += f"<li><em>{html.escape(group)}:</em> {html.escape(row['names'])}</li>"
+    return f"<details><summary>Which models these are</summary><ul>{items}</ul></details>"
 
 
 def _why(reason: str) -> str:

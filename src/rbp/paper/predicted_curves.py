@@ -16,6 +16,9 @@ from rbp.stats.rank_fits import RankDistribution, fit
 METRICS = ("cross_entropy", "neg_log_rbp1")
 MEASURED, PUBLISHED, FORMULA = "measured", "the authors’ prediction, as published", "the appendix’s formula"
 EXACT, FINITE = "exact sums to infinity", "exact sums over the vocabulary"
+KINDS = {MEASURED: "measured", PUBLISHED: "published", FORMULA: "formula", EXACT: "exact", FINITE: "finite"}
+"""The kinds of curves in a table's order, with the names under which their numbers are recorded."""
+
 _KIND = {"empirical": MEASURED, "simulated": PUBLISHED}
 
 
@@ -45,29 +48,25 @@ def curves() -> pd.DataFrame:
 def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """The two exponents of each kind of `curves`, with the paired test of their difference, and R² of each line.
 
-    Columns kind, n, alpha_ce, alpha_ce_low, alpha_ce_high, alpha_p1, alpha_p1_low, alpha_p1_high, r_squared_ce,
-    r_squared_p1, difference (α of cross-entropy less α of −ln RBP_1), low, high, p.
+    Columns kind, key (of KINDS), n, difference (α of cross-entropy less α of −ln RBP_1), low, high, p,
+    difference_relative (its size in per cent of the larger exponent); alpha_ce, alpha_ce_low, alpha_ce_high,
+    r_squared_ce, and the same of p1.
     """
     rows = []
-    for kind, own in table.groupby("kind"):
-        wide = own.pivot_table(index="size", columns="metric", values="value")
-        ce, p1 = (fit_power_law(wide.index, wide[metric], level=level) for metric in METRICS)
+    for kind, key in KINDS.items():
+        wide = table[table["kind"] == kind].pivot_table(index="size", columns="metric", values="value")
         test = paired_exponents(wide.index, *(wide[metric] for metric in METRICS), level=level)
-        row = {
-            "kind": kind,
-            "n": len(wide),
-            "difference": test.difference,
-            "low": test.low,
-            "high": test.high,
-            "p": test.p,
-        }
-        for name, law in (("ce", ce), ("p1", p1)):
+        row = {"kind": kind, "key": key, "n": len(wide), "difference": test.difference}
+        row |= {"low": test.low, "high": test.high, "p": test.p}
+        row |= {"difference_relative": 100 * abs(test.difference) / max(test.alpha_first, test.alpha_second)}
+        for name, metric in zip(("ce", "p1"), METRICS, strict=True):
+            law = fit_power_law(wide.index, wide[metric], level=level)
             row |= {
                 f"alpha_{name}": law.alpha,
                 f"alpha_{name}_low": law.alpha_low,
                 f"alpha_{name}_high": law.alpha_high,
             }
-            row[f"r_squared_{name}"] = law.r_squared
+            row |= {f"r_squared_{name}": law.r_squared}
         rows.append(row)
     return pd.DataFrame(rows)
 

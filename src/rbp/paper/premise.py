@@ -12,8 +12,10 @@ and confidence vanish for a calibrated model. Only for one that has the same pro
 calibrated, is −Σ p ln p the cross-entropy.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +23,19 @@ import pandas as pd
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
-from rbp.evidence import histograms
+from rbp.core.paths import LADDER
+from rbp.evidence import histograms, open_source
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper.appendix_c.numbers import authors_points, equation_terms
+from rbp.paper.wording import dataset_label
+from rbp.ranks.protocols import Protocol, Row, plan_rows
 from rbp.stats.rank_families import family
 from rbp.stats.rank_fits import fit
+
+if TYPE_CHECKING:
+    from rbp.ranks.models import ModelFiles
+
+TOKENS = 5000  # of the ladder's, looked at for each model and domain
 
 
 @dataclass(frozen=True)
@@ -111,10 +121,11 @@ def _entropy(share: Reals) -> float:
 def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
     """Cross-entropy beside the entropies that might stand for it, of every model.
 
-    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy, rank_entropy_low, rank_entropy_high: of
-    the measured ranks, with the bounds that bins allow; lognormal: of the discrete lognormal fitted to all ranks
-    (at_limit: where it is a power law); formula, exact: by the authors' formula and by exact sums at their μ and σ,
-    where there are any; gap: rank_entropy less cross_entropy; shape: lognormal less rank_entropy.
+    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy: of the measured ranks, and bin_width,
+    by how much bins leave it open; lognormal: of the discrete lognormal fitted to all ranks (at_limit: where it is a
+    power law); formula, exact: by the authors' formula and by exact sums at their μ and σ, where there are any. From
+    these gap: rank_entropy less cross_entropy, and gap_share of cross_entropy; shape, shape_authors: lognormal and
+    exact less rank_entropy; approximation: formula less exact; formula_excess: formula less cross_entropy.
     """
     given = equation_terms(authors_points()).set_index("model")
     rows = []
@@ -123,13 +134,98 @@ def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
         found = fit(family("lognormal"), own.counts)
         row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
         row |= {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
-        row |= {"rank_entropy": smooth, "rank_entropy_low": least, "rank_entropy_high": most}
+        row |= {"rank_entropy": smooth, "bin_width": most - least}
         row |= {"lognormal": found.distribution.entropy, "at_limit": found.at_limit}
         there = own.model in given.index and own.dataset == "wikipedia"
         row |= {"formula": float(given["entropy_approx"][own.model]) if there else np.nan}
         row |= {"exact": float(given["entropy"][own.model]) if there else np.nan}
         rows.append(row)
     table = pd.DataFrame(rows)
+    gap = table["rank_entropy"] - table["cross_entropy"]
     return table.assign(
-        gap=table["rank_entropy"] - table["cross_entropy"], shape=table["lognormal"] - table["rank_entropy"]
+        gap=gap,
+        gap_share=gap / table["cross_entropy"],
+        shape=table["lognormal"] - table["rank_entropy"],
+        shape_authors=table["exact"] - table["rank_entropy"],
+        approximation=table["formula"] - table["exact"],
+        formula_excess=table["formula"] - table["cross_entropy"],
     )
+
+
+# ── The ladder, whose models run anew
+
+
+def split_of_ladder(model: Path, domain: str, chosen: Protocol, tokens: int = TOKENS) -> GapParts:
+    """The split of one of the ladder's models on a domain: rows evenly spaced over its documents, run anew.
+
+    Raises DataError if the model's weights are not there.
+    """
+    import torch  # here, since who reads the step's table does without
+
+    from rbp.ranks.extraction import quiet
+    from rbp.ranks.models import find_model, load_model
+
+    files = find_model(str(model))
+    with quiet():
+        language = load_model(files, "float32", torch.device("cpu"))
+    rows = _rows(domain, chosen, files)
+    each = max(1, round(sum(len(row.scored) for row in rows) / tokens))
+
+    def logits() -> Iterator[tuple[Any, Any]]:
+        for row in rows[each // 2 :: each]:
+            ids, wanted = torch.from_numpy(row.ids)[None], torch.from_numpy(row.scored - 1)
+            with torch.inference_mode():
+                z = language.model(input_ids=ids, use_cache=False, logits_to_keep=wanted).logits[0]
+            yield z.numpy(), row.ids[row.scored]
+
+    return split_gap(logits())
+
+
+_PLANNED: dict[tuple[str, Protocol, str], Sequence[Row]] = {}
+
+
+def _rows(domain: str, chosen: Protocol, files: "ModelFiles") -> Sequence[Row]:
+    """The rows of a domain, cut once for all models of one tokenizer (named by its fingerprint)."""
+    from rbp.ladder import ranking
+    from rbp.ranks.models import load_tokenizer
+
+    key = (domain, chosen, files.tokenizer_fingerprint())
+    if key not in _PLANNED:
+        texts = ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain))
+        _PLANNED[key] = plan_rows(texts, load_tokenizer(files), chosen).rows
+    return _PLANNED[key]
+
+
+def make() -> pd.DataFrame:
+    """The step `premise`: the split for every rung whose weights are shipped, on every domain.
+
+    Entropy of ranks and cross-entropy are those of all ranked tokens; mixing and confidence are measured on a sample of
+    rows, for which the model runs anew; profile is what remains of the gap. Columns dataset, model, family, size,
+    cross_entropy, rank_entropy, gap, mixing, profile, confidence, confidence_error, sampled (tokens).
+    """
+    rows = []
+    for own in open_source("ladder").histograms:
+        folder = LADDER / "models" / own.model
+        if own.store is None or not (folder / "model.safetensors").is_file():
+            continue
+        chosen = Protocol(**own.store.manifest["key"]["protocol"])
+        found = split_of_ladder(folder, own.dataset, chosen)
+        whole, entropy = histograms.entropy(own.counts)[0], float(own.cross_entropy or np.nan)
+        row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+        row |= {"cross_entropy": entropy, "rank_entropy": whole, "gap": whole - entropy, "mixing": found.mixing}
+        row |= {"profile": whole - entropy - found.mixing + found.confidence, "confidence": found.confidence}
+        rows.append(row | {"confidence_error": found.confidence_error, "sampled": found.tokens})
+    return pd.DataFrame(rows)
+
+
+def judged(split: pd.DataFrame) -> dict[str, int | str]:
+    """What the table of `make` shows: where mixing grows, who is too sure, where two parts have the same sign."""
+    worst = split.sort_values("confidence").iloc[-1]
+    mixing = split.sort_values("size").groupby("dataset")["mixing"]
+    return {
+        "mixing_grows": int((mixing.last() > mixing.first()).sum()),
+        "mixing_datasets": int(mixing.ngroups),
+        "split_least_calibrated": f"{worst['model']} on {dataset_label(worst['dataset'])}",
+        "split_cancel": int((np.sign(split["profile"]) == np.sign(split["confidence"])).sum()),
+        "split_cells": len(split),
+    }

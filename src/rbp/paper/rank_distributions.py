@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.core.arrays import Reals
-from rbp.evidence import open_source
+from rbp.evidence import histograms, open_source
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.rank_counts import RankCounts
@@ -21,6 +21,23 @@ SOURCE = ("published", "ladder")
 DIAGNOSTIC = ("log_quadratic",)  # no family of the question: it tells which way the ranks curve
 RESAMPLES = 200
 DRAWS = 199  # of a parametric bootstrap
+
+
+def main_group(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
+    """The family of the largest model, on its dataset, by size: it stands for all where one must."""
+    by_size = sorted(measured, key=lambda own: own.size)
+    largest = max(by_size, key=lambda own: own.size)
+    return [own for own in by_size if (own.family, own.dataset) == (largest.family, largest.dataset)]
+
+
+def smallest_and_largest(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
+    """The ends of each family on the dataset of the `main_group`, the family of the largest model first."""
+    largest_first = sorted(measured, key=lambda own: -own.size)
+    groups: dict[str, list[MeasuredRanks]] = {}
+    for own in largest_first:
+        if own.dataset == largest_first[0].dataset:
+            groups.setdefault(own.family, []).insert(0, own)
+    return [own for group in groups.values() for own in group[:: max(1, len(group) - 1)]]
 
 
 def distance(distribution: RankDistribution, counts: RankCounts) -> float:
@@ -114,6 +131,23 @@ def fit_label(row: pd.Series) -> str:
     return FAMILIES[row["distribution"]].label + (f" ({', '.join(notes)})" if notes else "")
 
 
+def row_of(table: pd.DataFrame, own: MeasuredRanks, distribution: str, first: int = 1) -> pd.Series:
+    """The row of `fits` of one model and one family."""
+    here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
+    return table[here & (table["distribution"] == distribution)].iloc[0]
+
+
+def of_family(table: pd.DataFrame, group: Sequence[MeasuredRanks], first: int) -> pd.DataFrame:
+    """The rows of `fits` of a group of models on one dataset, of the ranks from `first` on."""
+    here = (table["dataset"] == group[0].dataset) & (table["family"] == group[0].family)
+    return table[here & (table["first"] == first)]
+
+
+def plain(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows without the families that only diagnose."""
+    return table[~table["distribution"].isin(DIAGNOSTIC)]
+
+
 def _found(row: pd.Series) -> RankFit:
     """The fit of a row of `fits`."""
     numbers = (float(row[name]) for name in ("log_likelihood", "total", "rounding"))
@@ -122,8 +156,7 @@ def _found(row: pd.Series) -> RankFit:
 
 def _means(table: pd.DataFrame) -> pd.Series:
     """Log-likelihood per token of each family, over the models of `table` (mean), largest first; no diagnostic ones."""
-    own = table[~table["distribution"].isin(DIAGNOSTIC)]
-    return own.groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
+    return plain(table).groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
 
 
 def best(table: pd.DataFrame, how_many: int) -> list[str]:
@@ -141,6 +174,28 @@ def level_with(table: pd.DataFrame, name: str) -> list[str]:
     """The other families that are as likely as `name`: which of them is likelier is undecided, within `MARGIN`."""
     mean = _means(table)
     return [str(other) for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
+
+
+_ORDINALS = ("the best", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+
+
+def place(table: pd.DataFrame, name: str) -> str:
+    """Where a family stands by its likelihood: "third of 7 families", and with which it is level."""
+    level = " and ".join(FAMILIES[other].label for other in level_with(table, name))
+    order = f"{_ORDINALS[len(better(table, name))]} of {len(_means(table))} families"
+    return order + (f", level with the {level}" if level else "")
+
+
+def spread(table: pd.DataFrame) -> float:
+    """How far families of two parameters lie apart at most, in nats per token; without the negative binomial."""
+    two = plain(table[(table["count"] == 2) & (table["distribution"] != "negative_binomial")])
+    return float(two.groupby("model")["per_token"].agg(np.ptp).max())
+
+
+def curvatures(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `fits` of the log-quadratic family with their curvature tau: a lognormal's 1/σ², of any sign."""
+    rows = table[table["distribution"] == "log_quadratic"]
+    return rows.assign(tau=[json.loads(text)["tau"] for text in rows["parameters"]])
 
 
 def bootstrap(own: MeasuredRanks, name: str, *, first: int = 1, draws: int = DRAWS, seed: int = 0) -> Reals:
@@ -197,9 +252,8 @@ def lognormal_errors(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, 
     """
     rows = []
     for own in measured:
-        here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
         for name in ("lognormal", "lognormal_rounded"):
-            found = _found(table[here & (table["distribution"] == name)].iloc[0])
+            found = _found(row_of(table, own, name, first))
             row = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
             row |= {"vocabulary": own.counts.vocabulary, "distribution": name, "at_limit": found.at_limit}
             mu = sigma = np.nan
@@ -215,16 +269,94 @@ def lognormal_errors(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, 
     return pd.DataFrame(rows)
 
 
-def profile(own: MeasuredRanks, mu: Reals, sigma: Reals, *, first: int = 2) -> pd.DataFrame:
-    """Log-likelihood of the discrete lognormal over a grid, less its maximum: mu, sigma, drop (of all tokens, nats)."""
+def lines_of_ratio(errors: pd.DataFrame) -> pd.DataFrame:
+    """Is μ/σ a line in ln S, or in S? For each version of the lognormal in one family's `lognormal_errors`.
+
+    Columns distribution, ratio_slope (per unit of ln S), ratio_r_squared_lnS, ratio_r_squared_S. Versions with fewer
+    than three models, or a fit at its limit, are left out.
+    """
+    rows = []
+    for name, own in errors.groupby("distribution"):
+        if len(own) > 2 and not own["at_limit"].any():
+            size, log_size = own["size"], np.log(own["size"])
+            row = {"distribution": name, "ratio_slope": np.polyfit(log_size, own["ratio"], 1)[0]}
+            row |= {"ratio_r_squared_lnS": np.corrcoef(log_size, own["ratio"])[0, 1] ** 2}
+            rows.append(row | {"ratio_r_squared_S": np.corrcoef(size, own["ratio"])[0, 1] ** 2})
+    return pd.DataFrame(rows, columns=["distribution", "ratio_slope", "ratio_r_squared_lnS", "ratio_r_squared_S"])
+
+
+def profile(own: MeasuredRanks, at: pd.Series, *, reach: float = 6.0, points: int = 34, first: int = 2) -> pd.DataFrame:
+    """The discrete lognormal's log-likelihood over a square grid of μ and σ, less its maximum.
+
+    `at` is the model's row of `lognormal_errors`: the grid reaches so many standard errors to each side. Columns mu,
+    sigma, drop (of all tokens, nats), per_thousand (tokens).
+    """
     counts = own.counts.since(first)
     top = fit(family("lognormal"), own.counts, first=first).log_likelihood
+    ranges = ((at[name], reach * at[f"{name}_error"]) for name in ("mu", "sigma"))
+    mu, sigma = (np.linspace(middle - by, middle + by, points) for middle, by in ranges)
     rows = []
     for m in mu:
         for s in sigma:
-            at = RankDistribution(family("lognormal"), (float(m), float(s)), counts.vocabulary, first)
-            rows.append((m, s, log_likelihood(at, counts) - top))
-    return pd.DataFrame(rows, columns=["mu", "sigma", "drop"])
+            there = RankDistribution(family("lognormal"), (float(m), float(s)), counts.vocabulary, first)
+            rows.append((m, s, log_likelihood(there, counts) - top))
+    grid = pd.DataFrame(rows, columns=["mu", "sigma", "drop"])
+    return grid.assign(per_thousand=1000 * grid["drop"] / counts.total)
+
+
+def measured_exponents(measured: Iterable[MeasuredRanks], *, level: float = 0.95) -> pd.DataFrame:
+    """Exponents of −ln RBP_1, of the entropy of ranks and of cross-entropy, for each family on each dataset.
+
+    Columns family, dataset, and alpha_NAME, alpha_NAME_low, alpha_NAME_high for NAME p1, entropy and ce; no row where
+    there are fewer than three models.
+    """
+    groups: dict[tuple[str, str], list[MeasuredRanks]] = {}
+    for own in measured:
+        groups.setdefault((own.family, own.dataset), []).append(own)
+    rows = []
+    for (name, dataset), group in groups.items():
+        if len(group) < 3:
+            continue
+        sizes = [own.size for own in group]
+        values = {
+            "p1": [own.neg_log_rbp1 for own in group],
+            "entropy": [histograms.entropy(own.counts)[0] for own in group],
+            "ce": [np.nan if own.cross_entropy is None else own.cross_entropy for own in group],
+        }
+        row: dict[str, object] = {"family": name, "dataset": dataset}
+        for metric, each in values.items():
+            law = fit_power_law(sizes, each, level=level)
+            row |= {f"alpha_{metric}": law.alpha}
+            row |= {f"alpha_{metric}_low": law.alpha_low, f"alpha_{metric}_high": law.alpha_high}
+        rows.append(row)
+    metrics = [f"alpha_{metric}{end}" for metric in ("p1", "entropy", "ce") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=["family", "dataset", *metrics])
+
+
+def exponents_on_lines(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
+    """`exponents_of_fits` for each row of `measured_exponents`, beside what was measured; nearest first.
+
+    `table`: the `fits`. Columns of both; both: whether either exponent lies within the measured interval; far: the
+    larger relative distance of the two from the measured ones.
+    """
+    if measured.empty:
+        return measured
+    cell = ["family", "dataset"]
+    from_1 = plain(table[table["first"] == 1]).merge(measured[cell])
+    parts = [exponents_of_fits(own).assign(**own.iloc[0][cell]) for _, own in from_1.groupby(cell)]
+    lines = pd.concat(parts).merge(measured, on=cell)
+    inside, off = pd.Series(True, lines.index), pd.DataFrame(index=lines.index)
+    for metric in ("p1", "entropy"):
+        told = lines[f"line_alpha_{metric}"]
+        inside &= told.between(lines[f"alpha_{metric}_low"], lines[f"alpha_{metric}_high"])
+        off[metric] = (told / lines[f"alpha_{metric}"] - 1).abs()
+    return lines.assign(both=inside, far=off.max(axis=1)).sort_values([*cell, "far"], ignore_index=True)
+
+
+def agreement(lines: pd.DataFrame) -> pd.DataFrame:
+    """In how many groups of `exponents_on_lines` each distribution gives both exponents (both_in), of lines_in."""
+    counted = lines.assign(both_in=lines["both"], lines_in=lines["at_limit"] == 0).groupby("distribution")
+    return counted[["both_in", "lines_in"]].sum().sort_values("both_in", ascending=False, kind="stable").reset_index()
 
 
 def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
@@ -234,9 +366,9 @@ def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
     lognormal s = 1 − μ/σ² and ln 1/σ²; else those that are named, by their logarithms where they must be above 0) are
     put on lines in ln S, and the metrics computed at the models' sizes from these.
 
-    Columns distribution, at_limit (how many of the fits are), alpha_p1, alpha_entropy, p1_off, entropy_off (largest
-    relative distance of the metrics on the lines from those of the fits themselves). All numbers are missing where any
-    fit is at the family's limit: it has no such parameters, and no line goes through them.
+    Columns distribution, at_limit (how many of the fits are), line_alpha_p1, line_alpha_entropy, p1_off, entropy_off
+    (largest relative distance of the metrics on the lines from those of the fits themselves). All numbers are missing
+    where any fit is at the family's limit: it has no such parameters, and no line goes through them.
     """
     return pd.DataFrame([_on_lines(str(name), own) for name, own in table.groupby("distribution")])
 
@@ -244,7 +376,7 @@ def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
 def _on_lines(name: str, own: pd.DataFrame) -> dict[str, object]:
     row: dict[str, object] = {"distribution": name, "at_limit": int(own["at_limit"].sum())}
     if row["at_limit"]:
-        return row | dict.fromkeys(["alpha_p1", "alpha_entropy", "p1_off", "entropy_off"], np.nan)
+        return row | dict.fromkeys(["line_alpha_p1", "line_alpha_entropy", "p1_off", "entropy_off"], np.nan)
     kind, size = family(name), own["size"].to_numpy(float)
     fitted = [distribution_of(each) for _, each in own.iterrows()]
     free = np.array([kind.free(np.array(list(each.parameters.values())), each.first) for each in fitted])
@@ -257,8 +389,8 @@ def _on_lines(name: str, own: pd.DataFrame) -> dict[str, object]:
     p1 = np.array([-float(each.logpmf(1)) for each in there])
     entropy = np.array([each.entropy for each in there])
     return row | {
-        "alpha_p1": fit_power_law(size, p1).alpha,
-        "alpha_entropy": fit_power_law(size, entropy).alpha,
+        "line_alpha_p1": fit_power_law(size, p1).alpha,
+        "line_alpha_entropy": fit_power_law(size, entropy).alpha,
         "p1_off": float(np.abs(p1 / -np.log(own["p1"].to_numpy()) - 1).max()),
         "entropy_off": float(np.abs(entropy / own["entropy"].to_numpy() - 1).max()),
     }

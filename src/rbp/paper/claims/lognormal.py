@@ -18,7 +18,7 @@ _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
 )
 def _(n: Numbers) -> tuple[str, str]:
     key = "20_rank_distributions::"
-    limits, models = n.count(f"{key}pythia_limits"), n.count(f"{key}pythia_models")
+    limits, models = n.count(f"{key}lognormal_at_limit"), n.count(f"{key}models")
     better, place = n.count(f"{key}better_2_count"), n.count(f"{key}lognormal_rank.1")
     verdict = FAILS if better else HOLDS if place == 1 and not limits else PART
     return verdict, (

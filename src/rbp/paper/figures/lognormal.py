@@ -1,6 +1,6 @@
 """Figures on appendix C, on the curves that it predicts, and on distributions of ranks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from rbp.book.figure_style import INK, LABELS, Panels, family_style, label_line_ends, log_axis, single_panel
 from rbp.evidence.histograms import MeasuredRanks
+from rbp.paper import predicted_curves, rank_distributions
 from rbp.paper.wording import cell_label, dataset_label, dataset_order, model_label
 from rbp.stats.rank_families import FAMILIES
 from rbp.stats.rank_fits import RankDistribution
@@ -112,8 +113,10 @@ def path_panels(curves: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Pan
     return Panels(list(curves), draw, size=(5.0, 3.9))
 
 
-def predicted_panels(table: pd.DataFrame, kinds: Sequence[str]) -> Panels:
-    """Measured and predicted curves against S, a panel for each metric: columns metric, kind, size, value."""
+def predicted_panels(curves: pd.DataFrame) -> Panels:
+    """Measured and computed curves against S, a panel for each metric: a table of `predicted_curves.curves`."""
+    table = curves[curves["kind"] != predicted_curves.PUBLISHED]  # which the formula reproduces
+    kinds = [kind for kind in predicted_curves.KINDS if kind != predicted_curves.PUBLISHED]
     names = {"cross_entropy": "Cross-entropy and entropies of ranks", "neg_log_rbp1": "−ln RBP₁ and −ln p₁"}
     markers = "oDs^vPX"
 
@@ -204,11 +207,13 @@ DATASET_STYLES = {
 }
 
 
-def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
+def gap_panels(fits: pd.DataFrame) -> Panels:
     """How many nats per token each fit lies below the best of its model, for each first rank: a table of `fits`.
 
-    A row for each distribution of `order`, a marker for each model, in its family's colour; open at a limit.
+    A row for each distribution, the likeliest from rank 1 first; a marker for each model, in its family's colour, open
+    at a limit.
     """
+    table, order = rank_distributions.plain(fits), rank_distributions.best(fits[fits["first"] == 1], len(FAMILIES))
     families = sorted(table["family"].unique())
     low = table.groupby(["dataset", "model", "first"])["per_token"].transform("max") - table["per_token"]
     shown = table.assign(gap=np.maximum(low, 1e-5))
@@ -236,7 +241,35 @@ def gap_panels(table: pd.DataFrame, order: Sequence[str]) -> Panels:
     return Panels(sorted(table["first"].unique()), draw, size=(5.6, 4.2))
 
 
-def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]) -> Panels:
+Cases = Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]
+"""What a panel of ranks is called, the ranks, and the fitted distributions by name."""
+
+
+def case_name(own: MeasuredRanks) -> str:
+    """ "pythia-14m on Wikipedia"."""
+    return f"{model_label(own.model)} on {dataset_label(own.dataset)}"
+
+
+def cases(models: Iterable[MeasuredRanks], fits: pd.DataFrame, names: Sequence[str]) -> Cases:
+    """The models with their fits of the families `names` from rank 1, and of the lognormal from rank 2."""
+    found = {}
+    for own in models:
+        rows = [rank_distributions.row_of(fits, own, name) for name in names]
+        rows.append(rank_distributions.row_of(fits, own, "lognormal", 2))
+        drawn = {rank_distributions.fit_label(row): rank_distributions.distribution_of(row) for row in rows}
+        found[case_name(own)] = (own, drawn)
+    return found
+
+
+def counts_of(drawn: Cases) -> pd.DataFrame:
+    """What was measured: columns case, high (the end of a bin), count."""
+    parts = [
+        pd.DataFrame({"case": n, "high": own.counts.high, "count": own.counts.count}) for n, (own, _) in drawn.items()
+    ]
+    return pd.concat(parts)
+
+
+def survival_panels(cases: Cases) -> Panels:
     """P(R > k) against k on logarithmic axes: measured (at the bins' ends), and the fitted distributions by name.
 
     Distributions that begin at rank 2 are drawn as shares of the tokens with rank 2 or more, times that share.
@@ -265,7 +298,7 @@ def survival_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDi
     return Panels(list(cases), draw, size=(4.9, 4.0))
 
 
-def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]) -> Panels:
+def quantile_panels(cases: Cases) -> Panels:
     """Q–Q: the ratio of fitted to measured rank at the same share of tokens, at the measured bins' ends.
 
     Only for distributions that begin at rank 1, and ranks from 5: before that a step of one rank is coarse.
@@ -295,7 +328,7 @@ def quantile_panels(cases: Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDi
 def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]]) -> Figure:
     """The log-likelihood of a lognormal over μ and σ, as a drop per 1000 tokens; `marks` names points (mu, sigma).
 
-    `grid` is a table of `rank_distributions.profile` with a column `per_thousand`.
+    `grid` is a table of `rank_distributions.profile`.
     """
 
     def draw(ax: Axes) -> None:
@@ -315,8 +348,15 @@ def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]])
     return single_panel(draw, size=(6.4, 4.4))
 
 
-def parameter_panels(table: pd.DataFrame, columns: Mapping[str, str]) -> Panels:
-    """Fitted parameters against S, a panel for each of `columns` (column → axis label): family, dataset, size, …"""
+def parameter_panels(table: pd.DataFrame) -> Panels:
+    """Fitted parameters against S: columns family, dataset, size, tau (ranks from 1); mu, sigma, ratio (from 2)."""
+    columns = {
+        "tau": "curvature, ranks from 1 (1/σ² if above 0)",
+        "curvature": "1/σ², ranks from 2",
+        "lam": "λ = −μ/σ², ranks from 2",
+        "ratio": "μ/σ, ranks from 2",
+    }
+    table = table.assign(curvature=1 / table["sigma"] ** 2, lam=-table["mu"] / table["sigma"] ** 2)
     cells = table[["family", "dataset"]].drop_duplicates().itertuples(index=False, name=None)
     styles = {cell: DATASET_STYLES.get(cell[1], (INK, "v")) for cell in cells}
 
@@ -334,8 +374,3 @@ def parameter_panels(table: pd.DataFrame, columns: Mapping[str, str]) -> Panels:
         sns.despine(ax=ax)
 
     return Panels(list(columns), draw, size=(5.0, 4.4))
-
-
-def case_name(own: MeasuredRanks) -> str:
-    """ "pythia-14m on Wikipedia"."""
-    return f"{model_label(own.model)} on {dataset_label(own.dataset)}"
