@@ -39,15 +39,15 @@ def test_neighbours_on_the_same_side() -> None:
 
 def test_tables_show_a_row_for_each_answer(points: pd.DataFrame) -> None:
     told = cells.forecasts(points, holdout=2, holdout_few=1)
-    table = forecasts.forecasts_table(told, ["dataset", "family"], "c")["table"]
+    table = forecasts.forecasts_shown(told, ["dataset", "family"], "c")["table"]
     assert table["forecasts"].sum() == len(told)
     assert table["Dataset"].tolist() == ["HumanEval"] * 4 + ["Wikipedia"] * 4
 
     bent = cells.curvatures(points, level=0.5)  # so that some line is found bent
-    assert len(forecasts.bent_table(bent, 0.5)["table"]) == bent.alarm.sum() > 0
+    assert len(forecasts.bent_shown(bent, 0.5)["table"]) == bent.alarm.sum() > 0
     common = cells.common_exponents(points)
-    shown = forecasts.one_exponent_table(common, 0.95)["table"]
+    shown = forecasts.one_exponent_shown(common, 0.95)["table"]
     assert shown["flattest"][0] == f"{common.flattest[0]} {common.alpha_min[0]:.3f}"
     floor = cells.offsets(points)
-    verdicts = forecasts.offsets_table(floor, "Pythia", 0.95)["table"]["verdict"]
+    verdicts = forecasts.offsets_shown(floor, "Pythia", 0.95)["table"]["verdict"]
     assert (verdicts == "told from 0").tolist() == floor[floor.family == "Pythia"].distinguishable.tolist()

@@ -140,19 +140,19 @@ def test_rows_without_a_token_can_be_left_out(study):
     table = padding.set_index("logits")
     assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
     assert table.moved["all"] == 0 <= table.moved["tokenizer"]
-    assert rank_study.padding_table(padding)["table"]["counted"].tolist() == ["all rows", "the tokenizer’s tokens"]
+    assert rank_study.padding_shown(padding)["table"]["counted"].tolist() == ["all rows", "the tokenizer’s tokens"]
 
 
 def test_tables_show_shares_and_their_intervals(study):
     ranked = Ranked(study.stores["all"])
     some = with_intervals(ranked.table([1, 100]), ranked, 0.9)
-    shown = rank_study.some_k_table(some, 0.9, "paper")["table"]
+    shown = rank_study.some_k_shown(some, 0.9, "paper")["table"]
     assert shown["RBPₖ"].tolist() == pytest.approx([rbp(ranked.ranks, 1), rbp(ranked.ranks, 100)])
     row = shown.set_index("k").loc[100]
     for column in ("by tokens", "by documents"):
         low, high = map(float, row[column].split(" to "))
         assert low - 1e-4 <= row["RBPₖ"] <= high + 1e-4
-    assert rank_study.ties_table(study.ties())["table"]["RBP₁, strict"][0] == study.ties().strict[0]
+    assert rank_study.ties_shown(study.ties())["table"]["RBP₁, strict"][0] == study.ties().strict[0]
 
 
 def test_too_little_text_is_said(tmp_path):
@@ -179,10 +179,10 @@ def test_a_family_gives_a_table_and_a_law(tmp_path):
             "value": np.concatenate([3 * sizes**-0.25, 5 * sizes**-0.125 * [1.01, 0.98, 1.01]]),
         }
     )
-    shown = rank_study.family_table(table, k=[1])["table"]
+    shown = rank_study.family_shown(table, k=[1])["table"]
     assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent"]
     assert "α = 0.250 ([0.250, 0.250])" in shown.iloc[-1].tolist()
-    few = rank_study.family_table(table[table["size"] < 5e4], k=[1])["table"]
+    few = rank_study.family_shown(table[table["size"] < 5e4], k=[1])["table"]
     assert few["model"].tolist() == ["m0", "m1"]
 
 

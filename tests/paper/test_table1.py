@@ -91,10 +91,10 @@ def test_rounding_leaves_cross_entropy_alone(table: pd.DataFrame) -> None:
 
 
 def test_every_cell_stands_in_one_table(cells: pd.DataFrame) -> None:
-    made = dict(table1.dataset_tables(cells, 0.95))
+    made = dict(table1.datasets_shown(cells, 0.95))
     assert sum(len(each["table"]) for each in made.values()) == (cells["verdict"] != "no points").sum()
     assert table1.agreement(cells) == (108, 107)  # one number of 54 cells differs
-    left = table1.without_points_table(cells)["table"]
+    left = table1.without_points_shown(cells)["table"]
     assert left["cells"].sum() == (cells["verdict"] == "no points").sum()
 
 

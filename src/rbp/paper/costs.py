@@ -60,7 +60,7 @@ def ranges(costs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
+def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
     """`read_costs` as a page shows it."""
     return shown(
         costs,

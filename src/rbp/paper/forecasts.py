@@ -35,7 +35,7 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return table.assign(**{name: 100 * table[name] for name in per_cent})
 
 
-def forecasts_table(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict[str, Any]:
+def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict[str, Any]:
     """`summary` as a page shows it."""
     labels = {"dataset": "Dataset", "family": "Family", "k": "k"}
     cells: Columns = {name: labels[name] for name in by}
@@ -75,7 +75,7 @@ def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
     return same, pairs
 
 
-def bent_table(bent: pd.DataFrame, level: float) -> dict[str, Any]:
+def bent_shown(bent: pd.DataFrame, level: float) -> dict[str, Any]:
     """The lines of `cells.curvatures` that are found bent, as a page shows them."""
     return shown(
         bent[bent["alarm"]].sort_values("p"),
@@ -96,7 +96,7 @@ def bent_table(bent: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def offsets_table(floor: pd.DataFrame, family: str, level: float) -> dict[str, Any]:
+def offsets_shown(floor: pd.DataFrame, family: str, level: float) -> dict[str, Any]:
     """`cells.offsets` of one family as a page shows them."""
     own = floor[floor["family"] == family]
     return shown(
@@ -117,7 +117,7 @@ def offsets_table(floor: pd.DataFrame, family: str, level: float) -> dict[str, A
     )
 
 
-def one_exponent_table(common: pd.DataFrame, level: float) -> dict[str, Any]:
+def one_exponent_shown(common: pd.DataFrame, level: float) -> dict[str, Any]:
     """`cells.common_exponents` as a page shows them."""
     return shown(
         common,
@@ -137,7 +137,7 @@ def one_exponent_table(common: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def imitations_table(drawn: pd.DataFrame, family: str, good_fit: float, draws: int, seed: int) -> dict[str, Any]:
+def imitations_shown(drawn: pd.DataFrame, family: str, good_fit: float, draws: int, seed: int) -> dict[str, Any]:
     """`cells.imitations` as a page shows them; `family` is whose curves were drawn."""
     share = f"R² ≥ {good_fit:g} (%)"
     return shown(

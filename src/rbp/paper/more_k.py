@@ -41,7 +41,7 @@ def noise_excess(noise: pd.DataFrame, level: float) -> "pd.Series[float]":
     return noise["chi2"] / allowed
 
 
-def noise_table(noise: pd.DataFrame, level: float) -> dict[str, Any]:
+def noise_shown(noise: pd.DataFrame, level: float) -> dict[str, Any]:
     """`sampling_tests` by dataset: the scatter about the lines, the noise of counting, and how many are rejected."""
     rows = noise.assign(rejected=noise["p"] < 1 - level).groupby("dataset", as_index=False)
     return shown(
@@ -68,7 +68,7 @@ def noise_table(noise: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def exponents_table(both: pd.DataFrame, level: float) -> dict[str, Any]:
+def exponents_shown(both: pd.DataFrame, level: float) -> dict[str, Any]:
     """`beside_size` by dataset, family and k: the exponents in k of the family's models, and its exponent in S."""
     rows = both.groupby(["dataset", "family", "k"], as_index=False).agg(
         low=("alpha", "min"),
@@ -98,7 +98,7 @@ def exponents_table(both: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def exchange_table(traded: pd.DataFrame, k_from: int, k_to: int) -> dict[str, Any]:
+def exchange_shown(traded: pd.DataFrame, k_from: int, k_to: int) -> dict[str, Any]:
     """What `k_to` in place of `k_from` is worth for the largest model of each dataset and family."""
     rows = largest(traded)
     rows = rows.assign(
@@ -125,7 +125,7 @@ def exchange_table(traded: pd.DataFrame, k_from: int, k_to: int) -> dict[str, An
     )
 
 
-def preprint_table(
+def preprint_shown(
     in_k: pd.DataFrame, noise: pd.DataFrame, both: pd.DataFrame, traded: pd.DataFrame, level: float
 ) -> dict[str, Any]:
     """The preprint's statements, each beside what was found."""

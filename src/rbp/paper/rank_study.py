@@ -163,7 +163,7 @@ def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings
     return {model: near_ties(model, project_path(corpus), protocol, settings)[0] for model in models}
 
 
-def family_table(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> dict[str, Any]:
+def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> dict[str, Any]:
     """The measurements of a family on one text as a page shows them.
 
     One row a model, by size, and a last row with the exponents and their intervals, where there are three sizes.
@@ -190,7 +190,7 @@ def family_table(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: fl
 
 
 def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: TieRule, k: int = 1) -> float:
-    """By how much the exponent of `family_table` at k can change: as far as `near`, by model, lets hits move."""
+    """By how much the exponent of `family_shown` at k can change: as far as `near`, by model, lets hits move."""
     points = table[table["k"].eq(k).fillna(False)]
     x = np.log(points["size"].to_numpy(float))
     weight = np.abs(x - x.mean()) / ((x - x.mean()) ** 2).sum()
@@ -243,7 +243,7 @@ def every_k(ranked: Ranked) -> pd.DataFrame:
     return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})
 
 
-def some_k_table(some: pd.DataFrame, level: float, rule: TieRule) -> dict[str, Any]:
+def some_k_shown(some: pd.DataFrame, level: float, rule: TieRule) -> dict[str, Any]:
     """RBP_k and its two intervals at some k, from `with_intervals`, as a page shows them."""
     ends = ["value", "low", "high", "document_low", "document_high"]
     shares = {f"rbp_{end}": np.exp(-some[end]) for end in ends}
@@ -264,7 +264,7 @@ def some_k_table(some: pd.DataFrame, level: float, rule: TieRule) -> dict[str, A
     )
 
 
-def ties_table(ties: pd.DataFrame) -> dict[str, Any]:
+def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:
     """`RankVariants.ties` as a page shows it."""
     names = {"all": "as computed", "bfloat16": "rounded to bfloat16"}
     return shown(
@@ -281,7 +281,7 @@ def ties_table(ties: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def padding_table(padding: pd.DataFrame) -> dict[str, Any]:
+def padding_shown(padding: pd.DataFrame) -> dict[str, Any]:
     """`RankVariants.padding` as a page shows it."""
     names = {"all": "all rows", "tokenizer": "the tokenizer’s tokens"}
     return shown(

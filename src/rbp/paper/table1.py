@@ -50,7 +50,7 @@ def steeper_with_k(cells: pd.DataFrame) -> pd.DataFrame:
     return slopes.diff(axis=1).iloc[:, 1:] < 0
 
 
-def dataset_tables(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dict[str, Any]]]:
+def datasets_shown(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dict[str, Any]]]:
     """The recomputed cells of each dataset beside the printed ones, with the dataset's name."""
     have = cells[cells["verdict"] != "no points"]
     for dataset, own in have.groupby("dataset", sort=False):
@@ -83,7 +83,7 @@ def dataset_tables(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dic
         )
 
 
-def without_points_table(cells: pd.DataFrame) -> dict[str, Any]:
+def without_points_shown(cells: pd.DataFrame) -> dict[str, Any]:
     """The cells that cannot be recomputed, by the reason."""
     left = cells[cells["verdict"] == "no points"]
     rows = [
@@ -106,7 +106,7 @@ def without_points_table(cells: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def unclear_table(unclear: pd.DataFrame, level: float) -> dict[str, Any]:
+def unclear_shown(unclear: pd.DataFrame, level: float) -> dict[str, Any]:
     """The cells whose printed slope cannot be told from zero."""
     return shown(
         unclear.assign(metric=metric_names(unclear)),

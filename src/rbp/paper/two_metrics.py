@@ -159,7 +159,7 @@ def odd_pair(pairs: pd.DataFrame, orders: pd.DataFrame) -> pd.DataFrame:
     return pairs.merge(names, on=["dataset", "model"]).sort_values("cross_entropy", ascending=False)
 
 
-def paired_test_table(tests: pd.DataFrame, k: int, level: float) -> dict[str, Any]:
+def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, Any]:
     """`paired_table` as a page shows it, the cells that have a test."""
     tested = tests.dropna(subset="difference")
     return shown(
@@ -181,7 +181,7 @@ def paired_test_table(tests: pd.DataFrame, k: int, level: float) -> dict[str, An
     )
 
 
-def closeness_table(closeness: pd.DataFrame) -> dict[str, Any]:
+def closeness_shown(closeness: pd.DataFrame) -> dict[str, Any]:
     """`closeness_by_k` as a page shows it."""
     return shown(
         closeness,
@@ -198,7 +198,7 @@ def closeness_table(closeness: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def printed_table(printed: pd.DataFrame) -> dict[str, Any]:
+def printed_shown(printed: pd.DataFrame) -> dict[str, Any]:
     """`printed_differences` at k = 1 as a page shows them, with the k that is nearest in each cell."""
     nearest = printed.loc[printed["difference"].abs().groupby([printed["dataset"], printed["family"]]).idxmin()]
     nearest = nearest[["dataset", "family", "k"]].rename(columns={"k": "nearest"})
@@ -232,7 +232,7 @@ def beside_table_1(tests: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
     return table.assign(agree=(np.abs(off) <= HALF_DIGIT).sum(axis=1))
 
 
-def table_1_table(beside: pd.DataFrame) -> dict[str, Any]:
+def beside_table_1_shown(beside: pd.DataFrame) -> dict[str, Any]:
     """`beside_table_1` as a page shows it, by slopes."""
     exponents = ["alpha_first", "alpha_ce", "alpha_second", "alpha_rbp"]
     return shown(
