@@ -19,24 +19,25 @@ def result(dtype="float32", ratios=(1.0, 3.0, 1.2)):
     return {"device": f"a {dtype} machine", "dtype": dtype, "date": "2026-01-02", "rows": rows}
 
 
-def test_no_results_are_said_to_be_missing(tmp_path):
+def test_no_results_are_no_rows(tmp_path):
     none = costs.read_costs(tmp_path / "none")
-    assert none.table.empty
-    assert none.statement(gpu=True) == "On a GPU the cost of ranks is still to be measured."
+    assert none.empty
+    assert costs.ranges(none).empty
 
 
-def test_statements_come_from_the_rows(tmp_path):
+def test_ranges_and_the_table_come_from_the_rows(tmp_path):
     (tmp_path / "ranking-cpu.json").write_text(json.dumps(result()))
     (tmp_path / "fits.json").write_text("{}")
     found = costs.read_costs(tmp_path)
-    assert len(found.table) == 6
-    assert found.statement(gpu=False) == (
-        "On a float32 machine the ranks cost 1.30 to 1.80 times the bare matrix product with 12 MB of extra memory, "
-        "the plain route 3.10 to 3.60 times with 30 MB."
-    )
-    assert "still to be measured" in found.statement(gpu=True)
+    assert len(found) == 6
+    (row,) = costs.ranges(found).to_dict("records")
+    assert row["device"] == "a float32 machine"
+    assert [row[f"ours_{what}"] for what in ("min", "max", "memory")] == pytest.approx([1.3, 1.8, 12])
+    assert [row[f"plain_{what}"] for what in ("min", "max", "memory")] == pytest.approx([3.1, 3.6, 30])
+    assert costs.costs_shown(found)["table"]["T × d × V"][0] == "2048 × 128 × 50304"
     (tmp_path / "ranking-gpu.json").write_text(json.dumps(result("bfloat16")))
-    assert costs.read_costs(tmp_path).statement(gpu=True).startswith("On a bfloat16 machine the ranks cost 1.30")
+    both = costs.ranges(costs.read_costs(tmp_path))
+    assert both["device"].tolist() == ["a bfloat16 machine", "a float32 machine"]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"rows": [{"d": 1}]}', json.dumps(result() | {"rows": 3})])

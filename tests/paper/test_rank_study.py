@@ -135,13 +135,24 @@ def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
         study.pieces(7, 10, "paper")
 
 
-def test_rows_without_a_token_are_told_in_words(study, two, tmp_path):
-    words = study.padding_sentence("paper")
-    table = study.padding("paper").set_index("logits")
-    assert f"{ROWS - TOKENS} such entries" in words
-    assert f"{table.moved['tokenizer']:.3%}" in words
-    own = rank_study.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
-    assert own.padding_sentence("paper") == "ladder-10k has no such entry."
+def test_rows_without_a_token_can_be_left_out(study):
+    padding = study.padding("paper")
+    table = padding.set_index("logits")
+    assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
+    assert table.moved["all"] == 0 <= table.moved["tokenizer"]
+    assert rank_study.padding_shown(padding)["table"]["counted"].tolist() == ["all rows", "the tokenizer’s tokens"]
+
+
+def test_tables_show_shares_and_their_intervals(study):
+    ranked = Ranked(study.stores["all"])
+    some = with_intervals(ranked.table([1, 100]), ranked, 0.9)
+    shown = rank_study.some_k_shown(some, 0.9, "paper")["table"]
+    assert shown["RBPₖ"].tolist() == pytest.approx([rbp(ranked.ranks, 1), rbp(ranked.ranks, 100)])
+    row = shown.set_index("k").loc[100]
+    for column in ("by tokens", "by documents"):
+        low, high = map(float, row[column].split(" to "))
+        assert low - 1e-4 <= row["RBPₖ"] <= high + 1e-4
+    assert rank_study.ties_shown(study.ties())["table"]["RBP₁, strict"][0] == study.ties().strict[0]
 
 
 def test_too_little_text_is_said(tmp_path):
@@ -168,13 +179,11 @@ def test_a_family_gives_a_table_and_a_law(tmp_path):
             "value": np.concatenate([3 * sizes**-0.25, 5 * sizes**-0.125 * [1.01, 0.98, 1.01]]),
         }
     )
-    shown, sentence = rank_study.family_table(table, k=[1])
+    shown = rank_study.family_shown(table, k=[1])["table"]
     assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent"]
     assert "α = 0.250 ([0.250, 0.250])" in shown.iloc[-1].tolist()
-    assert "3 models of 1,000 to 100,000 parameters" in sentence
-    few, other = rank_study.family_table(table[table["size"] < 5e4], k=[1])
-    assert len(few) == 2
-    assert "exponent" not in other
+    few = rank_study.family_shown(table[table["size"] < 5e4], k=[1])["table"]
+    assert few["model"].tolist() == ["m0", "m1"]
 
 
 def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(tmp_path):
@@ -188,7 +197,6 @@ def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(t
     # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
     assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
     assert beside["nll"].max() <= 1e-4
-    assert f"{beside['tokens'].sum():,} tokens" in rank_study.shipped_sentence(beside)
     with pytest.raises(DataError, match="no models below"):
         rank_study.rank_family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
 

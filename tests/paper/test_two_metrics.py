@@ -7,13 +7,17 @@ import pytest
 from rbp.core.errors import DataError
 from rbp.evidence import open_source, published
 from rbp.paper.two_metrics import (
+    beside_table_1,
     closeness_by_k,
     crossing_k,
+    crossings,
+    odd_pair,
     order_disagreements,
     pair_metrics,
     paired_table,
     printed_differences,
 )
+from rbp.stats.power_law import fit_power_law
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,16 @@ def test_a_family_too_small_is_named_not_dropped(pairs):
     gpt2 = table[table.family == "GPT-2"].iloc[0]
     assert np.isnan(gpt2.difference)
     assert "too few" in gpt2.note
+    with pytest.raises(DataError, match="both metrics at three sizes"):
+        paired_table(pairs[(pairs.family == "GPT-2") & (pairs["size"] < 4e8)])
+
+
+def test_the_difference_moves_the_ratio_as_its_fitted_line_says(pairs):
+    row = paired_table(pairs).set_index("family").loc["Pythia"]
+    own = pairs[pairs.family == "Pythia"]
+    ends = fit_power_law(own["size"], own.ratio).predict([row.size_min, row.size_max]).value.to_numpy()
+    assert row.drift == pytest.approx(100 * (ends[1] / ends[0] - 1))
+    assert row.relative == pytest.approx(100 * (row.alpha_first / row.alpha_second - 1))
 
 
 def test_no_model_with_both_metrics():
@@ -75,8 +89,30 @@ def test_crossing_is_logarithmic_in_k_and_missing_where_there_is_none():
     assert np.isnan(crossing_k([1, 10, 100], [0.1, 0.15, 0.2], 0.05))
 
 
+def test_curves_of_figure_6_cross_the_printed_exponents():
+    table = crossings(printed_differences()).set_index("dataset")
+    exponents = published.fit_by_k().query("dataset == 'wikipedia'").set_index("k").slope
+    assert -exponents[1] < 0.087 < -exponents[2]  # Table 1 prints −0.087 for the cross-entropy of Pythia on Wikipedia
+    assert 1 < table.crossing["wikipedia"] < 2
+    assert table.above["hotpotqa"]
+    assert np.isnan(table.crossing["hotpotqa"])
+
+
+def test_beside_table_1_counts_the_digits_that_agree(pairs):
+    tests = paired_table(pairs)
+    assert beside_table_1(tests, printed_differences()).agree.tolist() == [2, 2]
+    off = tests.assign(alpha_second=tests.alpha_second + 0.001)
+    assert beside_table_1(off, printed_differences()).agree.tolist() == [1, 1]
+    assert beside_table_1(tests.assign(dataset="mine"), printed_differences()).empty
+
+
 def test_orders_that_disagree(pairs):
     table = order_disagreements(pairs)
+    higher, lower = odd_pair(pairs, table).itertuples()
+    assert higher.cross_entropy > lower.cross_entropy
+    assert higher.neg_log_rbp < lower.neg_log_rbp  # and yet the higher RBP
+    assert higher.family != lower.family
+    assert odd_pair(pairs, table[table.same_family]).empty
     assert len(table) == 14 * 13 // 2
     assert not table[table.same_family].disagree.any()
     odd = {tuple(sorted(pair)) for pair in table.loc[table.disagree, ["first", "second"]].to_numpy().tolist()}

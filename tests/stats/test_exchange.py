@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbp.core.errors import ParameterError
-from rbp.stats.law_in_k import exact_factor, exchange, fit_in_k, local_factor, size_with_value, usable_from
+from rbp.core.errors import DataError, ParameterError
+from rbp.stats.cells import fit_table
+from rbp.stats.law_in_k import (
+    beside_size,
+    exact_factor,
+    exchange,
+    fit_in_k,
+    local_factor,
+    size_with_value,
+    usable_from,
+)
 
 SIZES = np.array([1e6, 1e7, 1e8, 1e9])
 
@@ -30,6 +39,25 @@ def test_a_separable_law_is_exchanged_exactly():
     assert table.measured.to_numpy() == pytest.approx(2**-4)
     assert table.extrapolated.tolist() == [True, True, False, False]  # 1e7/16 lies below 1e6
     assert (table.local < 0).all()  # 1 − 4: no size
+
+
+def test_several_steps_at_once_are_those_taken_one_by_one():
+    points = separable()
+    fits = fit_in_k(points)
+    both = exchange(points, fits, 1, [2, 5])
+    for k, own in both.groupby("k_to"):
+        pd.testing.assert_frame_equal(own.reset_index(drop=True), exchange(points, fits, 1, k))
+    with pytest.raises(DataError, match="at k = 1 and at k = 3, 4"):
+        exchange(points, fits, 1, [3, 4])
+
+
+def test_exponents_stand_beside_those_of_their_family():
+    points = separable(alpha_s=0.1, alpha_k=0.4)
+    both = beside_size(fit_in_k(points), fit_table(points))
+    assert len(both) == len(SIZES) * 4  # every model at every k
+    assert both.times.to_numpy() == pytest.approx(4)
+    with pytest.raises(DataError, match="both an exponent in k"):
+        beside_size(fit_in_k(points), fit_table(points.assign(family="g")))
 
 
 @given(st.floats(0.1, 20), st.integers(1, 1000))
@@ -63,5 +91,8 @@ def test_interpolation_between_neighbours_and_extrapolation_by_the_line():
 
 def test_families_without_enough_sizes_are_left_out():
     points = separable()
-    assert exchange(points[points["size"] < 1e8], fit_in_k(points), 1, 2).empty
-    assert exchange(points, fit_in_k(points), 1, 3).empty
+    few = points[points["size"] < 1e8]
+    both = pd.concat([points, few.assign(family="few")])
+    assert set(exchange(both, fit_in_k(both), 1, 2)["family"]) == {"f"}
+    with pytest.raises(DataError, match="three sizes both at k = 1 and at k = 2"):
+        exchange(few, fit_in_k(points), 1, 2)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress
 
-from rbp.core.errors import FitError
+from rbp.core.errors import DataError, FitError
 from rbp.evidence import open_source, select
 from rbp.stats.law_in_k import (
     bend,
@@ -53,7 +53,15 @@ def test_bend_measures_the_two_sides():
     points = model(np.where(K <= 10, 0.8 * K**-0.5, 0.8 * 10**-0.2 * K**-0.3))
     row = bend(points, 10).iloc[0]
     assert (row.alpha_below, row.alpha_above) == pytest.approx((0.5, 0.3))
-    assert bend(points[points.k < 7], 10).empty
+    with pytest.raises(DataError, match="three thresholds up to k = 10"):
+        bend(points[points.k < 7], 10)
+
+
+def test_too_few_thresholds_are_said():
+    points = model(0.8 * K**-0.4)
+    assert len(enough_thresholds(points, 11)) == 11
+    with pytest.raises(DataError, match="at 12 thresholds"):
+        enough_thresholds(points, 12)
 
 
 def simulate(rng, law, tokens, k=K):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,32 +21,10 @@ OURS, PLAIN = "ours", "plain route"  # how the names of the two ways begin
 _COLUMNS = ["rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high", "extra_memory_mb"]
 
 
-@dataclass(frozen=True)
-class Costs:
-    """The table of `read`, and where its numbers come from."""
-
-    table: pd.DataFrame
-
-    def statement(self, gpu: bool) -> str:
-        """One or two sentences: what ranks cost on CPUs, or on GPUs, or that it is still to be measured."""
-        mine = self.table[self.table["gpu"] == gpu]
-        if mine.empty:
-            return f"On a {'GPU' if gpu else 'CPU'} the cost of ranks is still to be measured."
-        sentences = []
-        for device, rows in mine.groupby("device", sort=True):
-            ours, plain = (rows[rows["way"].str.startswith(way)] for way in (OURS, PLAIN))
-            sentences.append(
-                f"On {device} the ranks cost {_span(ours['ratio'], '.2f')} times the bare matrix product with "
-                f"{_span(ours['extra_memory_mb'], ',.0f')} MB of extra memory, the plain route "
-                f"{_span(plain['ratio'], '.2f')} times with {_span(plain['extra_memory_mb'], ',.0f')} MB."
-            )
-        return " ".join(sentences)
-
-
-def read_costs(folder: Path = FOLDER) -> Costs:
+def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
     """Every result of the ranking's benchmark in `folder`; none if there is no such file.
 
-    Columns device, gpu, dtype, date, rows (positions), d (width), vocabulary, way, ratio (the median, against the
+    Columns device, dtype, date, rows (positions), d (width), vocabulary, way, ratio (the median, against the
     bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
     """
     tables = []
@@ -59,14 +37,44 @@ def read_costs(folder: Path = FOLDER) -> Costs:
             remedy = "Write it again: python -m bench.ranking --json FILE."
             raise DataError("this is no result of the ranking's benchmark", label(path), remedy) from None
         provenance.note(path)
-        tables.append(table.assign(**about, gpu=about["dtype"] == "bfloat16"))
-    columns = ["device", "gpu", "dtype", "date", *_COLUMNS]
-    return Costs(pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns))
+        tables.append(table.assign(**about))
+    columns = ["device", "dtype", "date", *_COLUMNS]
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
 
 
-def _span(values: "pd.Series[float]", how: str) -> str:
-    low, high = format(values.min(), how), format(values.max(), how)
-    return low if low == high else f"{low} to {high}"
+def ranges(costs: pd.DataFrame) -> pd.DataFrame:
+    """The cost of ranks by `device`, from `read_costs`, for the two ways `ours` and `plain`.
+
+    Columns device, and for each way WAY_min and WAY_max (times the bare product) and WAY_memory (the most, in MB).
+    """
+    rows = []
+    for device, own in costs.groupby("device"):
+        row = {"device": device}
+        for name, start in (("ours", OURS), ("plain", PLAIN)):
+            way = own[own["way"].str.startswith(start)]
+            row |= {f"{name}_min": way["ratio"].min(), f"{name}_max": way["ratio"].max()}
+            row |= {f"{name}_memory": way["extra_memory_mb"].max()}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
+    """`read_costs` as a page shows it."""
+    return shown(
+        costs,
+        {
+            "device": "device",
+            "dtype": "dtype",
+            "date": "date",
+            ("rows", "d", "vocabulary"): ("T × d × V", "{} × {} × {}"),
+            "way": "way",
+            "ratio": ("times the product", "{:.2f}"),
+            "extra_memory_mb": ("extra MB", "{:,.0f}"),
+        },
+        caption="<b>What ranks cost,</b> from the benchmark results that are kept with the project (<code>make "
+        "bench</code> measures anew). T tokens, hidden states d wide, V logits for each. Times are medians, as "
+        "multiples of the bare product’s in the same round.",
+    )
 
 
 SLURM = ROOT / "bench" / "results" / "study-slurm.json"

@@ -5,6 +5,7 @@ within that rounding of the truth's; how many these are is counted here from the
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,16 +48,23 @@ class NearTies:
         """Of how many tokens a count can change."""
         return int(((self.greater[:, 0] < self.greater[:, 1]) | (self.at_least[:, 0] < self.at_least[:, 1])).sum())
 
-    def mean_rank(self, rule: TieRule) -> float:
-        """By how much the mean rank can change."""
-        low, high = self.ranks(rule).T
-        return float((high - low).mean())
-
     def tied(self) -> int:
         """How many tokens may or may not share their score with another."""
         certain = self.at_least[:, 0] - self.greater[:, 1]
         possible = self.at_least[:, 1] - self.greater[:, 0]
         return int(((certain <= 1) & (possible > 1)).sum())
+
+    def share_within(self, count: int, unit: float = 1.0) -> dict[str, Any]:
+        """How far a share of the tokens may move if `count` of them can: what `Page.record` takes besides it.
+
+        `unit`: 1, or 100 for a share in percentage points.
+        """
+        return {"within": unit * count / len(self.bound), "because": f"{count} tokens lie within rounding"}
+
+    def entropy_within(self) -> dict[str, Any]:
+        """How far the mean of −ln p may move, in nats, in the same form."""
+        known = self.bound.mean()
+        return {"within": 2 * known, "because": f"logits are known to {known:.1g}"}
 
 
 def near_ties(

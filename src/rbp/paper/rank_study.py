@@ -22,6 +22,7 @@ from rbp.core.paths import DATA, ROOT
 from rbp.evidence import open_source
 from rbp.evidence.ranked import Ranked
 from rbp.paper.against_print import interval
+from rbp.paper.display import shown
 from rbp.paper.near_ties import NearTies, near_ties
 from rbp.paper.wording import model_label
 from rbp.ranks.corpora import open_corpus
@@ -90,17 +91,10 @@ class RankVariants:
             rows.append({"logits": name, "rows": store.vocabulary, **shares, **means, "moved": (ranks != whole).mean()})
         return pd.DataFrame(rows)
 
-    def padding_sentence(self, rule: TieRule) -> str:
-        """What `padding` found, in words."""
-        both = self.padding(rule).set_index("logits")
-        extra = int(both["rows"]["all"] - both["rows"]["tokenizer"])
-        if not extra:
-            return f"{Path(self.model).name} has no such entry."
-        added = both["cross_entropy"]["all"] - both["cross_entropy"]["tokenizer"]
-        return (
-            f"{Path(self.model).name} has {extra:,} such entries: leaving them out moves "
-            f"{both['moved']['tokenizer']:.3%} of the ranks, and lowers the cross-entropy by {added:.7f} nats."
-        )
+    def near(self, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
+        """Which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
+        found = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
+        return dict(zip(("all", "bfloat16"), found, strict=True))
 
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
         """The first `count` ranked tokens of a document: text, rank, nll.
@@ -169,35 +163,34 @@ def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings
     return {model: near_ties(model, project_path(corpus), protocol, settings)[0] for model in models}
 
 
-def family_table(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> tuple[pd.DataFrame, str]:
-    """The measurements of a family on one text as a table of text, and what they say of k = 1 in a sentence.
+def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> dict[str, Any]:
+    """The measurements of a family on one text as a page shows them.
 
     One row a model, by size, and a last row with the exponents and their intervals, where there are three sizes.
     """
     entropy = "cross-entropy (nats)"
-    names = [*(f"−ln RBP, k = {each}" for each in k), entropy]
-    labels = dict(zip(k, names, strict=False))
+    labels = {each: f"−ln RBP, k = {each}" for each in k}
+    names = [*labels.values(), entropy]
     chosen = table[table["k"].isin(k).fillna(False) | table["k"].isna()]
     chosen = chosen.assign(measure=[entropy if pd.isna(each) else labels[each] for each in chosen["k"]])
     points = chosen.pivot_table(index=["size", "model"], columns="measure", values="value").reset_index()
-    shown = points.assign(size=points["size"].map("{:,}".format), model=points["model"].map(model_label))
-    shown = shown[["model", "size", *names]]
-    shown[names] = shown[names].map("{:.3f}".format)
-    if points["size"].nunique() < SIZES:
-        return shown, "Here is how several models of your own give one."
-    fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
-    last = {name: f"α = {fit.alpha:.3f} ({interval(fit.alpha_low, fit.alpha_high)})" for name, fit in fits.items()}
-    first = fits[names[0]]
-    sentence = (
-        f"Last, {first.n} models of {points['size'].min():,} to {points['size'].max():,} parameters rank the same "
-        f"text, and their −ln RBP₁ falls as S to the power −{first.alpha:.3f} "
-        f"({level:.0%} interval {interval(first.alpha_low, first.alpha_high)})."
+    rows = points.assign(size=points["size"].map("{:,}".format))
+    rows[names] = points[names].map("{:.3f}".format)
+    if points["size"].nunique() >= SIZES:
+        fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
+        last = {name: f"α = {fit.alpha:.3f} ({interval(fit.alpha_low, fit.alpha_high)})" for name, fit in fits.items()}
+        rows = pd.concat([rows, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True)
+    return shown(
+        rows,
+        {name: name for name in ("model", "size", *names)},
+        caption="<b>A family on one text.</b> −ln RBP<sub>k</sub> and the cross-entropy of each model, and in the last "
+        f"row the exponent α of the power law in S with its {level:.0%} interval.",
+        data=table,
     )
-    return pd.concat([shown, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True), sentence
 
 
 def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: TieRule, k: int = 1) -> float:
-    """By how much the exponent of `family_table` at k can change: as far as `near`, by model, lets hits move."""
+    """By how much the exponent of `family_shown` at k can change: as far as `near`, by model, lets hits move."""
     points = table[table["k"].eq(k).fillna(False)]
     x = np.log(points["size"].to_numpy(float))
     weight = np.abs(x - x.mean()) / ((x - x.mean()) ** 2).sum()
@@ -233,15 +226,6 @@ def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
 
 
-def shipped_sentence(beside: pd.DataFrame) -> str:
-    """What `beside_shipped` found, in words; nothing where nothing was compared."""
-    if beside.empty:
-        return ""
-    changed = beside["changed"].sum()
-    same = "are those" if changed == 0 else f"are those, but for {changed},"
-    return f"The ranks {same} that are kept with the project: {beside['tokens'].sum():,} tokens were compared."
-
-
 def project_path(name: str) -> str:
     """The path `name` as seen from the working folder, if it is one of the project's; else `name`."""
     return name if Path(name).exists() or not (ROOT / name).exists() else relpath(ROOT / name)
@@ -257,3 +241,62 @@ def every_k(ranked: Ranked) -> pd.DataFrame:
     """RBP_k for every k that is some token's rank: columns k, rbp."""
     counts = pd.Series(ranked.ranks).value_counts().sort_index()
     return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})
+
+
+def some_k_shown(some: pd.DataFrame, level: float, rule: TieRule) -> dict[str, Any]:
+    """RBP_k and its two intervals at some k, from `with_intervals`, as a page shows them."""
+    ends = ["value", "low", "high", "document_low", "document_high"]
+    shares = {f"rbp_{end}": np.exp(-some[end]) for end in ends}
+    interval = "{:.4f} to {:.4f}"
+    return shown(
+        some.assign(**shares).dropna(subset="low"),
+        {
+            "k": "k",
+            "hits": "hits",
+            "rbp_value": ("RBPₖ", "{:.4f}"),
+            "value": ("−ln RBPₖ", "{:.4f}"),
+            ("rbp_high", "rbp_low"): ("by tokens", interval),
+            ("rbp_document_high", "rbp_document_low"): ("by documents", interval),
+        },
+        caption=f"<b>RBP<sub>k</sub> and its two {level:.0%} intervals,</b> binomial and by resampling documents. The "
+        f"tie rule is “{rule}”.",
+        data=some,
+    )
+
+
+def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:
+    """`RankVariants.ties` as a page shows it."""
+    names = {"all": "as computed", "bfloat16": "rounded to bfloat16"}
+    return shown(
+        ties.assign(logits=ties["logits"].map(names)),
+        {
+            "logits": "logits",
+            "tied": ("tokens with equals", "{:.3%}"),
+            "most": "most equals",
+            **{rule: (f"RBP₁, {rule}", "{:.4f}") for rule in get_args(TieRule)},
+        },
+        caption="<b>What ties do.</b> The share of tokens whose score some other entry of the vocabulary has too, the "
+        "largest group of equals (the token included), and RBP₁ under the three rules.",
+        data=ties,
+    )
+
+
+def padding_shown(padding: pd.DataFrame) -> dict[str, Any]:
+    """`RankVariants.padding` as a page shows it."""
+    names = {"all": "all rows", "tokenizer": "the tokenizer’s tokens"}
+    return shown(
+        padding.assign(logits=padding["logits"].map(names)),
+        {
+            "logits": "counted",
+            "rows": "rows",
+            "rbp1": ("RBP₁", "{:.4f}"),
+            "rbp10": ("RBP₁₀", "{:.4f}"),
+            "rbp100": ("RBP₁₀₀", "{:.4f}"),
+            "mean_rank": ("mean rank", "{:.2f}"),
+            "cross_entropy": ("cross-entropy", "{:.4f}"),
+            "moved": ("ranks moved", "{:.3%}"),
+        },
+        caption="<b>What rows without a token do.</b> “Ranks moved” is the share of tokens whose rank is another than "
+        "among all rows. The authors count all rows, and so does this book unless it says otherwise.",
+        data=padding,
+    )

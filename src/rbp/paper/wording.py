@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 DATASETS = {
@@ -95,65 +94,3 @@ def spans(points: pd.DataFrame) -> str:
     span = points.groupby("family")["size"].agg(lambda size: size.max() / size.min())
     narrowest = f"{span.min():,.0f} ({span.idxmin()})".replace(",", " ")
     return narrowest if len(span) == 1 else f"{narrowest} to {span.max():,.0f} ({span.idxmax()})".replace(",", " ")
-
-
-def leaning(told: pd.DataFrame) -> str:
-    """Which way forecasts err: "too hopeful", "too cautious", or neither; `told` comes from `cells.forecasts`."""
-    share = float((told["error"] < 0).mean())
-    return (
-        "too hopeful" if share > 2 / 3 else "too cautious" if share < 1 / 3 else "as often too hopeful as too cautious"
-    )
-
-
-def other_families(told: pd.DataFrame, reference: str) -> str:
-    """What became of the forecasts for families other than the `reference`; "" where there is none."""
-    few, hopeful = told[told["family"] != reference], told["error"] < 0
-    if few.empty:
-        return ""
-    width = 100 * ((few["high"] - few["low"]) / few["predicted"]).median()
-    by_family = hopeful.groupby(told["family"])
-    against = [family for family, own in by_family if (own.mean() > 1 / 2) != (hopeful.mean() > 1 / 2)]
-    counts = joined([f"{family} ({int(own.sum())} of {len(own)})" for family, own in by_family if family in against])
-    exceptions = f"; {'the exception is' if len(against) == 1 else 'exceptions are'} {counts}" if against else ""
-    return (
-        f"For the other families {int(few['covered'].sum())} of {len(few)} are covered, by intervals that are, at the "
-        f"median, {width:.0f} per cent of the forecast wide. Over all families {int(hopeful.sum())} of {len(told)} "
-        f"forecasts are too hopeful{exceptions}."
-    )
-
-
-def closest_curve(errors: pd.Series) -> str:
-    """Which curve forecast best and which worst; `errors`: the curves' median errors, by name."""
-    names = {"power law": "The power law", "offset": "The law with a floor"}
-    best, worst = (names.get(str(name), f"The {name}") for name in (errors.idxmin(), errors.idxmax()))
-    return f"{best} comes closest; {worst[0].lower()}{worst[1:]} is farthest off."
-
-
-def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
-    """How many neighbours in size lie on the same side of their line, and of how many.
-
-    `residuals` comes from `cells.residuals`.
-    """
-    same = pairs = 0
-    for _, own in residuals.sort_values("size").groupby(["dataset", "k", "family"]):
-        sides = np.sign(own["residual"].to_numpy())
-        same += int((sides[1:] == sides[:-1]).sum())
-        pairs += len(sides) - 1
-    return same, pairs
-
-
-def imitations(drawn: pd.DataFrame, good_fit: float) -> str:
-    """How often a high R² comes from a true power law, and how often from a logarithm, at each family's sizes.
-
-    `drawn` comes from `cells.imitations`.
-    """
-    cells = []
-    for family, own in drawn.sort_values(["n", "sampled"]).groupby("sampled", sort=False):
-        share = (100 * own.set_index("shape")["share"]).map("{:.0f}".format)
-        sizes = f"{word(int(own['n'].iloc[0]))} sizes of {family}"
-        cells.append(f"{share['power law']} and {share['logarithm']} per cent at the {sizes}")
-    least = drawn.loc[drawn["shape"] == "logarithm", "smooth"].min()
-    return (
-        f"Without scatter, a plain logarithm at these sizes gives the power law an R² of {least:.4f} or more. "
-        f"With scatter, a true power law and the logarithm reach R² = {good_fit:.2f} in so many draws: {joined(cells)}."
-    )

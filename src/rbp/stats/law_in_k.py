@@ -1,5 +1,6 @@
 """−ln RBP_k of one model against the threshold k: its exponent in k, and what a larger k is worth in parameters."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from scipy.stats import chi2, norm
 
 from rbp.core.arrays import Reals, check_level
-from rbp.core.errors import FitError, ParameterError
+from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.cells import fit_table
 from rbp.stats.power_law import check_points, fit_power_law
 
@@ -16,8 +17,15 @@ MODEL = ["dataset", "family", "model", "size"]
 
 
 def enough_thresholds(points: pd.DataFrame, minimum: int) -> pd.DataFrame:
-    """The rows of models that have −ln RBP_k at `minimum` thresholds or more, on one dataset."""
-    return points[points.groupby(["dataset", "model"])["k"].transform("nunique") >= minimum]
+    """The rows of models that have −ln RBP_k at `minimum` thresholds or more, on one dataset.
+
+    Raises DataError where there is no such model.
+    """
+    enough = points[points.groupby(["dataset", "model"])["k"].transform("nunique") >= minimum]
+    if enough.empty:
+        what = f"no model has −ln RBP_k at {minimum} thresholds"
+        raise DataError(what, "measurements", "Ask for fewer, or give a source with more values of k.")
+    return enough
 
 
 def fit_in_k(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -43,13 +51,17 @@ def bend(points: pd.DataFrame, middle: float) -> pd.DataFrame:
     """The exponent in k on either side of `middle` (which both sides include), for each model and dataset.
 
     Columns `MODEL`, `alpha_below`, `alpha_above` and `bend` = above − below: negative where −ln RBP_k falls ever
-    more slowly with k, 0 for a power law. Models with fewer than three thresholds on a side are left out.
+    more slowly with k, 0 for a power law. Models with fewer than three thresholds on a side are left out; raises
+    DataError where no model is left.
     """
     below, above = (
         fit_in_k(side).dropna(subset="alpha").set_index(MODEL)["alpha"]
         for side in (points[points["k"] <= middle], points[points["k"] >= middle])
     )
     table = pd.concat({"alpha_below": below, "alpha_above": above}, axis=1, join="inner").reset_index()
+    if table.empty:
+        what = f"no model has three thresholds up to k = {middle:g} and three from there on"
+        raise DataError(what, "measurements", "Give a source with more values of k.")
     return table.assign(bend=table["alpha_above"] - table["alpha_below"])
 
 
@@ -174,33 +186,52 @@ def size_with_value(size: npt.ArrayLike, value: npt.ArrayLike, target: float) ->
     return float((law.prefactor / target) ** (1 / law.alpha)), True
 
 
-def exchange(points: pd.DataFrame, in_k: pd.DataFrame, k_from: int, k_to: int) -> pd.DataFrame:
+def beside_size(in_k: pd.DataFrame, in_s: pd.DataFrame) -> pd.DataFrame:
+    """Each model's exponent in k beside its family's exponents in S.
+
+    `in_k` comes from `fit_in_k`; `in_s` is a `fit_table` by dataset, family and k. The columns of `in_k`, those of
+    `in_s` (with `_s` where both have them), and `times`, α_k/α_S. Raises DataError where no family is in both.
+    """
+    fitted = [fits.dropna(subset="alpha") for fits in (in_k, in_s)]
+    both = fitted[0].merge(fitted[1], on=["dataset", "family"], suffixes=("", "_s"))
+    if both.empty:
+        what = "no family has both an exponent in k and one in S"
+        raise DataError(what, "measurements", "Give a source with three sizes of one family, and more values of k.")
+    return both.assign(times=both["alpha"] / both["alpha_s"])
+
+
+def exchange(points: pd.DataFrame, in_k: pd.DataFrame, k_from: int, k_to: int | Sequence[int]) -> pd.DataFrame:
     """The size S′ that has at `k_to` the RBP that each model, of size S, has at `k_from`.
 
     `points`: rows of −ln RBP_k; `in_k`: the models' exponents, from `fit_in_k`. Both thresholds need three models
-    of the family. One row a model: `MODEL`, `alpha_k`, `alpha_s` (of its family, at `k_from`), `ratio`,
-    `local` and `exact` (S′/S by the two formulas), `measured` (S′/S from the family's values at `k_to`),
+    of the family. One row a model and `k_to`: `MODEL`, `k_to`, `alpha_k`, `alpha_s` (of its family, at `k_from`),
+    `ratio`, `local` and `exact` (S′/S by the two formulas), `measured` (S′/S from the family's values at `k_to`),
     `extrapolated` (S′ lies outside the family's models) and `models` (how many the family has at `k_to`). Models
-    of families that cannot be fitted are left out.
+    of families that cannot be fitted are left out; raises DataError where none is left.
     """
+    targets = [k_to] if isinstance(k_to, int) else list(k_to)
     rows = []
     for (dataset, family), own in points.groupby(["dataset", "family"]):
-        start, end = own[own["k"] == k_from], own[own["k"] == k_to]
-        try:
-            alpha_s = fit_power_law(start["size"], start["value"]).alpha
-            check_points(end["size"], end["value"])
-        except FitError:
-            continue
         models = in_k[(in_k["dataset"] == dataset) & (in_k["family"] == family)].dropna(subset="alpha")
-        for row in models.merge(start[["model", "value"]], on="model").to_dict("records"):
-            reached, extrapolated = size_with_value(end["size"], end["value"], row["value"])
-            ratio = row["alpha"] / alpha_s
-            rows.append(
-                {name: row[name] for name in MODEL}
-                | {"alpha_k": row["alpha"], "alpha_s": alpha_s, "ratio": ratio}
-                | {"local": float(local_factor(ratio, k_from, k_to))}
-                | {"exact": float(exact_factor(ratio, k_from, k_to))}
-                | {"measured": reached / row["size"], "extrapolated": extrapolated, "models": len(end)}
-            )
-    columns = ["alpha_k", "alpha_s", "ratio", "local", "exact", "measured", "extrapolated", "models"]
-    return pd.DataFrame(rows, columns=[*MODEL, *columns])
+        start = own[own["k"] == k_from]
+        for target in targets:
+            end = own[own["k"] == target]
+            try:
+                alpha_s = fit_power_law(start["size"], start["value"]).alpha
+                check_points(end["size"], end["value"])
+            except FitError:
+                continue
+            for row in models.merge(start[["model", "value"]], on="model").to_dict("records"):
+                reached, extrapolated = size_with_value(end["size"], end["value"], row["value"])
+                ratio = row["alpha"] / alpha_s
+                rows.append(
+                    {name: row[name] for name in MODEL}
+                    | {"k_to": target, "alpha_k": row["alpha"], "alpha_s": alpha_s, "ratio": ratio}
+                    | {"local": float(local_factor(ratio, k_from, target))}
+                    | {"exact": float(exact_factor(ratio, k_from, target))}
+                    | {"measured": reached / row["size"], "extrapolated": extrapolated, "models": len(end)}
+                )
+    if not rows:
+        what = f"no family has three sizes both at k = {k_from} and at k = {', '.join(map(str, targets))}"
+        raise DataError(what, "measurements", "Choose among the thresholds of the source.")
+    return pd.DataFrame(rows)

@@ -1,0 +1,158 @@
+"""What the power law forecasts, and how it compares with other curves: summaries and tables of the chapter on it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rbp.paper.display import INTERVAL, INTERVAL_4, Columns, shown
+
+
+def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """How the forecasts of `cells.forecasts` came out, by the columns `by`.
+
+    Columns `by`, n (points fitted: "8", or "3 or 4"), count, covered (inside their interval), optimistic (−ln RBP_k
+    forecast too low), and in per cent: error_median, error_largest (of the size of the relative error), width_median
+    (of the interval, relative to the forecast).
+    """
+    rows = told.assign(
+        n=told["n"].astype(str),
+        optimistic=told["error"] < 0,
+        error=told["error"].abs(),
+        width=(told["high"] - told["low"]) / told["predicted"],
+    )
+    table = rows.groupby(list(by), as_index=False, sort=True).agg(
+        n=("n", lambda n: " or ".join(sorted(set(n), key=int))),
+        count=("covered", "size"),
+        covered=("covered", "sum"),
+        optimistic=("optimistic", "sum"),
+        error_median=("error", "median"),
+        error_largest=("error", "max"),
+        width_median=("width", "median"),
+    )
+    per_cent = ["error_median", "error_largest", "width_median"]
+    return table.assign(**{name: 100 * table[name] for name in per_cent})
+
+
+def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict[str, Any]:
+    """`summary` as a page shows it."""
+    labels = {"dataset": "Dataset", "family": "Family", "k": "k"}
+    cells: Columns = {name: labels[name] for name in by}
+    return shown(
+        summary(told, by),
+        {
+            **cells,
+            "n": "points fitted",
+            "count": "forecasts",
+            "covered": "covered",
+            "optimistic": "too hopeful",
+            "error_median": ("median error (%)", "{:.1f}"),
+            "error_largest": ("largest error (%)", "{:.1f}"),
+            "width_median": ("median width (%)", "{:.1f}"),
+        },
+        caption=caption,
+        data=told,
+    )
+
+
+def curve_errors(told: pd.DataFrame) -> "pd.Series[float]":
+    """The median size of each curve's relative error in the forecasts, in per cent: by "power_law", "offset" …"""
+    errors = told.filter(regex="^error").abs().median()
+    return 100 * errors.rename(lambda name: name.removeprefix("error").strip().replace(" ", "_") or "power_law")
+
+
+def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
+    """How many neighbours in size lie on the same side of their line, and of how many.
+
+    `residuals` comes from `cells.residuals`.
+    """
+    same = pairs = 0
+    for _, own in residuals.sort_values("size").groupby(["dataset", "k", "family"]):
+        sides = np.sign(own["residual"].to_numpy())
+        same += int((sides[1:] == sides[:-1]).sum())
+        pairs += len(sides) - 1
+    return same, pairs
+
+
+def bent_shown(bent: pd.DataFrame, level: float) -> dict[str, Any]:
+    """The lines of `cells.curvatures` that are found bent, as a page shows them."""
+    return shown(
+        bent[bent["alarm"]].sort_values("p"),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            "n": "sizes",
+            "coefficient": ("curvature", "{:.4f}"),
+            ("low", "high"): (f"{level:.0%} interval", INTERVAL_4),
+            "p": ("p", "{:.4f}"),
+            "p_holm": ("p, Holm", "{:.3f}"),
+        },
+        caption="<b>The lines found bent</b>, most clearly first: the coefficient of (ln S)², positive where the "
+        "points bend upwards. Four or five sizes leave one or two degrees of freedom: weak evidence either way. The "
+        "CSV has all lines.",
+        data=bent,
+    )
+
+
+def offsets_shown(floor: pd.DataFrame, family: str, level: float) -> dict[str, Any]:
+    """`cells.offsets` of one family as a page shows them."""
+    own = floor[floor["family"] == family]
+    return shown(
+        own.assign(verdict=own["distinguishable"].map({True: "told from 0", False: "not told from 0"})),
+        {
+            "dataset": "Dataset",
+            "k": "k",
+            "offset": ("E", "{:.3f}"),
+            ("offset_low", "offset_high"): (f"{level:.0%} interval", INTERVAL),
+            "smallest": ("smallest value", "{:.3f}"),
+            "verdict": "verdict",
+            "delta_aicc": ("ΔAICc", "{:.1f}"),
+        },
+        caption=f"<b>{family}: a floor E under −ln RBP<sub>k</sub>.</b> Beside the smallest value that was measured. "
+        "ΔAICc: positive speaks for the pure power law, negative for the offset; less than about 2 says little. The "
+        "CSV has all families.",
+        data=floor,
+    )
+
+
+def one_exponent_shown(common: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`cells.common_exponents` as a page shows them."""
+    return shown(
+        common,
+        {
+            "dataset": "Dataset",
+            "k": "k",
+            "alpha": ("common α", "{:.3f}"),
+            ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
+            ("flattest", "alpha_min"): ("flattest", "{} {:.3f}"),
+            ("steepest", "alpha_max"): ("steepest", "{} {:.3f}"),
+            "f": ("F", "{:.2f}"),
+            "p": ("p", "{:.3f}"),
+            "p_holm": ("p, Holm", "{:.3f}"),
+        },
+        caption="<b>One exponent for all families?</b> A small p rejects it. The common α is the one that parallel "
+        "lines would have; where it is rejected it describes no family. Most families rest on four or five sizes.",
+    )
+
+
+def imitations_shown(drawn: pd.DataFrame, family: str, good_fit: float, draws: int, seed: int) -> dict[str, Any]:
+    """`cells.imitations` as a page shows them; `family` is whose curves were drawn."""
+    share = f"R² ≥ {good_fit:g} (%)"
+    return shown(
+        drawn.assign(share=100 * drawn["share"]),
+        {
+            "shape": "true curve",
+            "sampled": "sizes of",
+            "n": "sizes",
+            "smooth": ("R², no scatter", "{:.4f}"),
+            "median": ("median R²", "{:.3f}"),
+            ("low", "high"): ("R², 5% to 95%", INTERVAL),
+            "share": (share, "{:.0f}"),
+        },
+        caption=f"<b>R² of a power law on curves that are and are not power laws</b>, {draws} draws each (seed "
+        f"{seed}), with the scatter of {family} about its own line. Families that scatter less reach a higher R², on "
+        "every curve.",
+        data=drawn,
+    )

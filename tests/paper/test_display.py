@@ -1,0 +1,42 @@
+"""Tables as pages show them, and the tables of chapters on measurements of two datasets."""
+
+import pandas as pd
+import pytest
+
+from rbp.paper.display import INTERVAL, shown, weak
+
+ROWS = pd.DataFrame(
+    {
+        "dataset": ["humaneval", "mine"],
+        "model": ["EleutherAI/pythia-12b", "m"],
+        "alpha": [0.25, 0.5],
+        "low": [-0.1, None],
+        "high": [0.2, 0.3],
+    }
+)
+
+
+def test_columns_have_labels_formats_and_an_order():
+    made = shown(ROWS, {"model": "Model", "alpha": ("α", "{:.1f}"), "dataset": "Dataset"}, caption="c")
+    assert made["table"].to_dict("list") == {
+        "Model": ["pythia-12b", "m"],
+        "α": [0.25, 0.5],
+        "Dataset": ["HumanEval", "mine"],
+    }
+    assert (made["formats"], made["caption"]) == ({"α": "{:.1f}"}, "c")
+    assert made["data"] is ROWS
+
+
+def test_several_columns_are_written_into_one():
+    made = shown(ROWS, {("low", "high"): ("interval", INTERVAL), ("model", "alpha"): ("both", "{} {:.2f}")}, caption="")
+    assert made["table"]["interval"].tolist() == ["[−0.100, 0.200]", "–"]
+    assert made["table"]["both"].tolist() == ["EleutherAI/pythia-12b 0.25", "m 0.50"]
+
+
+def test_a_missing_column_is_an_error():
+    with pytest.raises(KeyError):
+        shown(ROWS, {"beta": "β"}, caption="")
+
+
+def test_few_sizes_are_weak():
+    assert weak(pd.Series([4, 5])).tolist() == ["weak: few sizes", ""]

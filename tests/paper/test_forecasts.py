@@ -1,0 +1,53 @@
+"""Summaries of forecasts and of other curves, against examples counted by hand."""
+
+import pandas as pd
+import pytest
+
+from rbp.evidence import open_source, select
+from rbp.paper import forecasts
+from rbp.stats import cells
+
+
+@pytest.fixture(scope="module")
+def points() -> pd.DataFrame:
+    table = open_source("published").table
+    return select(table, metric="neg_log_rbp", k=[1], dataset=["wikipedia", "humaneval"])
+
+
+def test_a_summary_counts_and_takes_medians() -> None:
+    rows = [("A", 3, -0.1, True), ("A", 4, 0.3, False), ("A", 4, -0.2, True), ("B", 8, 0.1, True)]
+    told = pd.DataFrame(rows, columns=["family", "n", "error", "covered"]).assign(low=0.9, high=1.1, predicted=2.0)
+    table = forecasts.summary(told, ["family"]).set_index("family")
+    assert table.loc["A", ["n", "count", "covered", "optimistic"]].tolist() == ["3 or 4", 3, 2, 2]
+    assert table.loc["A", ["error_median", "error_largest", "width_median"]].tolist() == pytest.approx([20, 30, 10])
+    assert table.loc["B", ["n", "count", "covered", "optimistic"]].tolist() == ["8", 1, 1, 0]
+
+
+def test_errors_of_curves_are_medians_of_their_size() -> None:
+    told = pd.DataFrame({"error": [-0.1, 0.3], "error offset": [0.02, 0.04], "ahead": [2.0, 3.0]})
+    assert forecasts.curve_errors(told).to_dict() == pytest.approx({"power_law": 20, "offset": 3})
+
+
+def test_neighbours_on_the_same_side() -> None:
+    cell = {"dataset": "d", "k": 1}
+    rows = [
+        cell | {"family": f, "size": s, "residual": r}
+        for f, s, r in zip("AAAAB", [4, 3, 2, 1, 1], [1, 1, -1, 1, 1], strict=True)
+    ]
+    assert forecasts.same_side(pd.DataFrame(rows)) == (1, 3)
+
+
+def test_tables_show_a_row_for_each_answer(points: pd.DataFrame) -> None:
+    told = cells.forecasts(points, holdout=2, holdout_few=1)
+    table = forecasts.forecasts_shown(told, ["dataset", "family"], "c")["table"]
+    assert table["forecasts"].sum() == len(told)
+    assert table["Dataset"].tolist() == ["HumanEval"] * 4 + ["Wikipedia"] * 4
+
+    bent = cells.curvatures(points, level=0.5)  # so that some line is found bent
+    assert len(forecasts.bent_shown(bent, 0.5)["table"]) == bent.alarm.sum() > 0
+    common = cells.common_exponents(points)
+    shown = forecasts.one_exponent_shown(common, 0.95)["table"]
+    assert shown["flattest"][0] == f"{common.flattest[0]} {common.alpha_min[0]:.3f}"
+    floor = cells.offsets(points)
+    verdicts = forecasts.offsets_shown(floor, "Pythia", 0.95)["table"]["verdict"]
+    assert (verdicts == "told from 0").tolist() == floor[floor.family == "Pythia"].distinguishable.tolist()
