@@ -20,6 +20,7 @@ from rbp.book.figure_style import (
     family_style,
     label_line_ends,
     log_axis,
+    neg_log_rbp_label,
     single_panel,
 )
 from rbp.core.errors import FitError
@@ -85,6 +86,19 @@ def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) ->
         scaling_panel(ax, own, fits, ylabel=ylabel, title=dataset_label(dataset))
 
     return Panels(dataset_order(points.dataset), draw)
+
+
+def law_figure(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
+    """What `Page.figure` takes for the points and the law at one k, as in the paper's figure of this `number`."""
+    k = int(points["k"].iloc[0])
+    return {
+        "figure": scaling_panels(points, ylabel=neg_log_rbp_label(k), level=level),
+        "caption": f"<b>−ln RBP<sub>{k}</sub> against model size</b> (figure {number} of the paper, recomputed). One "
+        f"line per family, with the {level:.0%} confidence band of the line, cut off at the edge; lower is better. "
+        "Dashed: fitted to four models or fewer. Few points make wide bands.",
+        "alt": f"Log-log plot of −ln RBP at k = {k} against model size: points of each family about a straight line",
+        "data": points,
+    }
 
 
 SIGNED = FuncFormatter(lambda value, _: f"{value:+.0f}".replace("-", "−") if value else "0")

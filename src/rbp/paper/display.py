@@ -1,0 +1,58 @@
+"""A table of an analysis as a page shows it: its columns by their labels, its numbers in their formats."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from rbp.paper.wording import dataset_label, model_label
+
+Format = str | Callable[[Any], str]
+Column = str | tuple[str, Format]
+"""A column's label, or its label and its format."""
+
+LABELLED = {"dataset": dataset_label, "model": model_label}
+INTERVAL, INTERVAL_4 = "[{:.3f}, {:.3f}]", "[{:.4f}, {:.4f}]"
+WEAK = "weak: few sizes"
+
+
+def shown(
+    rows: pd.DataFrame,
+    columns: Mapping[str | tuple[str, ...], Column],
+    *,
+    caption: str,
+    data: pd.DataFrame | None = None,
+) -> dict[str, Any]:
+    """What `Page.table` takes besides its name: `table`, `caption`, `formats`, and `data`, the table to download.
+
+    `columns` says which columns of `rows` are shown, in which order, and how. Several columns, as a tuple, are
+    written into one by a common format, such as INTERVAL, or as a dash where one is missing. Datasets and models
+    have their labels. The download is `rows` if no other table is given.
+    """
+    table: dict[str, Any] = {}
+    formats: dict[str, Format] = {}
+    for name, column in columns.items():
+        label, how = (column, None) if isinstance(column, str) else column
+        if isinstance(name, tuple):
+            table[label] = [_written(str(how), values) for values in rows[list(name)].itertuples(index=False)]
+            continue
+        table[label] = rows[name].map(LABELLED[name]) if name in LABELLED else rows[name]
+        if how is not None:
+            formats[label] = how
+    return {
+        "table": pd.DataFrame(table).reset_index(drop=True),
+        "caption": caption,
+        "formats": formats,
+        "data": rows if data is None else data,
+    }
+
+
+def _written(how: str, values: tuple[Any, ...]) -> str:
+    """Several values in one text, with true minus signs; a dash where one is missing."""
+    return "–" if any(map(pd.isna, values)) else re.sub(r"(?<!\w)-(?=\d)", "−", how.format(*values))
+
+
+def weak(sizes: "pd.Series[int]") -> "pd.Series[str]":
+    """A note on each fit of so many sizes: that four or fewer are weak evidence, or nothing."""
+    return sizes.le(4).map({True: WEAK, False: ""})
