@@ -6,6 +6,7 @@ import pandas as pd
 
 from rbp.paper.against_print import interval
 from rbp.paper.display import INTERVAL, WEAK, shown
+from rbp.stats.subsets import CELL
 
 
 def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -73,4 +74,30 @@ def counting_shown(scatter: pd.DataFrame, *, caption: str) -> dict[str, Any]:
         "it; squared, it is the given part, “noise”, of the squared scatter. The last column is the R² to expect if "
         "counting were the only scatter.",
         data=scatter,
+    )
+
+
+def exponents_shown(fits: pd.DataFrame, rise: pd.DataFrame, chains: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The exponent at k = 1 and 100, its rise and its steps, for each dataset and family, for `Page.table`.
+
+    `fits` comes from `subsets.fit_thresholds`, `rise` from `subsets.steps` of these two k, `chains` from
+    `subsets.chains`.
+    """
+    at = fits[fits["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
+    worst = fits[fits["k"] < 1000].groupby(CELL)["r_squared"].min().rename("worst")
+    rows = rise.set_index(CELL)[["difference", "low", "high"]].join(at.set_axis(["one", "hundred"], axis=1))
+    return shown(
+        rows.join(chains.set_index(CELL)[["falling", "steps"]]).join(worst).reset_index(),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "one": ("α, k = 1", "{:.3f}"),
+            "hundred": ("α, k = 100", "{:.3f}"),
+            "difference": ("rise", "{:+.3f}"),
+            ("low", "high"): (f"{level:.0%} interval (paired)", INTERVAL),
+            ("falling", "steps"): ("steps that do not rise", "{:.0f} of {:.0f}"),
+            "worst": ("lowest R², k < 1000", "{:.3f}"),
+        },
+        caption="<b>The exponent from k = 1 to k = 100.</b> α and its rise: all models. Steps: up to k = 100, on the "
+        "common models. Lowest R²: of either set.",
     )
