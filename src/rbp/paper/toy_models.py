@@ -3,11 +3,39 @@
 Nothing here is measured. Each function takes plain numbers or a seed and is deterministic.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from rbp.core.arrays import Reals
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import ParameterError
+from rbp.ranks import metric
+
+CITIES = ("Canberra", "Sydney", "Melbourne", "Perth", "Hobart")
+FIGURE_1 = {"Outranked": (0.28, 0.33, 0.30, 0.06, 0.03), "First": (0.28, 0.22, 0.20, 0.17, 0.13)}
+"""The paper's figure 1, the truth first: its probability and its two ranks are the paper's, all else is ours."""
+
+FIGURE_2 = {
+    "Token 1": (0.21, 0.36, 0.27, 0.10, 0.06),
+    "Token 2": (0.28, 0.24, 0.20, 0.16, 0.12),
+    "Token 3": (0.19, 0.30, 0.26, 0.15, 0.10),
+}
+"""The paper's figure 2, the truth first: the truths' probabilities are the paper's, all else is ours."""
+
+
+def bars(examples: Mapping[str, Sequence[float]], tokens: Sequence[str]) -> pd.DataFrame:
+    """Distributions, the truth first, as a table: panel (the name), token, probability, truth."""
+    rows = [
+        (name, *each, i == 0) for name, ps in examples.items() for i, each in enumerate(zip(tokens, ps, strict=True))
+    ]
+    return pd.DataFrame(rows, columns=["panel", "token", "probability", "truth"])
+
+
+def ranks_of(scores: npt.ArrayLike, truth: npt.ArrayLike, rule: metric.TieRule) -> Integers | Reals:
+    """The rank of each truth among its scores: `metric.rank` of `metric.greater_equal`, with their errors."""
+    return metric.rank(*metric.greater_equal(scores, truth), rule)
 
 
 def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
@@ -88,6 +116,25 @@ def membership(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> float:
     """
     left = (k - np.asarray(greater)) / np.asarray(equal)
     return float(np.clip(left, 0, 1).mean())
+
+
+RULES: tuple[metric.TieRule, ...] = ("strict", "expected", "paper")
+
+
+def rbp_by_rule(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> dict[str, float]:
+    """RBP_k by each rule for ties, and by `membership` in a list of k ("list"); counts as of `metric.greater_equal`."""
+    shares = {rule: float(metric.rbp(metric.rank(greater, equal, rule), k)) for rule in RULES}
+    return shares | {"list": membership(greater, equal, k)}
+
+
+def rbp_by_precision(scores: Reals, truth: Integers, bits: Iterable[int], k: int) -> pd.DataFrame:
+    """What ties do to RBP_1 and RBP_k once scores are rounded: columns line (see `rbp_by_rule`), bits, rbp1, rbpk."""
+    rows = []
+    for each in bits:
+        counts = metric.greater_equal(round_significand(scores, each), truth)
+        first, within = rbp_by_rule(*counts, 1), rbp_by_rule(*counts, k)
+        rows += [(line, each, first[line], within[line]) for line in first]
+    return pd.DataFrame(rows, columns=["line", "bits", "rbp1", "rbpk"])
 
 
 def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
