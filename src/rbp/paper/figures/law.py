@@ -89,7 +89,7 @@ def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) ->
     return Panels(dataset_order(points.dataset), draw)
 
 
-def law_figure(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
+def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
     """What `Page.figure` takes for the points and the law at one k, as in the paper's figure of this `number`."""
     k = int(points["k"].iloc[0])
     return {
@@ -243,7 +243,7 @@ def against_k(
     return Panels(dataset_order(fits["dataset"]), draw, size=(4.6, 4.1))
 
 
-def law_against_k(
+def against_k_shown(
     fits: pd.DataFrame, quantity: Quantity, printed: pd.DataFrame, curves: pd.DataFrame, *, level: float = 0.95
 ) -> dict[str, Any]:
     """What `Page.figure` takes for `against_k`, with the cells of Table 1 and the curves of figure 6 (with alpha)."""
@@ -266,7 +266,7 @@ def law_against_k(
     }
 
 
-def law_slider(points: pd.DataFrame) -> dict[str, Any]:
+def slider_shown(points: pd.DataFrame) -> dict[str, Any]:
     """What `Page.interactive` takes for the law on one dataset at every k: `interactive.scaling_by_k`."""
     name = dataset_label(points["dataset"].iloc[0])
     return {

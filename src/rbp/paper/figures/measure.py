@@ -1,6 +1,7 @@
 """Figures about the metric, about which measurements there are, and Table 1 as a picture."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +154,30 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
     return Panels(dataset_order(counted["dataset"]), draw, size=(5.2, 0.33 * len(families) + 1.5))
 
 
+def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `coverage_panels` of a measurement table."""
+    counted = coverage(table)
+    return {
+        "figure": coverage_panels(counted),
+        "caption": "<b>How many models were measured</b>, by family and threshold k. Dark: all models of the family "
+        "that this book knows; light: some of them; empty: none.",
+        "alt": "Grids of families by thresholds, one for each dataset, with the number of models in each square",
+        "data": counted,
+    }
+
+
+def tokens_shown(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
+    """What `Page.figure` takes for `tokens_figure`."""
+    return {
+        "figure": tokens_figure(recovered, stated),
+        "caption": "<b>The number of tokens behind each point</b>, counted by the authors or recovered from their "
+        "shares (filled), or the most likely number (hollow). Dashed: the least that the paper states.",
+        "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
+        "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
+        "data": recovered,
+    }
+
+
 def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
     """The number of tokens behind the points of each dataset and family, beside the number `stated`.
 
@@ -204,6 +229,33 @@ def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
         sns.despine(ax=ax)
 
     return Panels(list(totals), draw, size=(4.4, 2.8))
+
+
+def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
+    """What `Page.figure` takes for `fraction_panels` of a cell's shares: its number of tokens, and another."""
+    part = np.asarray(share, dtype=np.float64)
+    totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
+    return {
+        "figure": fraction_panels(part, totals),
+        "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings of RBP<sub>k</sub> for "
+        f"{name}: how far their products with N are from whole numbers.",
+        "alt": "Two histograms: all distances near zero for the right number of tokens, spread over all distances for "
+        "another number",
+        "data": pd.DataFrame({"share": part} | {title: part * n - np.rint(part * n) for title, n in totals.items()}),
+    }
+
+
+def sampling_shown(points: pd.DataFrame, scatter: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `sampling_panels`."""
+    return {
+        "figure": sampling_panels(points, scatter),
+        "caption": "<b>Sampling and scatter.</b> Lines: the relative standard error of −ln RBP<sub>k</sub> that "
+        "counting independent tokens would give (median over the models of a family). Markers: the scatter of the "
+        "models about their fitted line. A marker well above its line is not explained by sampling.",
+        "alt": "Relative error against k for four datasets; lines of sampling error rise with k; markers of scatter "
+        "lie above most of them",
+        "data": points,
+    }
 
 
 def sampling_panels(points: pd.DataFrame, scatter: pd.DataFrame) -> Panels:
