@@ -4,6 +4,7 @@ Nothing here is measured. Each function takes plain numbers or a seed and is det
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +126,38 @@ def rbp_by_rule(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> dict[st
     """RBP_k by each rule for ties, and by `membership` in a list of k ("list"); counts as of `metric.greater_equal`."""
     shares = {rule: float(metric.rbp(metric.rank(greater, equal, rule), k)) for rule in RULES}
     return shares | {"list": membership(greater, equal, k)}
+
+
+def ties_by_hand_shown() -> dict[str, Any]:
+    """The rank of one of three equal scores among five, by each rule, for `Page.table`."""
+    counts = metric.greater_equal([5, 3, 3, 3, 1], 2)
+    names = {
+        "paper": "paper (equation 3)",
+        "strict": "strict",
+        "expected": "expected",
+        "list": "list of k, equals shuffled",
+    }
+    within = {f"in the top {k}": rbp_by_rule(*counts, k) for k in (1, 2, 3, 4)}
+    rank = {rule: float(metric.rank(*counts, rule)) for rule in RULES}
+    table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
+    return {
+        "table": table.reset_index(drop=True),
+        "caption": "<b>Scores 5, 3, 3, 3, 1; the truth is one of the 3s.</b> Its rank, and its contribution to "
+        "RBP<sub>k</sub> for k = 1 to 4.",
+        "formats": {"rank": "{:g}"} | dict.fromkeys(within, "{:.2f}"),
+    }
+
+
+def misses_shown(ranks: npt.ArrayLike, thresholds: Sequence[int]) -> dict[str, Any]:
+    """The share of misses beside −ln RBP_k at some thresholds, for `Page.table`."""
+    share = metric.rbp(ranks, thresholds)
+    table = pd.DataFrame({"k": thresholds, "RBPₖ": share, "share of misses m": 1 - share, "−ln RBPₖ": -np.log(share)})
+    table["−ln RBPₖ / m"] = table["−ln RBPₖ"] / table["share of misses m"]
+    return {
+        "table": table,
+        "caption": "<b>−ln RBP<sub>k</sub> is nearly the share of misses, once misses are few.</b> The made-up model.",
+        "formats": dict.fromkeys(table.columns[1:4], "{:.4f}") | {"−ln RBPₖ / m": "{:.3f}"},
+    }
 
 
 def rbp_by_precision(scores: Reals, truth: Integers, bits: Iterable[int], k: int) -> pd.DataFrame:
