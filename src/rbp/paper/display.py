@@ -12,23 +12,19 @@ Format = str | Callable[[Any], str]
 Column = str | tuple[str, Format]
 """A column's label, or its label and its format."""
 
+Columns = Mapping[str | tuple[str, ...], Column]
+"""The columns of a table in their order, each by its name, or by several names whose values are written into one."""
+
 LABELLED = {"dataset": dataset_label, "model": model_label}
 INTERVAL, INTERVAL_4 = "[{:.3f}, {:.3f}]", "[{:.4f}, {:.4f}]"
 WEAK = "weak: few sizes"
 
 
-def shown(
-    rows: pd.DataFrame,
-    columns: Mapping[str | tuple[str, ...], Column],
-    *,
-    caption: str,
-    data: pd.DataFrame | None = None,
-) -> dict[str, Any]:
+def shown(rows: pd.DataFrame, columns: Columns, *, caption: str, data: pd.DataFrame | None = None) -> dict[str, Any]:
     """What `Page.table` takes besides its name: `table`, `caption`, `formats`, and `data`, the table to download.
 
-    `columns` says which columns of `rows` are shown, in which order, and how. Several columns, as a tuple, are
-    written into one by a common format, such as INTERVAL, or as a dash where one is missing. Datasets and models
-    have their labels. The download is `rows` if no other table is given.
+    Several columns are written into one by a common format, such as INTERVAL, or as a dash where one is missing.
+    Datasets and models have their labels. The download is `rows` if no other table is given.
     """
     table: dict[str, Any] = {}
     formats: dict[str, Format] = {}
