@@ -6,15 +6,6 @@ import pytest
 from rbp.paper import wording
 
 
-def fits(**sizes: int) -> pd.DataFrame:
-    """Fits with α = 0.1; the intervals of families with ten sizes are 10 per cent wide, all others 40."""
-    rows = [(family, n, 0.005 if n == 10 else 0.02) for family, n in sizes.items()]
-    return pd.DataFrame([(f, n, 0.1, 0.1 - w, 0.1 + w) for f, n, w in rows], columns=COLUMNS)
-
-
-COLUMNS = ["family", "n", "alpha", "alpha_low", "alpha_high"]
-
-
 @pytest.mark.parametrize(("names", "text"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), ([*"abc"], "a, b and c")])
 def test_names_in_a_row(names: list[str], text: str) -> None:
     assert wording.joined(names) == text
@@ -29,24 +20,10 @@ def test_printed_numbers() -> None:
     assert wording.beside_print(0, 0) == "The paper prints nothing for these data."
 
 
-@pytest.mark.parametrize(
-    ("sizes", "text"),
-    [
-        (
-            {"P": 10, "A": 4, "B": 5},
-            "Only P offers ten sizes. The other families offer four or five sizes, and their intervals of α are "
-            "40 per cent of α wide at the median, against 10 per cent for P.",
-        ),
-        ({"L": 4}, "L offers four sizes, and the intervals of α are 40 per cent of α wide at the median."),
-        ({"L": 7}, "L offers seven sizes, and the intervals of α are 40 per cent of α wide at the median."),
-        ({"A": 4, "B": 4}, "A and B offer four sizes, and the intervals of α are 40 per cent of α wide at the median."),
-    ],
-)
-def test_precision(sizes: dict[str, int], text: str) -> None:
-    assert wording.precision(fits(**sizes)) == text
-
-
-def test_spans() -> None:
-    points = pd.DataFrame({"family": ["A", "A", "B", "B"], "size": [10, 120, 1, 9500]})
-    assert wording.spans(points) == "12 (A) to 9 500 (B)"
-    assert wording.spans(points[:2]) == "12 (A)"
+def test_fits_in_a_row() -> None:
+    fits = pd.DataFrame({"family": ["A", "B"], "dataset": ["humaneval", "new"], "k": [1, 20000], "r_squared": [0.9, 1]})
+    assert wording.fits_listed(fits) == "A on HumanEval at k = 1, B on new at k = 20000"
+    assert wording.fits_listed(fits, r_squared=True, joint="; ") == (
+        "A on HumanEval at k = 1 (0.900); B on new at k = 20000 (1.000)"
+    )
+    assert wording.fits_listed(fits[:0]) == "none"

@@ -54,6 +54,37 @@ def test_membership_is_the_mean_over_shuffles(greater, equal, k):
     assert toy_models.membership([greater], [equal], k) == pytest.approx((places <= k).mean())
 
 
+def test_the_papers_examples_are_distributions_with_its_ranks():
+    for ps in (*toy_models.FIGURE_1.values(), *toy_models.FIGURE_2.values()):
+        assert math.isclose(sum(ps), 1)
+    assert [toy_models.ranks_of(ps, 0, "paper") for ps in toy_models.FIGURE_1.values()] == [3, 1]
+    bars = toy_models.bars(toy_models.FIGURE_1, toy_models.CITIES)
+    assert bars[bars["truth"]].to_numpy().tolist() == [
+        ["Outranked", "Canberra", 0.28, True],
+        ["First", "Canberra", 0.28, True],
+    ]
+
+
+def test_ties_by_hand():
+    table = toy_models.ties_by_hand_shown()["table"].set_index("rule")
+    assert table["rank"].dropna().to_dict() == {"paper (equation 3)": 4, "strict": 2, "expected": 3}
+    assert table["in the top 3"].tolist() == [0, 1, 1, pytest.approx(2 / 3)]
+
+
+def test_coarser_scores_part_the_rules_and_fine_ones_do_not():
+    scores, truth = toy_models.simulated_scores(1, 500, 50)
+    by = toy_models.rbp_by_precision(scores, truth, [53, 4], 3).set_index(["bits", "line"])
+    assert by.loc[53].nunique().tolist() == [1, 1]
+    assert by.loc[(4, "paper"), "rbpk"] < by.loc[(4, "list"), "rbpk"] < by.loc[(4, "strict"), "rbpk"]
+    assert by.loc[(53, "paper"), "rbp1"] == np.mean(scores.argmax(axis=1) == truth)
+
+
+def test_misses_and_the_logarithm_agree_where_misses_are_few():
+    table = toy_models.misses_shown([1] * 999 + [7], [1, 7])["table"]
+    assert table["share of misses m"].tolist() == pytest.approx([0.001, 0])
+    assert table["−ln RBPₖ / m"].iloc[0] == pytest.approx(1 + 0.001 / 2, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -3,11 +3,40 @@
 Nothing here is measured. Each function takes plain numbers or a seed and is deterministic.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from rbp.core.arrays import Reals
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import ParameterError
+from rbp.ranks import metric
+
+CITIES = ("Canberra", "Sydney", "Melbourne", "Perth", "Hobart")
+FIGURE_1 = {"Outranked": (0.28, 0.33, 0.30, 0.06, 0.03), "First": (0.28, 0.22, 0.20, 0.17, 0.13)}
+"""The paper's figure 1, the truth first: its probability and its two ranks are the paper's, all else is ours."""
+
+FIGURE_2 = {
+    "Token 1": (0.21, 0.36, 0.27, 0.10, 0.06),
+    "Token 2": (0.28, 0.24, 0.20, 0.16, 0.12),
+    "Token 3": (0.19, 0.30, 0.26, 0.15, 0.10),
+}
+"""The paper's figure 2, the truth first: the truths' probabilities are the paper's, all else is ours."""
+
+
+def bars(examples: Mapping[str, Sequence[float]], tokens: Sequence[str]) -> pd.DataFrame:
+    """Distributions, the truth first, as a table: panel (the name), token, probability, truth."""
+    rows = [
+        (name, *each, i == 0) for name, ps in examples.items() for i, each in enumerate(zip(tokens, ps, strict=True))
+    ]
+    return pd.DataFrame(rows, columns=["panel", "token", "probability", "truth"])
+
+
+def ranks_of(scores: npt.ArrayLike, truth: npt.ArrayLike, rule: metric.TieRule) -> Integers | Reals:
+    """The rank of each truth among its scores: `metric.rank` of `metric.greater_equal`, with their errors."""
+    return metric.rank(*metric.greater_equal(scores, truth), rule)
 
 
 def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
@@ -88,6 +117,57 @@ def membership(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> float:
     """
     left = (k - np.asarray(greater)) / np.asarray(equal)
     return float(np.clip(left, 0, 1).mean())
+
+
+RULES: tuple[metric.TieRule, ...] = ("strict", "expected", "paper")
+
+
+def rbp_by_rule(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> dict[str, float]:
+    """RBP_k by each rule for ties, and by `membership` in a list of k ("list"); counts as of `metric.greater_equal`."""
+    shares = {rule: float(metric.rbp(metric.rank(greater, equal, rule), k)) for rule in RULES}
+    return shares | {"list": membership(greater, equal, k)}
+
+
+def ties_by_hand_shown() -> dict[str, Any]:
+    """The rank of one of three equal scores among five, by each rule, for `Page.table`."""
+    counts = metric.greater_equal([5, 3, 3, 3, 1], 2)
+    names = {
+        "paper": "paper (equation 3)",
+        "strict": "strict",
+        "expected": "expected",
+        "list": "list of k, equals shuffled",
+    }
+    within = {f"in the top {k}": rbp_by_rule(*counts, k) for k in (1, 2, 3, 4)}
+    rank = {rule: float(metric.rank(*counts, rule)) for rule in RULES}
+    table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
+    return {
+        "table": table.reset_index(drop=True),
+        "caption": "<b>Scores 5, 3, 3, 3, 1; the truth is one of the 3s.</b> Its rank, and its contribution to "
+        "RBP<sub>k</sub> for k = 1 to 4.",
+        "formats": {"rank": "{:g}"} | dict.fromkeys(within, "{:.2f}"),
+    }
+
+
+def misses_shown(ranks: npt.ArrayLike, thresholds: Sequence[int]) -> dict[str, Any]:
+    """The share of misses beside −ln RBP_k at some thresholds, for `Page.table`."""
+    share = metric.rbp(ranks, thresholds)
+    table = pd.DataFrame({"k": thresholds, "RBPₖ": share, "share of misses m": 1 - share, "−ln RBPₖ": -np.log(share)})
+    table["−ln RBPₖ / m"] = table["−ln RBPₖ"] / table["share of misses m"]
+    return {
+        "table": table,
+        "caption": "<b>−ln RBP<sub>k</sub> is nearly the share of misses, once misses are few.</b> The made-up model.",
+        "formats": dict.fromkeys(table.columns[1:4], "{:.4f}") | {"−ln RBPₖ / m": "{:.3f}"},
+    }
+
+
+def rbp_by_precision(scores: Reals, truth: Integers, bits: Iterable[int], k: int) -> pd.DataFrame:
+    """What ties do to RBP_1 and RBP_k once scores are rounded: columns line (see `rbp_by_rule`), bits, rbp1, rbpk."""
+    rows = []
+    for each in bits:
+        counts = metric.greater_equal(round_significand(scores, each), truth)
+        first, within = rbp_by_rule(*counts, 1), rbp_by_rule(*counts, k)
+        rows += [(line, each, first[line], within[line]) for line in first]
+    return pd.DataFrame(rows, columns=["line", "bits", "rbp1", "rbpk"])
 
 
 def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:

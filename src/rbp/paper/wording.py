@@ -41,8 +41,14 @@ def listed(names: Iterable[str], *, joint: str = ", ", none: str = "none") -> st
     return joint.join(names) or none
 
 
+def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", ") -> str:
+    """The cells of fits in one line: "GPT-2 on HumanEval at k = 100", with R² in brackets if wanted; or "none"."""
+    ends = [f" ({each:.3f})" for each in fits["r_squared"]] if r_squared else [""] * len(fits)
+    rows = zip(fits.itertuples(), ends, strict=True)
+    return listed((f"{cell_label(row)} at k = {row.k}{end}" for row, end in rows), joint=joint)
+
+
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_FEW = 5  # up to so many sizes, a family has few
 
 
 def word(n: int) -> str:
@@ -60,37 +66,3 @@ def beside_print(agree: int, numbers: int, ours: str = "Ours") -> str:
     if not numbers:
         return "The paper prints nothing for these data."
     return f"{ours} round to the same digits in {agree} of {numbers} numbers."
-
-
-def _sizes(fits: pd.DataFrame) -> str:
-    return f"{joined([word(n) for n in sorted(set(fits['n'].astype(int)))], 'or')} sizes"
-
-
-def _offer(families: Sequence[str]) -> str:
-    return f"{joined(families)} {'offers' if len(families) == 1 else 'offer'}"
-
-
-def precision(fits: pd.DataFrame) -> str:
-    """How many sizes the families offer, and how wide the intervals of α are, in families of many sizes and of few.
-
-    `fits` is a `cells.fit_table` without missing fits.
-    """
-    width = 100 * (fits["alpha_high"] - fits["alpha_low"]) / fits["alpha"]
-    small = fits["n"] <= _FEW
-    many, few = fits[~small], fits[small]
-    if many.empty or few.empty:
-        start = f"{_offer(sorted(set(fits['family'])))} {_sizes(fits)}, and the intervals of α"
-        return f"{start} are {width.median():.0f} per cent of α wide at the median."
-    families = sorted(set(many["family"]))
-    return (
-        f"Only {_offer(families)} {_sizes(many)}. The other families offer {_sizes(few)}, and their intervals of α are "
-        f"{width[small].median():.0f} per cent of α wide at the median, against {width[~small].median():.0f} per cent "
-        f"for {joined(families)}."
-    )
-
-
-def spans(points: pd.DataFrame) -> str:
-    """By which factor the sizes of a family differ: of the narrowest family, and of the widest if it is another."""
-    span = points.groupby("family")["size"].agg(lambda size: size.max() / size.min())
-    narrowest = f"{span.min():,.0f} ({span.idxmin()})".replace(",", " ")
-    return narrowest if len(span) == 1 else f"{narrowest} to {span.max():,.0f} ({span.idxmax()})".replace(",", " ")

@@ -20,10 +20,13 @@ from rbp.book.figure_style import (
     family_style,
     label_line_ends,
     log_axis,
+    neg_log_rbp_label,
     single_panel,
 )
 from rbp.core.errors import FitError
+from rbp.paper.figures.interactive import scaling_by_k
 from rbp.paper.wording import dataset_label, dataset_order
+from rbp.stats.power_law import fit_power_law
 
 
 def scaling_panel(
@@ -72,7 +75,6 @@ def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) ->
 
     A family with too few sizes, or with a value that has no logarithm, is shown without a line.
     """
-    from rbp.stats.power_law import fit_power_law  # statsmodels loads for a second: not every page has fits
 
     def draw(ax: Axes, dataset: str) -> None:
         own = points[points.dataset == dataset]
@@ -85,6 +87,19 @@ def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) ->
         scaling_panel(ax, own, fits, ylabel=ylabel, title=dataset_label(dataset))
 
     return Panels(dataset_order(points.dataset), draw)
+
+
+def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
+    """What `Page.figure` takes for the points and the law at one k, as in the paper's figure of this `number`."""
+    k = int(points["k"].iloc[0])
+    return {
+        "figure": scaling_panels(points, ylabel=neg_log_rbp_label(k), level=level),
+        "caption": f"<b>−ln RBP<sub>{k}</sub> against model size</b> (figure {number} of the paper, recomputed). One "
+        f"line per family, with the {level:.0%} confidence band of the line, cut off at the edge; lower is better. "
+        "Dashed: fitted to four models or fewer. Few points make wide bands.",
+        "alt": f"Log-log plot of −ln RBP at k = {k} against model size: points of each family about a straight line",
+        "data": points,
+    }
 
 
 SIGNED = FuncFormatter(lambda value, _: f"{value:+.0f}".replace("-", "−") if value else "0")
@@ -226,6 +241,42 @@ def against_k(
         families_legend(ax, styles)
 
     return Panels(dataset_order(fits["dataset"]), draw, size=(4.6, 4.1))
+
+
+def against_k_shown(
+    fits: pd.DataFrame, quantity: Quantity, printed: pd.DataFrame, curves: pd.DataFrame, *, level: float = 0.95
+) -> dict[str, Any]:
+    """What `Page.figure` takes for `against_k`, with the cells of Table 1 and the curves of figure 6 (with alpha)."""
+    crosses = printed[printed["k"].isin([500, 2500, 10000]) & (printed["r_squared"] < 1)]
+    name, number = {"alpha": ("The exponent α", "6b"), "r_squared": ("R²", "6a")}[quantity]
+    own = {
+        "alpha": "An interval may leave the view.",
+        "r_squared": "Dashed: R² = 0.9. The axis is spread towards 1. Intervals: of the R² that a family of such sizes "
+        "has, were its models drawn anew. The printed R² = 1.000 of Qwen2.5 on HumanEval at k = 10 000 is left out: "
+        "with a slope of 0.000 it says that the values do not vary.",
+    }[quantity]
+    return {
+        "figure": against_k(fits.dropna(subset="alpha"), quantity, printed=crosses, published=curves),
+        "caption": f"<b>{name} against k</b> (figure {number} of the paper, with every family here). Filled, solid "
+        f"line: all models, with {level:.0%} intervals. Hollow, dotted line: the common models, where they are fewer. "
+        "Crosses: cells of Table 1 without points to refit. Black line: the paper’s curve for Pythia. Lines are broken "
+        f"where the gap in k is wide. Families stand slightly apart at each k, for legibility. {own}",
+        "alt": f"{name} against threshold k: one line a family, beside the paper's curve for Pythia",
+        "data": fits,
+    }
+
+
+def slider_shown(points: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.interactive` takes for the law on one dataset at every k: `interactive.scaling_by_k`."""
+    name = dataset_label(points["dataset"].iloc[0])
+    return {
+        "figure": scaling_by_k(points),
+        "caption": f"<b>−ln RBP<sub>k</sub> against model size on {name}, at every k that was measured.</b> All models "
+        "measured at that k are shown and fitted; the legend counts them. Dashed: four models or fewer. The axis "
+        "always spans the same number of decades, so slopes compare.",
+        "alt": f"Interactive log-log plot of −ln RBP_k against model size on {name}, with a slider over k",
+        "data": points,
+    }
 
 
 def _of(table: pd.DataFrame | None, dataset: str, quantity: Quantity) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Figures about the metric, about which measurements there are, and Table 1 as a picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from rbp.book.figure_style import GRID, INK, Panels, family_style, label_line_ends, log_axis, single_panel
+from rbp.paper import toy_models
 from rbp.paper.wording import dataset_label, dataset_order
+from rbp.ranks import metric
 
 #: the truth, and all other tokens
 TRUTH, OTHER = "#D55E00", "#8A97A6"
@@ -55,6 +58,68 @@ def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
 
     panels = list(dict.fromkeys(tokens["panel"]))
     return Panels(panels, draw, size=(3.6, 2.7), columns=len(panels))
+
+
+def figure_1_shown() -> dict[str, Any]:
+    """What `Page.figure` takes for the paper's figure 1, redrawn."""
+    tokens = toy_models.bars(toy_models.FIGURE_1, toy_models.CITIES)
+    return {
+        "figure": distributions(tokens),
+        "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn). The truth, Canberra, has "
+        "probability 0.28 in both, so both count the same in the cross-entropy: −ln 0.28 nats.",
+        "alt": "Bars of five probabilities, twice; the truth has probability 0.28 in both, first rank 3, then rank 1",
+        "data": tokens,
+    }
+
+
+def figure_2_shown() -> dict[str, Any]:
+    """What `Page.figure` takes for the paper's figure 2, redrawn."""
+    tokens = toy_models.bars(toy_models.FIGURE_2, ["truth", *(f"other {i}" for i in (1, 2, 3, 4))])
+    return {
+        "figure": distributions(tokens, k=2),
+        "caption": "<b>Three tokens of a text</b> (figure 2 of the paper, redrawn). Above the dashed line: the top "
+        "two. The truth is there once in three, so RBP₂ = 1/3.",
+        "alt": "Bars of five probabilities for three tokens; the truth has ranks 3, 1 and 3",
+        "data": tokens,
+    }
+
+
+def same_cross_entropy_shown(curves: pd.DataFrame, tokens: int) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_k of models with one cross-entropy: columns line, k, rbp; of so many tokens."""
+    return {
+        "figure": line_panels(curves, "k", {"rbp": r"$\mathrm{RBP}_k$"}, xlabel="threshold k", log=True),
+        "caption": f"<b>One cross-entropy, two curves.</b> Both models give the truths of {tokens} tokens the same "
+        "probabilities (drawn evenly between 0.02 and 0.98). One ranks the truth as high as that allows, the other as "
+        "low.",
+        "alt": "RBP against k: a line at 1 for the even model, a rising line below it for the crowded model",
+        "data": curves,
+    }
+
+
+def same_rbp_shown(curves: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_k and cross-entropy by temperature: columns line, T, rbp, cross_entropy."""
+    labels = {"rbp": r"$\mathrm{RBP}_k$", "cross_entropy": "cross-entropy (nats)"}
+    return {
+        "figure": line_panels(curves, "T", labels, xlabel="temperature T", log=True),
+        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures. RBP<sub>k</sub> "
+        "is flat; cross-entropy is not.",
+        "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
+        "data": curves,
+    }
+
+
+def ties_shown(coarse: pd.DataFrame, k: int) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_1 and RBP_k of rounded scores (`toy_models.rbp_by_precision`)."""
+    labels = {"rbp1": r"$\mathrm{RBP}_{1}$", "rbpk": rf"$\mathrm{{RBP}}_{{{k}}}$"}
+    return {
+        "figure": line_panels(coarse, "bits", labels, xlabel="bits of the scores"),
+        "caption": "<b>Coarser scores, more ties.</b> RBP<sub>k</sub> of the made-up model by the three rules and by "
+        "membership in a list of k with equals shuffled (“list”). At k = 1 the expected rule and the paper’s agree: "
+        "the mean place is 1 only without ties. float32 has 24 bits, float16 11, bfloat16 8.",
+        "alt": "RBP at k = 1 and at a larger k against the bits of the scores: the rules agree at many bits and part "
+        "at few",
+        "data": coarse,
+    }
 
 
 def line_panels(table: pd.DataFrame, x: str, y: Mapping[str, str], *, xlabel: str, log: bool = False) -> Panels:
@@ -106,6 +171,20 @@ def rank_distribution(ranks: Sequence[float] | np.ndarray, marked: Mapping[int, 
     return single_panel(draw)
 
 
+def ranks_shown(ranks: npt.ArrayLike, thresholds: Iterable[int], vocabulary: int, about: str) -> dict[str, Any]:
+    """What `Page.figure` takes for `rank_distribution`, RBP_k marked at the `thresholds`; `about` says whose ranks."""
+    found = pd.Series(np.asarray(ranks))
+    steps = found.value_counts().sort_index().rename_axis("rank").reset_index(name="tokens")
+    steps["share_at_most"] = metric.rbp(found, steps["rank"])
+    return {
+        "figure": rank_distribution(np.asarray(ranks), {k: metric.rbp(ranks, k) for k in thresholds}, vocabulary),
+        "caption": f"<b>RBP<sub>k</sub> read off the ranks</b> of {about}. Each step is a rank that occurred; the dots "
+        "are RBP<sub>k</sub>.",
+        "alt": "A rising step curve of the share of tokens with rank at most R, with three points marked",
+        "data": steps,
+    }
+
+
 _FULL, _PART = "#2A7FC0", "#9DC3E6"
 _ENTROPY = "CE"
 
@@ -151,6 +230,30 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
         sns.despine(ax=ax, left=True, bottom=True)
 
     return Panels(dataset_order(counted["dataset"]), draw, size=(5.2, 0.33 * len(families) + 1.5))
+
+
+def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `coverage_panels` of a measurement table."""
+    counted = coverage(table)
+    return {
+        "figure": coverage_panels(counted),
+        "caption": "<b>How many models were measured</b>, by family and threshold k. Dark: all models of the family "
+        "that this book knows; light: some of them; empty: none.",
+        "alt": "Grids of families by thresholds, one for each dataset, with the number of models in each square",
+        "data": counted,
+    }
+
+
+def tokens_shown(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
+    """What `Page.figure` takes for `tokens_figure`."""
+    return {
+        "figure": tokens_figure(recovered, stated),
+        "caption": "<b>The number of tokens behind each point</b>, counted by the authors or recovered from their "
+        "shares (filled), or the most likely number (hollow). Dashed: the least that the paper states.",
+        "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
+        "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
+        "data": recovered,
+    }
 
 
 def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
@@ -204,6 +307,33 @@ def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
         sns.despine(ax=ax)
 
     return Panels(list(totals), draw, size=(4.4, 2.8))
+
+
+def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
+    """What `Page.figure` takes for `fraction_panels` of a cell's shares: its number of tokens, and another."""
+    part = np.asarray(share, dtype=np.float64)
+    totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
+    return {
+        "figure": fraction_panels(part, totals),
+        "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings of RBP<sub>k</sub> for "
+        f"{name}: how far their products with N are from whole numbers.",
+        "alt": "Two histograms: all distances near zero for the right number of tokens, spread over all distances for "
+        "another number",
+        "data": pd.DataFrame({"share": part} | {title: part * n - np.rint(part * n) for title, n in totals.items()}),
+    }
+
+
+def sampling_shown(points: pd.DataFrame, scatter: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `sampling_panels`."""
+    return {
+        "figure": sampling_panels(points, scatter),
+        "caption": "<b>Sampling and scatter.</b> Lines: the relative standard error of −ln RBP<sub>k</sub> that "
+        "counting independent tokens would give (median over the models of a family). Markers: the scatter of the "
+        "models about their fitted line. A marker well above its line is not explained by sampling.",
+        "alt": "Relative error against k for four datasets; lines of sampling error rise with k; markers of scatter "
+        "lie above most of them",
+        "data": points,
+    }
 
 
 def sampling_panels(points: pd.DataFrame, scatter: pd.DataFrame) -> Panels:

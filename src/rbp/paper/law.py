@@ -1,0 +1,133 @@
+"""The tables of the chapters on the law, from k = 1 to every k: fits, exceptions, exponents, and what counting does."""
+
+from typing import Any
+
+import pandas as pd
+
+from rbp.paper.against_print import interval
+from rbp.paper.display import INTERVAL, WEAK, shown
+from rbp.stats.subsets import CELL
+
+
+def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Fits of `cells.fit_table` by dataset, family and k, one row each, for `Page.table`."""
+    return shown(
+        fits.assign(note=fits["note"].mask(fits["weak"].fillna(False), WEAK)),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            "n": "sizes",
+            "alpha": ("α", "{:.3f}"),
+            ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
+            "r_squared": ("R²", "{:.3f}"),
+            "residual_se": ("scatter", "{:.3f}"),
+            "note": "note",
+        },
+        caption="<b>The fits.</b> α is the exponent; where it is negative, −ln RBP<sub>k</sub> grows with size. R² and "
+        "the scatter (the standard deviation of the residuals) are those of ln(−ln RBP<sub>k</sub>): 0.02 means that "
+        "points lie about 2 per cent off their line. “Weak” marks fits to three or four sizes.",
+        data=fits,
+    )
+
+
+def fits_by_k_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Fits of `cells.fit_table` with a row for each dataset and family and a column for each k, for `Page.table`."""
+    fitted = fits.dropna(subset="alpha")
+    numbers = fitted[["alpha", "alpha_low", "alpha_high", "r_squared"]].itertuples(index=False, name=None)
+    texts = [f"{alpha:.3f} {interval(low, high)}; {r_squared:.3f}" for alpha, low, high, r_squared in numbers]
+    wide = fitted.assign(text=texts).pivot_table("text", ["dataset", "family", "n"], "k", aggfunc="first")
+    return shown(
+        wide.reset_index(),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "n": "sizes",
+            **{k: f"k = {k}: α, {level:.0%} interval; R²" for k in wide.columns},
+        },
+        caption="<b>The fits.</b> α is the exponent; R² is that of ln(−ln RBP<sub>k</sub>). Three or four sizes make a "
+        "weak fit.",
+        data=fits,
+    )
+
+
+def counting_shown(scatter: pd.DataFrame, *, caption: str) -> dict[str, Any]:
+    """Each fit's scatter beside that of counting (`counting.scatter_beside_counting`), for `Page.table`."""
+    parts = {"found": "residual_se", "counted": "counting_error", "share": "noise_share"}
+    return shown(
+        scatter.assign(**{name: 100 * scatter[column] for name, column in parts.items()}),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            "n": "sizes",
+            "tokens": ("tokens N", "{:,}"),
+            "misses_min": ("fewest missed", "{:,.0f}"),
+            "found": ("scatter, %", "{:.1f}"),
+            "counted": ("from counting, %", "{:.1f}"),
+            "share": ("noise, %", "{:.0f}"),
+            "r_squared": ("R²", "{:.3f}"),
+            "r_squared_counting": ("R² with counting alone", "{:.3f}"),
+        },
+        caption=f"<b>{caption}</b> Fewest missed: tokens of rank above k, of the best model. Scatter: standard "
+        "deviation of the residuals of ln(−ln RBP<sub>k</sub>). From counting: what N independent tokens would add to "
+        "it; squared, it is the given part, “noise”, of the squared scatter. The last column is the R² to expect if "
+        "counting were the only scatter.",
+        data=scatter,
+    )
+
+
+def misses_shown(scatter: pd.DataFrame, ends: pd.DataFrame) -> dict[str, Any]:
+    """The missed tokens of the smallest and the largest model, and what counting them does, for `Page.table`.
+
+    `scatter` comes from `counting.scatter_beside_counting`, `ends` from `counting.misses_at_ends`. Numbers that follow
+    from a bound of N are marked as bounds.
+    """
+    rows = scatter.merge(ends, on=[*CELL, "k", "basis"])
+    bounded = rows["basis"] == "at most"
+    signs = {name: bounded.map({True: sign, False: ""}) for name, sign in {"most": "≤ ", "least": "≥ "}.items()}
+    return shown(
+        rows.assign(**signs, share=100 * rows["noise_share"]),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            ("most", "tokens"): ("tokens N", "{}{:,}"),
+            ("most", "misses_smallest"): ("missed, smallest model", "{}{:.0f}"),
+            ("most", "misses_largest"): ("missed, largest model", "{}{:.0f}"),
+            "deviations": ("change, in sd", "{:+.1f}"),
+            "residual_se": ("scatter", "{:.2f}"),
+            "counting_error": ("counting error", "{:.2f}"),
+            ("least", "share"): ("noise, %", "{}{:.0f}"),
+        },
+        caption="<b>Missed tokens, and the error of counting them.</b> Change: from the smallest model to the largest, "
+        "in standard deviations of two independent counts. Noise: the square of the counting error as a part of the "
+        "squared scatter; it can exceed 100. “≤” and “≥” stand where only a bound of N is known.",
+        data=rows,
+    )
+
+
+def exponents_shown(fits: pd.DataFrame, rise: pd.DataFrame, chains: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The exponent at k = 1 and 100, its rise and its steps, for each dataset and family, for `Page.table`.
+
+    `fits` comes from `subsets.fit_thresholds`, `rise` from `subsets.steps` of these two k, `chains` from
+    `subsets.chains`.
+    """
+    at = fits[fits["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
+    worst = fits[fits["k"] < 1000].groupby(CELL)["r_squared"].min().rename("worst")
+    rows = rise.set_index(CELL)[["difference", "low", "high"]].join(at.set_axis(["one", "hundred"], axis=1))
+    return shown(
+        rows.join(chains.set_index(CELL)[["falling", "steps"]]).join(worst).reset_index(),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "one": ("α, k = 1", "{:.3f}"),
+            "hundred": ("α, k = 100", "{:.3f}"),
+            "difference": ("rise", "{:+.3f}"),
+            ("low", "high"): (f"{level:.0%} interval (paired)", INTERVAL),
+            ("falling", "steps"): ("steps that do not rise", "{:.0f} of {:.0f}"),
+            "worst": ("lowest R², k < 1000", "{:.3f}"),
+        },
+        caption="<b>The exponent from k = 1 to k = 100.</b> α and its rise: all models. Steps: up to k = 100, on the "
+        "common models. Lowest R²: of either set.",
+    )

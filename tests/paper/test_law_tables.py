@@ -1,0 +1,110 @@
+"""The tables of the chapters on the law: every number where it belongs, bounds and gaps marked as such."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.core.errors import DataError
+from rbp.evidence import select
+from rbp.evidence.tokens import tokens_behind
+from rbp.paper import law, measurements
+from rbp.paper.against_print import beside_printed, table_1_shown
+from rbp.stats import counting, subsets
+from rbp.stats.cells import fit_table
+
+SIZES = [10**6, 10**7, 10**8, 10**9]
+
+
+def points(alphas: dict[int, float], family: str = "Toy") -> pd.DataFrame:
+    """Exact laws, −ln RBP_k = 2·S^(−α), at the k of `alphas`."""
+    rows = [("new", family, f"m{s}", s, "neg_log_rbp", k, 2 * s**-alpha) for k, alpha in alphas.items() for s in SIZES]
+    return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "metric", "k", "value"])
+
+
+def test_fits_stand_in_rows_and_a_family_without_one_says_why() -> None:
+    both = pd.concat([points({1: 0.1, 20: -0.05}), points({1: 0.1}, "Few")[:2]])
+    shown = law.fits_shown(fit_table(both), level=0.9)
+    table = shown["table"].set_index(["Family", "k"])
+    assert table.loc[("Toy", 20), "α"] == pytest.approx(-0.05)
+    assert table.loc[("Toy", 20), "90% interval"] == "[−0.050, −0.050]"
+    assert table["note"].to_dict()["Toy", 1] == "weak: few sizes"
+    assert table.loc[("Few", 1), "90% interval"] == "–"
+    assert "size" in table.loc[("Few", 1), "note"]
+
+
+def test_fits_by_k_have_a_column_for_each_k() -> None:
+    table = law.fits_by_k_shown(fit_table(points({10: 0.1, 50: 0.2})), level=0.95)["table"]
+    row = table.iloc[0].to_dict()
+    assert row.pop("k = 10: α, 95% interval; R²") == "0.100 [0.100, 0.100]; 1.000"
+    assert row.pop("k = 50: α, 95% interval; R²") == "0.200 [0.200, 0.200]; 1.000"
+    assert row == {"Dataset": "new", "Family": "Toy", "sizes": 4}
+
+
+def test_a_bound_of_the_tokens_bounds_what_follows() -> None:
+    own = points({1: 0.2})
+    tokens = pd.DataFrame({"dataset": ["new"], "family": ["Toy"], "tokens": [10_000], "basis": ["at most"]})
+    noisy = own.assign(value=own["value"] * [1.1, 0.9, 1.1, 0.9])
+    scatter = counting.scatter_beside_counting(noisy, fit_table(noisy), tokens)
+    row = law.misses_shown(scatter, counting.misses_at_ends(noisy.assign(tokens=pd.NA), tokens))["table"].iloc[0]
+    assert row["tokens N"] == "≤ 10,000"
+    assert row["missed, smallest model"] == f"≤ {10_000 * -np.expm1(-noisy['value'].iloc[0]):.0f}"
+    assert row["noise, %"].startswith("≥ ")
+    share = law.counting_shown(scatter, caption="Here.")["table"].iloc[0]
+    assert share["noise, %"] == pytest.approx(100 * (share["from counting, %"] / share["scatter, %"]) ** 2)
+
+
+def test_exponents_rise_from_1_to_100() -> None:
+    own = points({1: 0.1, 10: 0.15, 50: 0.12, 100: 0.2})
+    rise = subsets.steps(own[own["k"].isin([1, 100])])
+    chains = subsets.chains(subsets.steps(own))
+    fits = subsets.fit_thresholds(own)
+    row = law.exponents_shown(fits, rise, chains, level=0.95)["table"].iloc[0]
+    assert row[["α, k = 1", "α, k = 100", "rise"]].tolist() == pytest.approx([0.1, 0.2, 0.1])
+    assert row["steps that do not rise"] == "1 of 3"
+    few = law.exponents_shown(fits[fits["models"] == "common"], rise, chains, level=0.95)["table"]
+    assert few["α, k = 1"].isna().all()
+
+
+def test_table_1_stands_beside_ours() -> None:
+    own = select(open_source("published").table, metric="neg_log_rbp", k=[1], dataset=["wikipedia"])
+    fits = beside_printed(fit_table(own, ["dataset", "metric", "k", "family"]))
+    table = table_1_shown(fits)["table"].set_index("Family")
+    assert table.loc["Pythia", "slope, printed"] == -0.079
+    assert round(table.loc["Pythia", "slope, ours"], 3) == -0.079
+
+
+def test_counting_knows_a_point_to_one_over_the_root_of_its_misses() -> None:
+    own = points({1: 0.5}).assign(tokens=pd.NA, family="Pythia")
+    tokens = pd.DataFrame({"dataset": ["new"], "family": ["Pythia"], "tokens": [10**9], "basis": ["counted"]})
+    known = measurements.with_counting_error(measurements.published_points(own), tokens)
+    few = known[known["value"] < 0.001]
+    assert few["relative_se"].to_numpy() == pytest.approx(few["misses"].to_numpy() ** -0.5, rel=1e-3)
+    with pytest.raises(DataError, match="no number of tokens"):
+        measurements.with_counting_error(own, tokens[:0])
+    with pytest.raises(DataError, match="none of their families"):
+        measurements.published_points(own.assign(family="Other"))
+
+
+def test_scatter_that_is_counting_passes_and_scatter_beyond_it_fails() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.geomspace(1e6, 1e9, 12)
+    value = 2 * sizes**-0.3 * np.exp(rng.normal(0, 0.05, sizes.size))
+    own = pd.DataFrame({"dataset": "new", "family": "Toy", "k": 1, "size": sizes, "value": value})
+    own["model"] = [f"m{i}" for i in range(len(own))]
+
+    def tested(total: int) -> pd.Series:
+        tokens = pd.DataFrame({"dataset": ["new"], "family": ["Toy"], "tokens": [total], "basis": ["counted"]})
+        return measurements.scatter_tested(own, tokens, level=0.95).iloc[0]
+
+    assert tested(10**8)["p_value"] < 1e-6
+    assert tested(2000)["p_value"] > 0.05
+    assert tested(10**8)["ratio"] == pytest.approx(tested(10**6)["ratio"] * 10)
+
+
+def test_the_setup_beside_the_paper() -> None:
+    points = select(open_source("published").table, metric="neg_log_rbp")
+    recovered = tokens_behind(points[points["dataset"] == "wikipedia"])
+    table = measurements.setup_shown(points, points.drop_duplicates("model"), recovered)["table"].set_index("what")
+    assert table.loc["models", "ours"] == "24"
+    assert table.loc["entries of the vocabulary, OPT", ["printed", "ours"]].tolist() == ["50,272", "50,272"]
+    assert table.loc["entries of the vocabulary, Pythia", "ours"] == "50,304 or 50,432 or 50,688"
