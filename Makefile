@@ -1,8 +1,9 @@
 # The book, from a bare checkout: only Python 3.11+ and make are needed.
 PYTHON ?= python3
 BIN := .venv/bin
+TESTS = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: book pdf serve test test-slow lint bench lock clean
+.PHONY: book pdf serve check test test-slow lint bench lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -13,10 +14,14 @@ pdf: .venv/installed             ## the same, with the whole book as a PDF (need
 serve: .venv/installed           ## read the built book on 127.0.0.1
 	@$(BIN)/rbp serve
 
-test: .venv/installed            ## all tests, those of the built book in a headless browser included
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+check: lint                      ## lint, types, and the tests that need no built book: while working
+	@$(TESTS) --ignore tests/book/built
 
-test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 fuzzed inputs, 200 architectures, 32 shards on Slurm; keeps the figures
+test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
+	@$(TESTS)
+
+test-slow: .venv/installed       ## what the loop leaves out, whole: all draws, the second build and its PDF, kills, fuzzing, Slurm
+	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/architectures.py
 	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 import in_process
 import numpy as np
 import pytest
+from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 from toy_stores import make_store
 
 from rbp.book import chapters
 from rbp.book.site import BROWSERS
+
+settings.register_profile("full", max_examples=300, deadline=None)  # for the slow set
+settings.register_profile("loop", max_examples=15, deadline=None)
+settings.load_profile("loop")  # unless --hypothesis-profile names another
 
 FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 

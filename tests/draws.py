@@ -1,4 +1,4 @@
-"""How much a test draws: a share of it in the loop, all of it in the slow set; and what share of the draws is enough."""
+"""How much a test draws: a share of it in the loop, all of it in the slow set; and what the draws may show."""
 
 from typing import Any
 

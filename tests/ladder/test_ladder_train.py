@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import write_ladder
 from safetensors import safe_open
@@ -24,7 +24,6 @@ from rbp.ladder.workspace import Workspace
 
 
 @given(st.integers(1, 2 * CHUNK + 3), st.integers(1, 9), st.integers(2, 40), st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
 def test_the_head_s_loss_and_gradients_are_those_of_torch(n: int, d: int, vocabulary: int, seed: int) -> None:
     random_ = torch.Generator().manual_seed(seed)
     hidden, head = (torch.randn(rows, d, generator=random_, dtype=torch.float64) * 3 for rows in (n, vocabulary))

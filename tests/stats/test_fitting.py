@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from draws import loop_and_slow, may_be
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma
 
@@ -170,7 +170,6 @@ def test_every_family_has_a_definition_here() -> None:
 
 @pytest.mark.parametrize("name", NATURAL)
 @pytest.mark.parametrize("binned", [False, True])
-@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_gradient_and_hessian_are_mpmaths(name: str, binned: bool, data: st.DataObject) -> None:
     v, first = 9, 2 if name == "log_series" else data.draw(st.sampled_from([1, 2]))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from draws import loop_and_slow, may_be
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import f as f_distribution
 
@@ -86,7 +86,6 @@ def test_the_interval_of_the_offset_covers(draws: int) -> None:
     assert may_be(of_alpha, draws, 0.95)
 
 
-@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
 def test_units_do_not_matter(seed: int, of_size: float, of_value: float) -> None:
     y = law() * np.exp(0.02 * np.random.default_rng(seed).normal(size=10))
@@ -97,7 +96,6 @@ def test_units_do_not_matter(seed: int, of_size: float, of_value: float) -> None
         assert getattr(scaled, name) == pytest.approx(of_value * getattr(plain, name), rel=1e-8), name
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.integers(4, 9), st.sampled_from([1e-4, 0.05, 0.5]))
 @example(2106, 5, 0.5)  # a step between two sizes: far off, its gradient vanishes as at a minimum
 def test_any_points_give_ordered_intervals(seed: int, n: int, sd: float) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 from scipy.stats import t as t_distribution
@@ -111,7 +111,6 @@ def test_intervals_cover(weighted: bool, draws: int) -> None:
     assert np.mean(scales) == pytest.approx(1, abs=3.5 * np.std(scales) / draws**0.5)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.integers(3, 12),

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from draws import loop_and_slow
-from playwright.sync_api import Browser, Page, TimeoutError
+from playwright.sync_api import Browser, Page
+from playwright.sync_api import TimeoutError as TooLate
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
@@ -66,7 +67,7 @@ def _switch(tab: Page, mode: str) -> None:
         "([theme, width]) => document.documentElement.dataset.theme === theme && innerWidth === width",
         arg=[MODES[mode]["color_scheme"], MODES[mode]["viewport"]["width"]],
     )
-    with suppress(TimeoutError):  # what is still too wide then is found by its test
+    with suppress(TooLate):  # what is still too wide then is found by its test
         tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=2000)
 
 
