@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TESTS = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: book pdf serve check test test-slow lint bench lock clean
+.PHONY: book pdf serve check test test-slow test-processors lint bench lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -14,17 +14,19 @@ pdf: .venv/installed             ## the same, with the whole book as a PDF (need
 serve: .venv/installed           ## read the built book on 127.0.0.1
 	@$(BIN)/rbp serve
 
-check: lint                      ## lint, types, and the tests that need no built book: while working
+check: lint                      ## lint, types, and the tests that need no built book: while you work
 	@$(TESTS) --ignore tests/book/built
 
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
 	@$(TESTS)
 
-test-slow: .venv/installed       ## what the loop leaves out, whole: all draws, the second build and its PDF, kills, fuzzing, Slurm
+test-slow: .venv/installed       ## what that leaves out: all draws, a second build, the PDF, kills, fuzzing, architectures, Slurm; keeps figures
 	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/architectures.py
 	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
+
+test-processors: .venv/installed ## build, verify and test the numbers as on other processors
 	@$(BIN)/python tests/slow/processors.py
 
 lint: .venv/installed            ## ruff, strict mypy, the import rule, and notebooks without outputs
