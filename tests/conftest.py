@@ -14,8 +14,8 @@ from toy_stores import make_store
 from rbp.book import chapters
 from rbp.book.site import BROWSERS
 
-settings.register_profile("full", max_examples=300, deadline=None)  # for the slow set
-settings.register_profile("loop", max_examples=15, deadline=None)
+settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
+settings.register_profile("loop", max_examples=10, deadline=None)
 settings.load_profile("loop")  # unless --hypothesis-profile names another
 
 FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
