@@ -14,8 +14,8 @@ pdf: .venv/installed             ## the same, with the whole book as a PDF (need
 serve: .venv/installed           ## read the built book on 127.0.0.1
 	@$(BIN)/rbp serve
 
-check: lint                      ## lint, types, and the tests that need no built book: while you work
-	@$(TESTS) --ignore tests/book/built
+check: lint                      ## lint, types, and the tests that build nothing and run no commands
+	@$(TESTS) -m "not slow and not builds"
 
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
 	@$(TESTS)

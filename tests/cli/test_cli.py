@@ -86,6 +86,7 @@ def test_chapters_are_listed(project: Project) -> None:
     }
 
 
+@pytest.mark.builds
 def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
@@ -137,6 +138,7 @@ def alive(word: str) -> list[str]:
     return [line for line in found if word in line]
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize(
     ("sent", "code", "interrupts"),  # a job in a shell's background is started with SIGINT ignored
     [

@@ -14,6 +14,8 @@ from draws import loop_and_slow
 
 from rbp.core.paths import ROOT, Project
 
+pytestmark = pytest.mark.builds
+
 GUARD = """
 import os, socket
 

@@ -79,6 +79,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_weights(trained: Path, tmp_path: Path) -> None:
     out, whole = tmp_path / "out", trained / "out"
     out.mkdir()

@@ -38,6 +38,7 @@ def rbp(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False, timeout=1800)
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize("again", loop_and_slow(False, True))
 def test_from_shards_to_chapters(
     tmp_path: Path, write_study: Callable[..., Path], whole_store: dict[str, bytes], again: bool

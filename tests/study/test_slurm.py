@@ -48,6 +48,7 @@ def wait_for(what: Callable[[], Any], seconds: float = 1800) -> Any:
     raise AssertionError("it did not happen in time")
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize("shards", loop_and_slow(2, 8))
 def test_whatever_dies_the_store_is_the_same(
     tmp_path: Path, write_study: Callable[..., Path], whole_store: dict[str, bytes], slurm: dict[str, str], shards: int

@@ -24,6 +24,9 @@ def _needs_book(item: pytest.Item) -> bool:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_needs_book)
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("builds")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

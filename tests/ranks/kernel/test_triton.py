@@ -9,6 +9,7 @@ import pytest
 from draws import loop_and_slow
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize("profile", loop_and_slow("loop", "full"))
 def test_the_kernel_by_the_interpreter(profile: str) -> None:
     pytest.importorskip("triton")
