@@ -152,6 +152,7 @@ def test_two_runs_at_once(saved, corpus, tmp_path):
     extract(*arguments)
 
 
+@pytest.mark.builds
 def test_shards_in_processes(saved, corpus, tmp_path):
     out = tmp_path / "out"
     arguments = ["--model", str(saved("gpt2")), "--corpus", corpus, "--protocol", "windows", "--length", "64",

@@ -12,6 +12,8 @@ from draws import loop_and_slow
 
 from rbp.study.tasks import one_of
 
+pytestmark = pytest.mark.builds
+
 
 def hold(place: Path, gpus: list[str], said: "Queue[tuple[str, str, float]]", seconds: float, together: Any) -> None:
     together.wait(60)
