@@ -30,7 +30,7 @@ def measure(study: Study, order: random.Random | None = None) -> None:
             tasks._merge(study, cell)
 
 
-@pytest.mark.parametrize("shards", [1, 2, 3, 5, 12, 20])
+@pytest.mark.parametrize("shards", [1, 5, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 3, 12, 20))])
 def test_any_partition_gives_the_same_store(
     shards: int, write_study: Callable[..., Path], whole_store: dict[str, bytes]
 ) -> None:
