@@ -120,6 +120,7 @@ def _timeless(about: dict | list) -> dict | list:
     return {name: value for name, value in about.items() if not name.endswith("second") and "seconds" not in name}
 
 
+@pytest.mark.builds
 def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, capsys, monkeypatch) -> None:
     from rbp.cli import app
 
@@ -145,6 +146,7 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, 
     assert state.stat() == before
 
 
+@pytest.mark.builds
 def test_a_state_of_other_rows_is_not_gone_on_with(trained: Path) -> None:
     recipe, place = read(trained / "small.toml"), Workspace(trained / "out")
     rows, rung = place.rows(recipe), recipe.rung("small")
@@ -169,6 +171,7 @@ def _errs(told: processes.Tell) -> None:
     raise DataError("nothing there", "here", "Look elsewhere.")
 
 
+@pytest.mark.builds
 def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     heard: list[tuple[str, str]] = []
     todo = [

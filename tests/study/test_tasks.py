@@ -115,6 +115,7 @@ def test_a_new_study_has_everything_left(study: Study) -> None:
     assert {state(study, job).stand for job in shards_of(study, study.cells[0])} == {"left"}
 
 
+@pytest.mark.builds
 def test_the_ladders_study_makes_the_ranks_that_are_shipped(tmp_path: Path) -> None:
     """One of its cells, under the same name: the same tokens, and ranks that differ by rounding alone."""
     study = replace(read_study(ROOT / "studies" / "ladder.toml"), out=tmp_path)
