@@ -1,8 +1,9 @@
 # The book, from a bare checkout: only Python 3.11+ and make are needed.
 PYTHON ?= python3
 BIN := .venv/bin
+TESTS = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: book pdf serve test test-slow lint bench lock clean
+.PHONY: book pdf serve check test test-slow test-processors lint bench lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -13,13 +14,19 @@ pdf: .venv/installed             ## the same, with the whole book as a PDF (need
 serve: .venv/installed           ## read the built book on 127.0.0.1
 	@$(BIN)/rbp serve
 
-test: .venv/installed            ## all tests, those of the built book in a headless browser included
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+check: lint                      ## lint, types, and the tests that build nothing and run no commands
+	@$(TESTS) -m "not slow and not builds"
 
-test-slow: .venv/installed       ## 100 kills, 1000 failures of writing, 10 000 fuzzed inputs, 200 architectures, 32 shards on Slurm; keeps the figures
+test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
+	@$(TESTS)
+
+test-slow: .venv/installed       ## what that leaves out: all draws, a second build, the PDF, kills, fuzzing, architectures, Slurm; keeps figures
+	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/architectures.py
 	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
+
+test-processors: .venv/installed ## build, verify and test the numbers as on other processors
 	@$(BIN)/python tests/slow/processors.py
 
 lint: .venv/installed            ## ruff, strict mypy, the import rule, and notebooks without outputs

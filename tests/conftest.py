@@ -1,15 +1,22 @@
-"""What tests of several rooms need: a headless browser, one for all, and a small rank store."""
+"""What tests of several rooms need: a headless browser, chapters without a kernel, and a small rank store."""
 
 import os
 import shutil
 from collections.abc import Iterator
 
+import in_process
 import numpy as np
 import pytest
+from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 from toy_stores import make_store
 
+from rbp.book import chapters
 from rbp.book.site import BROWSERS
+
+settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
+settings.register_profile("loop", max_examples=10, deadline=None)
+settings.load_profile("loop")  # unless --hypothesis-profile names another
 
 FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
@@ -27,6 +34,12 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def without_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`execute` runs a chapter's cells in this process."""
+    monkeypatch.setattr(chapters, "_run", in_process.run)
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+@pytest.mark.builds
 def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     assert build(project, 2), capfd.readouterr()
     said = capfd.readouterr().out
@@ -74,6 +75,7 @@ def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[
     )
 
 
+@pytest.mark.builds
 def test_what_is_executed_again_and_what_is_not(project: Project, executed: Build) -> None:
     for path in project.root.rglob("*"):
         if not {"_build", ".snakemake"} & set(path.parts):
@@ -102,6 +104,7 @@ def test_what_is_executed_again_and_what_is_not(project: Project, executed: Buil
     assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 40 + 5 + 3
 
 
+@pytest.mark.builds
 def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     before = checksums(project.html)
     edit(project.notebooks / "02_b.ipynb", "value = 3", "value = 3 / 0")
@@ -122,6 +125,7 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
     edit(project.book / "more.md", "[nowhere](nowhere.md)", "Words.")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not any(map(shutil.which, site.BROWSERS)), reason="needs Chromium")
 def test_the_pdf_is_offered_as_long_as_it_shows_these_chapters(
     project: Project, capfd: pytest.CaptureFixture[str]

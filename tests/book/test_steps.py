@@ -240,6 +240,7 @@ def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
     assert made(project) == 1
 
 
+@pytest.mark.builds
 def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:

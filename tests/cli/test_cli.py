@@ -1,4 +1,5 @@
 import contextlib
+import io
 import json
 import os
 import signal
@@ -6,12 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from mini import write_book, write_chapter
 
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
+from rbp.cli import main
 from rbp.core.paths import ROOT, Project
 
 
@@ -19,6 +22,21 @@ def rbp(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> s
     command = [sys.executable, "-m", "rbp.cli", *(["--root", str(root)] if root else []), *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same command in this process, which has imported all that it needs."""
+    command, out, err = ["rbp", *(["--root", str(root)] if root else []), *arguments], io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(cwd or Path.cwd()),
+        mock.patch.object(sys, "argv", command),
+        mock.patch("rbp.cli.app.signal"),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    return subprocess.CompletedProcess(command, int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
@@ -57,10 +75,10 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
 
 
 def test_chapters_are_listed(project: Project) -> None:
-    text = rbp("chapters", root=project.root).stdout
+    text = here("chapters", root=project.root).stdout
     assert "01_a  Chapter 01_a\n    k = 1  (int)  a number\n" in text
     assert 'mode = "a"  (str: a|b)  which' in text
-    listing = json.loads(rbp("chapters", "--json", root=project.root).stdout)
+    listing = json.loads(here("chapters", "--json", root=project.root).stdout)
     assert listing[0] == {
         "name": "01_a",
         "title": "Chapter 01_a",
@@ -68,6 +86,7 @@ def test_chapters_are_listed(project: Project) -> None:
     }
 
 
+@pytest.mark.builds
 def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
@@ -101,7 +120,7 @@ def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path
 def test_mistakes_are_answered_and_leave_nothing(
     project: Project, tmp_path: Path, arguments: list[str], words: list[str]
 ) -> None:
-    refused(rbp(*arguments, cwd=tmp_path, root=project.root), *words)
+    refused(here(*arguments, cwd=tmp_path, root=project.root), *words)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -119,12 +138,13 @@ def alive(word: str) -> list[str]:
     return [line for line in found if word in line]
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize(
     ("sent", "code", "interrupts"),  # a job in a shell's background is started with SIGINT ignored
     [
         (signal.SIGINT, 130, signal.SIG_DFL),
-        (signal.SIGTERM, 143, signal.SIG_DFL),
-        (signal.SIGTERM, 143, signal.SIG_IGN),
+        pytest.param(signal.SIGTERM, 143, signal.SIG_DFL, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 143, signal.SIG_IGN, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("arguments", [["run", "1", "--out", "runs/out"], ["book"]])
@@ -164,14 +184,14 @@ def test_an_interrupted_command_leaves_nothing(
 def test_verify_and_accept(tmp_path: Path) -> None:
     project = Project(tmp_path)
     write_results(project.results, {"01": {"alpha": Recorded(1.0), "seconds": Recorded(5.0, "s", None)}})
-    refused(rbp("verify", root=tmp_path), "there are no results here", "--accept")
-    assert rbp("verify", "--accept", root=tmp_path).returncode == 0
-    done = rbp("verify", root=tmp_path)
+    refused(here("verify", root=tmp_path), "there are no results here", "--accept")
+    assert here("verify", "--accept", root=tmp_path).returncode == 0
+    done = here("verify", root=tmp_path)
     assert (done.returncode, done.stdout) == (0, "2 values of 1 chapters agree with the accepted ones.\n")
     write_results(
         project.results, {"01": {"alpha": Recorded(1.1), "beta": Recorded(1), "seconds": Recorded(9.0, "s", None)}}
     )
-    done = rbp("verify", root=tmp_path)
+    done = here("verify", root=tmp_path)
     assert done.returncode == 1
     assert [line.split()[:3] for line in done.stdout.splitlines()] == [
         ["moved", "01", "alpha:"],
@@ -188,4 +208,4 @@ def test_fit_prints_the_slope_of_table_1(tmp_path: Path) -> None:
     assert fitted["alpha_low"] < fitted["alpha"] < fitted["alpha_high"]
     table = (ROOT / "data" / "published" / "table1.csv").read_text().splitlines()
     assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
-    refused(rbp("fit", *chosen, "--k", "4", cwd=tmp_path), "4")
+    refused(here("fit", *chosen, "--k", "4", cwd=tmp_path), "4")

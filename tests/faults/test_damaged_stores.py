@@ -41,7 +41,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(damages, st.booleans())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(("a bit", 0.5, 1), True)
 @example(("truncated", 1.0, 1), True)  # the line's end, which JSON does without
 def test_a_damaged_file_is_never_served(store, tmp_path, damage, of_manifest):

@@ -28,7 +28,8 @@ def test_failures_at_steps_of_writing(name, model, tmp_path):
     assert apart(once, name, tmp_path / "work", model, None) >= 3
 
 
-@pytest.mark.parametrize("name", ["rbp run", "rbp book"])
+@pytest.mark.builds
+@pytest.mark.parametrize("name", ["extraction", "rbp run", pytest.param("rbp book", marks=pytest.mark.slow)])
 def test_a_killed_command_and_its_rerun(name, tmp_path):
     assert len(list(kills.kills(kills.WORKS[name](), tmp_path, 1))) == 1
 

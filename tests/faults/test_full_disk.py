@@ -93,6 +93,7 @@ def run(
     return subprocess.run(command, cwd=project, env=more, capture_output=True, text=True, check=False, timeout=BOUND)
 
 
+@pytest.mark.builds
 def test_a_chapter_run_onto_a_full_disk(small_disk, tmp_path):
     mini.write_book(Project(tmp_path / "book"))
     (small_disk / "filler").write_bytes(bytes(398_000))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rbp.core.errors import DataError, RankError
@@ -28,7 +28,6 @@ def places(scores: list[float], target: int) -> tuple[int, int]:
 @example(([-INF] * 3, 1))
 @example(([INF, INF, 0.0], 0))
 @example(([0.0], 0))
-@settings(deadline=None)
 def test_ranks_of_infinite_and_equal_scores(row):
     scores, target = row
     above, same = places(scores, target)
@@ -41,7 +40,6 @@ def test_ranks_of_infinite_and_equal_scores(row):
 @given(rows, st.sampled_from(["reference", "blocked"]))
 @example(([-INF] * 3, 1), "reference")
 @example(([INF, INF, 0.0], 0), "blocked")
-@settings(deadline=None)
 def test_every_backend_counts_the_same(row, backend):
     """The scores come in as the bias of a product that is 0."""
     scores, target = row
@@ -54,7 +52,6 @@ def test_every_backend_counts_the_same(row, backend):
 @example(([-INF] * 3, 1))
 @example(([-INF, 0.0], 0))
 @example(([INF, 0.0], 1))
-@settings(deadline=None)
 def test_logits_at_hand_are_ranked_as_those_of_a_product(row):
     scores, target = row
     if INF in scores:
@@ -69,7 +66,6 @@ def test_logits_at_hand_are_ranked_as_those_of_a_product(row):
 
 
 @given(rows, st.data())
-@settings(deadline=None)
 def test_nan_is_never_ranked(row, data):
     scores, target = row
     scores = list(scores)
@@ -85,7 +81,6 @@ def test_nan_is_never_ranked(row, data):
 
 
 @given(st.lists(rows, min_size=1, max_size=12), st.sampled_from(RULES))
-@settings(deadline=None)
 def test_rbp_is_the_share_of_ranks_up_to_k_for_every_k(several, rule):
     counted = np.array([places(*row) for row in several])
     ranks = metric.rank(counted[:, 0], counted[:, 1], rule)

@@ -66,6 +66,7 @@ def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
         pass
 
 
+@pytest.mark.builds
 def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
     """Both come to an end, and the folder is one of them, whole."""
     mini.write_book(Project(tmp_path))
@@ -81,6 +82,7 @@ def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
     assert not list(tmp_path.glob(".out.*"))
 
 
+@pytest.mark.builds
 def test_a_build_whose_driver_died_keeps_others_off_only_while_it_goes_on(tmp_path):
     work = kills.whole_book()
     work.prepare(tmp_path, False)

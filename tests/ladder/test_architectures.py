@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, Mamba2ForCausalLM
@@ -65,7 +65,6 @@ def test_a_saved_model_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
     assert non_embedding_params(loaded) == non_embedding_params(model)
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(1, 70), st.integers(1, 3), st.integers(1, 4), st.sampled_from([1, 4, 16, 64]), st.integers(0, 99))
 def test_the_state_space_layer_is_its_recurrence(count: int, heads: int, size: int, chunk: int, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)

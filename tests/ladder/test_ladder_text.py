@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import RECIPE, tale, write_corpus, write_ladder
 
@@ -35,7 +35,6 @@ few = st.lists(st.sampled_from(["a", "B", "b", "c,", "d-e", "."]), max_size=12).
 
 
 @given(st.lists(few, max_size=4), few, st.integers(1, 5))
-@settings(max_examples=300, deadline=None)
 def test_a_shared_passage_is_found_if_and_only_if_there_is_one(known: list[str], text: str, length: int) -> None:
     there = set().union(*(_stretches(each, length) for each in known)) if known else set()
     assert Passages(known, length).shared(text) == bool(there & _stretches(text, length))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import write_ladder
 from safetensors import safe_open
@@ -24,7 +24,6 @@ from rbp.ladder.workspace import Workspace
 
 
 @given(st.integers(1, 2 * CHUNK + 3), st.integers(1, 9), st.integers(2, 40), st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
 def test_the_head_s_loss_and_gradients_are_those_of_torch(n: int, d: int, vocabulary: int, seed: int) -> None:
     random_ = torch.Generator().manual_seed(seed)
     hidden, head = (torch.randn(rows, d, generator=random_, dtype=torch.float64) * 3 for rows in (n, vocabulary))
@@ -80,6 +79,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_weights(trained: Path, tmp_path: Path) -> None:
     out, whole = tmp_path / "out", trained / "out"
     out.mkdir()
@@ -120,6 +120,7 @@ def _timeless(about: dict | list) -> dict | list:
     return {name: value for name, value in about.items() if not name.endswith("second") and "seconds" not in name}
 
 
+@pytest.mark.builds
 def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, capsys, monkeypatch) -> None:
     from rbp.cli import app
 
@@ -145,6 +146,7 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, 
     assert state.stat() == before
 
 
+@pytest.mark.builds
 def test_a_state_of_other_rows_is_not_gone_on_with(trained: Path) -> None:
     recipe, place = read(trained / "small.toml"), Workspace(trained / "out")
     rows, rung = place.rows(recipe), recipe.rung("small")
@@ -169,6 +171,7 @@ def _errs(told: processes.Tell) -> None:
     raise DataError("nothing there", "here", "Look elsewhere.")
 
 
+@pytest.mark.builds
 def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     heard: list[tuple[str, str]] = []
     todo = [

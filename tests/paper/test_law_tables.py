@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError
-from rbp.evidence import select
+from rbp.evidence import open_source, select
 from rbp.evidence.tokens import tokens_behind
 from rbp.paper import law, measurements
 from rbp.paper.against_print import beside_printed, table_1_shown

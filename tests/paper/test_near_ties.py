@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rbp.paper import rank_study
@@ -14,7 +14,6 @@ from rbp.ranks.protocols import protocol
 from rbp.ranks.store import open_store
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([None, "bfloat16"]), st.sampled_from(["paper", "strict", "expected"]))
 def test_moved_logits_give_counts_within_the_possible_ones(seed, rounding, rule):
     rng = np.random.default_rng(seed)

@@ -4,10 +4,6 @@ import errno
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +12,6 @@ import pytest
 import torch
 from tiny import texts
 
-from rbp.core import files
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks import corpora, extraction, store
 from rbp.ranks import models as models_module
@@ -158,40 +153,7 @@ def test_two_runs_at_once(saved, corpus, tmp_path):
     extract(*arguments)
 
 
-SCRIPT = """
-import sys, json
-from pathlib import Path
-from rbp.ranks.extraction import extract, Settings
-from rbp.ranks.protocols import protocol
-model, corpus, out = sys.argv[1:]
-extract([model], [corpus], protocol("windows", length=64, context=32, pack=1), Path(out), Settings(backend="reference"))
-"""
-
-
-def start(model, corpus, out):
-    command = [sys.executable, "-c", SCRIPT, model, corpus, str(out)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def test_killed_and_rerun(saved, write_corpus, tmp_path):
-    model, corpus = str(saved("gpt2")), str(write_corpus(texts(60)))
-    one = protocol("windows", length=64, context=32, pack=1)
-    (whole,) = extract([model], [corpus], one, tmp_path / "whole", QUICK)
-    out = tmp_path / "killed"
-    for wanted in (1, 40):  # parts there when the kill comes, somewhere in the middle of the next
-        process = start(model, corpus, out)
-        while process.poll() is None and len(list(out.glob("*/parts/*.parquet"))) < wanted:
-            time.sleep(0.001)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        (folder,) = out.iterdir()
-        assert wanted <= len(parts(folder)) < len(parts(whole))
-        with pytest.raises(DataError, match="not finished"):
-            open_store(folder)
-    (folder,) = extract([model], [corpus], one, out, QUICK)  # the dead process holds no lock
-    assert parts(folder) == parts(whole)
-
-
+@pytest.mark.builds
 def test_shards_in_processes(saved, corpus, tmp_path):
     out = tmp_path / "out"
     model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
@@ -202,26 +164,6 @@ def test_shards_in_processes(saved, corpus, tmp_path):
     assert open_store(folder).manifest["complete"]
     with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
         extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
-
-
-def test_a_full_disk(saved, corpus, tmp_path, monkeypatch):
-    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
-    write, calls = files.write_file, []
-
-    def full(path, content):
-        calls.append(path)
-        if len(calls) == 3:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(path, content)
-
-    monkeypatch.setattr(store, "write_file", full)
-    with pytest.raises(DataError, match="cannot write: no space left"):
-        extract(*arguments)
-    monkeypatch.undo()
-    (folder,) = (tmp_path / "out").iterdir()
-    assert len(parts(folder)) == 2  # what was written stays good
-    extract(*arguments)
-    assert open_store(folder).problems() == []
 
 
 def test_nothing_half_written_where_nothing_was_ranked(saved, corpus, tmp_path, monkeypatch):

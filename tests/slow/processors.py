@@ -66,7 +66,8 @@ def commands(tree: Path, only: str | None) -> list[list[str]]:
     """What is run in the tree."""
     rbp = [sys.executable, "-m", "rbp.cli", "--root", str(tree)]
     chapters = [[*rbp, "book", "--", "_build/results.json"], [*rbp, "verify"]]
-    tests = [[sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{name}" for name in TESTS)]]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", ""]  # the slow ones too
+    tests = [[*pytest, *(f"tests/{name}" for name in TESTS)]]
     return {None: chapters + tests, "chapters": chapters, "tests": tests}[only]
 
 

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from draws import loop_and_slow
 from scipy.stats import f as f_distribution
 from scipy.stats import kstest, linregress
 
@@ -77,9 +78,10 @@ def test_common_exponent_is_the_f_test_of_two_residual_sums() -> None:
     assert got.separate["family-1"] == fit_power_law(one["size"], one["value"], level=0.9)
 
 
-def test_common_exponent_rejects_as_often_as_it_says_and_when_it_should() -> None:
+@pytest.mark.parametrize("draws", loop_and_slow(20, 200))
+def test_common_exponent_rejects_as_often_as_it_says_and_when_it_should(draws: int) -> None:
     rng = np.random.default_rng(3)
-    p = [common_exponent(families(rng, (0.1, 0.1))).p for _ in range(200)]
+    p = [common_exponent(families(rng, (0.1, 0.1))).p for _ in range(draws)]
     assert kstest(p, "uniform").pvalue > 0.01
     assert common_exponent(families(rng, (0.1, 0.2))).p < 1e-3
 
@@ -108,9 +110,10 @@ def test_paired_exponents_are_the_line_of_the_log_ratio() -> None:
     assert got.low < got.difference < got.high
 
 
-def test_what_both_metrics_share_at_a_model_cancels() -> None:
+@pytest.mark.parametrize("draws", loop_and_slow(50, 500))
+def test_what_both_metrics_share_at_a_model_cancels(draws: int) -> None:
     rng, p, wide = np.random.default_rng(6), [], []
-    for _ in range(500):
+    for _ in range(draws):
         shared = np.exp(0.2 * rng.normal(size=10))
         first, second = (a * SIZES**-0.1 * shared * np.exp(0.01 * rng.normal(size=10)) for a in (4, 2))
         got = paired_exponents(SIZES, first, second)

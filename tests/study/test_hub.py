@@ -50,6 +50,7 @@ def test_a_hub_that_answers_stops_nothing(far: Study, monkeypatch: pytest.Monkey
     workflow.must_reach(far)
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize("environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
 def test_without_a_network_the_command_ends_at_once(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "s.toml").write_text(FILE)

@@ -7,7 +7,12 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
 
+import pytest
+from draws import loop_and_slow
+
 from rbp.study.tasks import one_of
+
+pytestmark = pytest.mark.builds
 
 
 def hold(place: Path, gpus: list[str], said: "Queue[tuple[str, str, float]]", seconds: float, together: Any) -> None:
@@ -18,19 +23,21 @@ def hold(place: Path, gpus: list[str], said: "Queue[tuple[str, str, float]]", se
         said.put((gpu, "freed", time.monotonic()))
 
 
-def test_no_gpu_is_held_twice_and_all_are_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", loop_and_slow(3, 7))
+def test_no_gpu_is_held_twice_and_all_are_used(tmp_path: Path, count: int) -> None:
+    gpus = ["0", "5"] if count == 3 else ["0", "1", "5"]
     context = multiprocessing.get_context("spawn")
     said: Any = context.Queue()
-    together = context.Barrier(7)
-    jobs = [context.Process(target=hold, args=(tmp_path, ["0", "1", "5"], said, 1.0, together)) for _ in range(7)]
+    together = context.Barrier(count)
+    jobs = [context.Process(target=hold, args=(tmp_path, gpus, said, 0.3, together)) for _ in range(count)]
     for job in jobs:
         job.start()
-    events = [said.get(timeout=60) for _ in range(14)]
+    events = [said.get(timeout=60) for _ in range(2 * count)]
     for job in jobs:
         job.join(60)
-    assert [job.exitcode for job in jobs] == [0] * 7
-    assert {gpu for gpu, _, _ in events} == {"0", "1", "5"}
-    for gpu in ("0", "1", "5"):
+    assert [job.exitcode for job in jobs] == [0] * count
+    assert {gpu for gpu, _, _ in events} == set(gpus)
+    for gpu in gpus:
         mine = sorted((when, what) for name, what, when in events if name == gpu)
         assert [what for _, what in mine] == ["taken", "freed"] * (len(mine) // 2)
 

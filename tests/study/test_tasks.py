@@ -30,7 +30,7 @@ def measure(study: Study, order: random.Random | None = None) -> None:
             tasks._merge(study, cell)
 
 
-@pytest.mark.parametrize("shards", [1, 2, 3, 5, 12, 20])
+@pytest.mark.parametrize("shards", [1, 5, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 3, 12, 20))])
 def test_any_partition_gives_the_same_store(
     shards: int, write_study: Callable[..., Path], whole_store: dict[str, bytes]
 ) -> None:
@@ -115,6 +115,7 @@ def test_a_new_study_has_everything_left(study: Study) -> None:
     assert {state(study, job).stand for job in shards_of(study, study.cells[0])} == {"left"}
 
 
+@pytest.mark.builds
 def test_the_ladders_study_makes_the_ranks_that_are_shipped(tmp_path: Path) -> None:
     """One of its cells, under the same name: the same tokens, and ranks that differ by rounding alone."""
     study = replace(read_study(ROOT / "studies" / "ladder.toml"), out=tmp_path)

@@ -1,4 +1,4 @@
-"""The built book, served on loopback."""
+"""The built book, served on loopback. What needs it is tested last; it is built meanwhile."""
 
 import functools
 import http.server
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,37 @@ from filelock import FileLock
 from rbp.core.paths import Project
 
 HTML = Project().html
+BUILDING = pytest.StashKey["Future[subprocess.CompletedProcess[str]]"]()
+
+
+def _needs_book(item: pytest.Item) -> bool:
+    return "book" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_needs_book)
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("builds")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if not session.config.option.collectonly and any(map(_needs_book, session.items)):
+        session.config.stash[BUILDING] = ThreadPoolExecutor(1).submit(_build)
+
+
+def _build() -> "subprocess.CompletedProcess[str]":
+    """Build what is stale: one of the processes that run tests does, and the others wait for it."""
+    Project().build.mkdir(exist_ok=True)
+    with FileLock(Project().build / ".tests.lock"):
+        command = [sys.executable, "-m", "rbp.cli", "book"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="session")
-def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built book; what is stale is built first, by one of the processes that run tests."""
-    with FileLock(tmp_path_factory.getbasetemp().parent / "book.lock"):
-        done = subprocess.run([sys.executable, "-m", "rbp.cli", "book"], capture_output=True, text=True, check=False)
+def book(request: pytest.FixtureRequest) -> Path:
+    """The folder of the built book."""
+    done = request.config.stash[BUILDING].result()
     assert done.returncode == 0, done.stdout + done.stderr
     return HTML
 

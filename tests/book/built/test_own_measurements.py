@@ -14,6 +14,8 @@ from rbp.book.standalone import render_chapter
 from rbp.core.errors import RbpError
 from rbp.core.paths import Project
 
+pytestmark = pytest.mark.usefixtures("without_kernel")
+
 ALPHAS = {1: 0.08, 10: 0.12, 100: 0.2}
 
 

@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from urllib.parse import unquote, urldefrag, urljoin
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from draws import loop_and_slow
 from playwright.sync_api import Browser, Page
+from playwright.sync_api import TimeoutError as TooLate
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
@@ -57,21 +59,37 @@ def open_page(address: str) -> Open:
     return opened
 
 
-@pytest.fixture(scope="module")
-def look(browser: Browser, pages: list[str], open_page: Open) -> Look:
-    """look(mode): what every page shows in a mode, each opened once."""
+def _switch(tab: Page, mode: str) -> None:
+    """Show an open page as on another device."""
+    tab.emulate_media(color_scheme=MODES[mode]["color_scheme"])
+    tab.set_viewport_size(MODES[mode]["viewport"])
+    tab.wait_for_function(
+        "([theme, width]) => document.documentElement.dataset.theme === theme && innerWidth === width",
+        arg=[MODES[mode]["color_scheme"], MODES[mode]["viewport"]["width"]],
+    )
+    with suppress(TooLate):  # what is still too wide then is found by its test
+        tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=2000)
+
+
+@pytest.fixture(scope="module", params=loop_and_slow([[*MODES]], [[mode] for mode in MODES]))
+def look(request: pytest.FixtureRequest, browser: Browser, pages: list[str], open_page: Open) -> Look:
+    """look(mode): what every page shows in a mode; it is opened once for all modes, and in the slow set for each."""
 
     @cache
-    def looked(mode: str) -> dict[str, dict[str, Any]]:
-        found = {}
-        with closing(browser.new_context(**MODES[mode])) as context:
-            for page in pages:
-                with closing(context.new_page()) as tab:
-                    wrong = open_page(tab, page)
-                    found[page] = tab.evaluate(LOOK) | {"wrong": wrong}
+    def looked() -> dict[str, dict[str, dict[str, Any]]]:
+        found: dict[str, dict[str, dict[str, Any]]] = {mode: {} for mode in MODES}
+        for modes in request.param:
+            with closing(browser.new_context(**MODES[modes[0]])) as context:
+                for page in pages:
+                    with closing(context.new_page()) as tab:
+                        wrong = open_page(tab, page)
+                        tab.add_style_tag(content="* { transition: none !important }")  # colours change at once
+                        for mode in modes:
+                            _switch(tab, mode)
+                            found[mode][page] = tab.evaluate(LOOK) | {"wrong": wrong}
         return found
 
-    return looked
+    return lambda mode: looked()[mode]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -21,6 +21,8 @@ from pypdf import PdfReader
 from rbp.book.chapters import all_chapters
 from rbp.core.paths import ROOT, Project
 
+pytestmark = pytest.mark.slow
+
 #: what may differ: the page that holds times and the commit, and the PDF, which holds its date
 MADE = {"book/made.html", "_sources/book/made.md", "book.pdf"}
 

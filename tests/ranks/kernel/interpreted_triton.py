@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ranking_cases import DTYPES, Case, cases, gaussian, ulp, uneven
 
@@ -24,7 +24,6 @@ def exactly(case: Case) -> Case:
     return Case((case.hidden * 4).round() / 4, (case.weight * 64).round() / 64, case.target)
 
 
-@settings(max_examples=25, deadline=None)
 @given(case=cases(rows=70, columns=300))
 def test_counts_and_nll_are_those_of_the_sorted_logits(case: Case) -> None:
     got, (greater, equal) = ranks(case), case.by_sorting()
@@ -60,7 +59,6 @@ def test_a_target_ties_with_its_equals_whatever_the_place_in_a_tile(monkeypatch:
     assert alike.equal.tolist() == [700] * 150
 
 
-@settings(max_examples=8, deadline=None)
 @given(shape=st.sampled_from([SMALL, Shape(16, 64, 32, 1, 1), Shape(64, 64, 16, 1, 1), Shape(128, 128, 64, 1, 1)]))
 def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
     case = exactly(gaussian(150, 700, 40, 5))
@@ -79,7 +77,6 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
 
 
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 150))
-@settings(max_examples=8, deadline=None)
 def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
     case = exactly(gaussian(150, 300, 40, 12))
     whole = ranks(case)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ranking_cases import DTYPES, Case, gaussian, ulp
 
@@ -63,7 +63,6 @@ def test_threads_change_nothing(case: Case, number: int) -> None:
     assert same(before, cut(case, rows=16))
 
 
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, ROWS))
 def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
     case = gaussian(ROWS, COLUMNS, 64, 12)

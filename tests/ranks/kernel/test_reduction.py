@@ -47,6 +47,7 @@ def run(script: str, *arguments: str, **environment: str) -> subprocess.Complete
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not torch.cpu.get_capabilities().get("avx512_f"), reason="two widths of vector need a processor with AVX-512"
 )

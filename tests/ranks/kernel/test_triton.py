@@ -6,13 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from draws import loop_and_slow
 
 
-def test_the_kernel_by_the_interpreter() -> None:
+@pytest.mark.builds
+@pytest.mark.parametrize("profile", loop_and_slow("loop", "full"))
+def test_the_kernel_by_the_interpreter(profile: str) -> None:
     pytest.importorskip("triton")
     file = Path(__file__).with_name("interpreted_triton.py")
     command = [sys.executable, "-W", "ignore::RuntimeWarning", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += [f"--hypothesis-profile={profile}", str(file)]
     environment = os.environ | {"TRITON_INTERPRET": "1"}
-    done = subprocess.run([*command, str(file)], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:]
     assert "passed" in done.stdout

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ranking_cases import DTYPES, Case, gaussian, uneven
 
@@ -65,7 +65,6 @@ def _problem(weight: torch.Tensor, bias: torch.Tensor | None) -> Problem:
     return problem(hidden, weight, torch.zeros(1, dtype=torch.int64), bias, 1.0, None, None, None)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     dtype=st.sampled_from([*DTYPES, torch.float64]),

@@ -1,0 +1,33 @@
+"""Chapters executed in this process: for tests of what a chapter shows, to which the kernel it runs in is nothing."""
+
+import os
+from collections.abc import Mapping
+from contextlib import chdir
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import nbformat
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
+
+from rbp.book.chapters import Chapter
+
+
+def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path) -> None:
+    """What `rbp.book.chapters` does with papermill and a kernel; an exception of a cell comes out as it is."""
+    notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
+    ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))
+    ipython.reset()
+    with chdir(cwd), mock.patch.dict(os.environ, RBP_OUT=str(output.parent)):
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                with capture_output() as captured:
+                    result = ipython.run_cell(cell.source)
+                result.raise_error()
+                shown = ((each.data, each.metadata or {}) for each in captured.outputs)
+                cell.outputs = [nbformat.v4.new_output("display_data", data, metadata=about) for data, about in shown]
+    nbformat.write(notebook, output)
