@@ -74,7 +74,7 @@ def rbp(folder: Path | None = None) -> pd.DataFrame:
     return _read(folder, "rbp.csv", columns, ["dataset", "model", "k"])
 
 
-def table1() -> pd.DataFrame:
+def table1(folder: Path | None = None) -> pd.DataFrame:
     """The printed Table 1: dataset, metric, k (none for cross_entropy), family, r_squared, slope (= −α)."""
     columns = {
         "dataset": _DATASET,
@@ -88,7 +88,7 @@ def table1() -> pd.DataFrame:
         lambda t: t["k"].notna() == (t["metric"] == "neg_log_rbp"),
         error="k belongs to neg_log_rbp, and to neg_log_rbp only",
     )
-    return _read(None, "table1.csv", columns, ["dataset", "metric", "k", "family"], has_k)
+    return _read(folder, "table1.csv", columns, ["dataset", "metric", "k", "family"], has_k)
 
 
 def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
@@ -130,10 +130,10 @@ def rank_frequency(folder: Path | None = None) -> pd.DataFrame:
     return _read(folder, "rank_frequency.csv", columns, ["dataset", "model", "rank_bin_center"])
 
 
-def lognormal_parameters() -> pd.DataFrame:
+def lognormal_parameters(folder: Path | None = None) -> pd.DataFrame:
     """The authors' lognormal fits of the ranks (repository): dataset, model, mu, sigma (of ln R)."""
     columns = {"dataset": _DATASET, "model": _NAME, "mu": _REAL, "sigma": _VALUE}
-    return _read(None, "lognormal_parameters.csv", columns, ["dataset", "model"])
+    return _read(folder, "lognormal_parameters.csv", columns, ["dataset", "model"])
 
 
 def gpt2_window_counts(folder: Path | None = None) -> pd.DataFrame:
