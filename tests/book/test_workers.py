@@ -18,7 +18,10 @@ from rbp.book.build import build
 from rbp.core.files import lock
 from rbp.core.paths import ROOT, Project
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no server elsewhere")
+pytestmark = [
+    pytest.mark.builds,
+    pytest.mark.skipif(sys.platform != "linux", reason="there is no server elsewhere"),
+]
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src")}
 TARGET = ["_build/results.json"]

@@ -172,7 +172,7 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
 def _threads() -> list[str]:
     """The names of this process's threads where the system tells; one that has been joined may take a moment to end."""
     names: list[str] = []
-    end = time.monotonic() + 10
+    end = time.monotonic() + 1
     while time.monotonic() < end:
         tasks = Path("/proc/self/task").glob("*/comm")
         names = [path.read_text().strip() for path in tasks if path.exists()]

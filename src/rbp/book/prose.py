@@ -57,7 +57,14 @@ def in_words(recorded: Recorded, place: re.Match[str]) -> str:
         text = format(recorded.value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
+    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", _power_of_ten, text)
     return re.sub(r"^-(?=\d)", "−", text)
+
+
+def _power_of_ten(found: re.Match[str]) -> str:
+    """1e-09 as 10⁻⁹, 3.5e-11 as 3.5·10⁻¹¹."""
+    exponent = str(int(found[2])).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return ("" if found[1] == "1" else f"{found[1]}·") + f"10{exponent}"
 
 
 def page_of(project: Project, executed: Path) -> dict[str, Any]:
