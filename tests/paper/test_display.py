@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from rbp.paper.display import INTERVAL, shown, weak
+from rbp.paper.display import INTERVAL, shown, weak, written
 
 ROWS = pd.DataFrame(
     {
@@ -40,3 +40,8 @@ def test_a_missing_column_is_an_error():
 
 def test_few_sizes_are_weak():
     assert weak(pd.Series([4, 5])).tolist() == ["weak: few sizes", ""]
+
+
+def test_several_values_are_written_in_one_text_with_true_minus_signs():
+    assert written("α = {:.1f} ([{:.1f}, {:.1f}]), x-axis", (-0.25, -1, 1)) == "α = −0.2 ([−1.0, 1.0]), x-axis"
+    assert written(INTERVAL, (0.1, float("nan"))) == "–"

@@ -4,7 +4,9 @@ import pytest
 from toy_stores import make_store
 
 from rbp.core.errors import DataError
+from rbp.evidence import open_source
 from rbp.evidence.ranked import Ranked
+from rbp.paper import independence
 from rbp.paper.independence import at_largest, dependence
 
 
@@ -55,3 +57,13 @@ def test_the_largest_model_has_a_row_for_each_text_and_threshold():
     assert found.loc[1, ["ratio 10", "gain both"]].tolist() == [0.7, 0.01]
     assert found.loc[0, ["ratio 10", "gain both"]].isna().all()
     assert found[["ratio 50", "shared"]].isna().all(axis=None)
+
+
+def test_the_ladder_comes_from_its_step_only_where_that_has_these_k_and_this_level(monkeypatch):
+    made = pd.DataFrame({"k": [1, 10, 100], "quantity": "p"})
+    monkeypatch.setattr(independence.steps, "table", lambda name: made)
+    monkeypatch.setattr(independence, "dependence", lambda stores, k, level: f"computed at {level}")
+    ladder = open_source("ladder")
+    assert independence.dependence_of(ladder, [1, 100])["k"].tolist() == [1, 100]
+    assert independence.dependence_of(ladder, [1], level=0.9) == "computed at 0.9"
+    assert independence.dependence_of(ladder, [1, 2]) == "computed at 0.95"

@@ -83,3 +83,10 @@ def test_the_likelihood_is_that_of_the_sequence():
 def test_few_documents_cannot_be_held_out():
     with pytest.raises(DataError, match="3 documents are too few"):
         held_out(summed(*rows(np.eye(3, dtype=bool))))
+
+
+def test_the_interval_of_a_gain_widens_with_its_level():
+    documents = summed(*varying(np.random.default_rng(3), 100, 50, 2.0, 2.0))
+    narrow, wide = (held_out(documents, level=level).set_index("model") for level in (0.6827, 0.9545))
+    width = [each["high"] - each["low"] for each in (narrow, wide)]
+    assert (width[1] / width[0]).to_numpy() == pytest.approx(2, rel=1e-3)  # two standard errors, and one

@@ -108,7 +108,7 @@ def _at_least(lengths: Integers) -> list[int]:
     return [int(counts[n:].sum()) for n in WINDOW_LENGTHS]
 
 
-def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> pd.DataFrame:
     """`table` of `ranked` with columns low, high, document_low, document_high for its −ln RBP_k.
 
     low, high: the binomial interval; document_low, document_high: whole documents resampled (seeded).
@@ -119,6 +119,6 @@ def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95, see
             rows.append((None,) * 4)
             continue
         low, high = neg_log_rbp_interval(int(hits), len(ranked.ranks), level)
-        within = neg_log_rbp_document_interval(ranked.ranks, ranked.tokens["document"], int(k), level, seed=seed)
+        within = neg_log_rbp_document_interval(ranked.ranks, ranked.tokens["document"], int(k), level)
         rows.append((float(low), float(high), *within))
     return table.join(pd.DataFrame(rows, columns=["low", "high", "document_low", "document_high"], dtype="float64"))

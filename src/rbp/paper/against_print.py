@@ -118,11 +118,6 @@ def table_1_shown(compared: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval as a table shows it, with true minus signs."""
-    return f"[{low:.{digits}f}, {high:.{digits}f}]".replace("-", "−")
-
-
 def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """All 168 printed cells of Table 1 in its order, each beside our fit of a measurement table where there is one.
 

@@ -31,7 +31,7 @@ def shown(rows: pd.DataFrame, columns: Columns, *, caption: str, data: pd.DataFr
     for name, column in columns.items():
         label, how = (column, None) if isinstance(column, str) else column
         if isinstance(name, tuple):
-            table[label] = [_written(str(how), values) for values in rows[list(name)].itertuples(index=False)]
+            table[label] = [written(str(how), values) for values in rows[list(name)].itertuples(index=False)]
             continue
         table[label] = rows[name].map(LABELLED[name]) if name in LABELLED else rows[name]
         if how is not None:
@@ -44,7 +44,7 @@ def shown(rows: pd.DataFrame, columns: Columns, *, caption: str, data: pd.DataFr
     }
 
 
-def _written(how: str, values: tuple[Any, ...]) -> str:
+def written(how: str, values: tuple[Any, ...]) -> str:
     """Several values in one text, with true minus signs; a dash where one is missing."""
     return "–" if any(map(pd.isna, values)) else re.sub(r"(?<!\w)-(?=\d)", "−", how.format(*values))
 

@@ -9,11 +9,12 @@ import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
+from rbp.book import steps
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError
+from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.paper.wording import dataset_order
-from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
 from rbp.stats.clustering import autocorrelation, design_effect, run_counts, variance_parts
 from rbp.stats.compare import paired_exponents
@@ -151,6 +152,7 @@ def closest(found: pd.DataFrame) -> "pd.Series[str]":
 
 
 K = (1, 10, 100)
+LEVEL = 0.95
 LAGS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
 RESAMPLES = 400
@@ -163,11 +165,9 @@ _NONE = float("nan")
 def dependence(
     stores: Sequence[RankStore],
     k: Sequence[int],
-    rule: TieRule = "paper",
     *,
     resamples: int = RESAMPLES,
-    level: float = 0.95,
-    seed: int = 0,
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """All that a chapter shows of hits along documents: dataset, model, family, size, k, quantity, x, value, low, high.
 
@@ -183,13 +183,13 @@ def dependence(
     """
     parts = []
     for store in stores:
-        ranked = Ranked(store, rule)
+        ranked = Ranked(store)
         for threshold in (each for each in k if each <= store.vocabulary):
             hit = np.asarray(ranked.ranks <= threshold)
             if hit.all() or not hit.any():
                 continue
             places = ranked.tokens["document"].to_numpy(), ranked.tokens["position"].to_numpy()
-            rows = list(_rows(hit, *places, resamples, level, seed))
+            rows = list(_rows(hit, *places, resamples, level))
             table = pd.DataFrame(rows, columns=["quantity", "x", "value", "low", "high"])
             about: dict[str, Any] = {
                 "dataset": store.dataset,
@@ -202,6 +202,19 @@ def dependence(
         raise DataError("no store has hits and misses at these thresholds", "k", "Choose other thresholds.")
     columns = ["dataset", "model", "family", "size", "k", "quantity", "x", "value", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns]
+
+
+def make_dependence() -> pd.DataFrame:
+    """`dependence` of the shipped ladder at K: the step "ladder_dependence"."""
+    return dependence(open_source("ladder").stores, K)
+
+
+def dependence_of(source: Source, k: Sequence[int] = K, *, level: float = LEVEL) -> pd.DataFrame:
+    """`dependence` of rank stores; of the ladder from its step, where that has these k and this level."""
+    if not (source.is_exactly("ladder") and set(k) <= set(K) and level == LEVEL):
+        return dependence(source.stores, k, level=level)
+    table = steps.table("ladder_dependence")
+    return table[table["k"].isin(k)].reset_index(drop=True)
 
 
 def at_largest(table: pd.DataFrame, lengths: Sequence[int] = (10, 50)) -> pd.DataFrame:
@@ -221,9 +234,7 @@ def at_largest(table: pd.DataFrame, lengths: Sequence[int] = (10, 50)) -> pd.Dat
     return found.reset_index()
 
 
-def _rows(
-    hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float, seed: int
-) -> Iterator[Row]:
+def _rows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float) -> Iterator[Row]:
     found = autocorrelation(hit, documents, positions, LAGS)
     for lag, _, correlation, within in found[found["pairs"] >= PAIRS].itertuples(index=False):
         yield "correlation", lag, correlation, _NONE, _NONE
@@ -231,11 +242,11 @@ def _rows(
     for length, count, independent in run_counts(hit, documents, positions, LENGTHS).itertuples(index=False):
         yield "runs", length, count, _NONE, _NONE
         yield "runs independent", length, independent, _NONE, _NONE
-    yield from _windows(hit, documents, positions, resamples, level, seed)
+    yield from _windows(hit, documents, positions, resamples, level)
     yield "shared", _NONE, variance_parts(hit, documents).shared, _NONE, _NONE
     yield "design effect", _NONE, design_effect(hit, documents), _NONE, _NONE
     try:
-        gains = held_out(summed(hit, documents, positions))
+        gains = held_out(summed(hit, documents, positions), level=level)
     except (DataError, FitError):  # too few documents, or too short ones
         return
     for name, gain, low, high in gains[["model", "gain", "low", "high"]].itertuples(index=False):
@@ -243,15 +254,13 @@ def _rows(
 
 
 @lru_cache(maxsize=1)  # the same for every model and threshold of a dataset
-def _drawn(documents: int, resamples: int, seed: int) -> Reals:
+def _drawn(documents: int, resamples: int) -> Reals:
     """How often each document is in a corpus drawn anew, shape (resamples, documents)."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     return rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples).astype(np.float64)
 
 
-def _windows(
-    hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float, seed: int
-) -> Iterator[Row]:
+def _windows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float) -> Iterator[Row]:
     """Window success and its ratio to independence, with intervals from documents drawn anew."""
     _, document = np.unique(documents, return_inverse=True)
     reached, place = runs(hit, documents, positions), runs(np.ones_like(hit), documents, positions)
@@ -259,7 +268,7 @@ def _windows(
     count = int(document.max()) + 1
     good = np.column_stack([np.bincount(document[reached >= n], minlength=count) for n in lengths])
     all_ = np.column_stack([np.bincount(document[place >= n], minlength=count) for n in lengths])
-    drawn = _drawn(count, resamples, seed)
+    drawn = _drawn(count, resamples)
     n = np.array(lengths, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
         p, ps = good.sum(axis=0) / all_.sum(axis=0), (drawn @ good) / (drawn @ all_)

@@ -14,7 +14,7 @@ from rbp.book import steps
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
 from rbp.evidence import Source, open_source, select
-from rbp.evidence.document_hits import GRID, Hits, from_table
+from rbp.evidence.document_hits import GRID, Hits, as_table, from_table
 from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES, large
 from rbp.paper.wording import dataset_order
@@ -286,6 +286,12 @@ def ladder_laws(
         tables[1].append(resampled_laws(one, draws, level=level))
         tables[2].append(scatter_parts(one, draws, level=level))
     return LadderLaws(counted, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
+
+
+def make_hits() -> pd.DataFrame:
+    """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them: the step "ladder_hits"."""
+    ladder = open_source("ladder")
+    return as_table(ladder.hits([*GRID, *(large(share, ladder.stores[0].vocabulary) for share in SHARES)]))
 
 
 def _counted(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from rbp.paper.against_print import interval
-from rbp.paper.display import INTERVAL, WEAK, shown
+from rbp.paper.display import INTERVAL, WEAK, shown, written
 from rbp.stats.subsets import CELL
 
 
@@ -35,7 +34,7 @@ def fits_by_k_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Fits of `cells.fit_table` with a row for each dataset and family and a column for each k, for `Page.table`."""
     fitted = fits.dropna(subset="alpha")
     numbers = fitted[["alpha", "alpha_low", "alpha_high", "r_squared"]].itertuples(index=False, name=None)
-    texts = [f"{alpha:.3f} {interval(low, high)}; {r_squared:.3f}" for alpha, low, high, r_squared in numbers]
+    texts = [written(f"{{:.3f}} {INTERVAL}; {{:.3f}}", row) for row in numbers]
     wide = fitted.assign(text=texts).pivot_table("text", ["dataset", "family", "n"], "k", aggfunc="first")
     return shown(
         wide.reset_index(),

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.book import steps
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
-from rbp.ranks.metric import TieRule
+from rbp.ladder import shipping
 from rbp.ranks.store import RankStore
 from rbp.stats.clustering import design_effect, discordance, log_size_weights, trend_bound
 from rbp.stats.counting import alpha_error, noise_floor, simulated_r_squared, tokens_needed
@@ -25,7 +27,6 @@ def expected_r_squared(
     fits: pd.DataFrame,
     tokens: pd.DataFrame,
     *,
-    design_effect: float = 1.0,
     level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
@@ -48,15 +49,7 @@ def expected_r_squared(
     for fit in fits.dropna(subset=["alpha"]).merge(known, on=CELL).to_dict("records"):
         own = points[(points[CELL] == [fit["dataset"], fit["family"]]).all(axis=1) & (points["k"] == fit["k"])]
         typical = float(np.exp(np.log(own["value"]).mean()))
-        drawn = simulated_r_squared(
-            own["size"],
-            fit["alpha"],
-            typical,
-            fit["tokens"],
-            design_effect=design_effect,
-            resamples=resamples,
-            seed=seed,
-        )
+        drawn = simulated_r_squared(own["size"], fit["alpha"], typical, fit["tokens"], resamples=resamples, seed=seed)
         finite = drawn[np.isfinite(drawn)]
         row = {name: fit[name] for name in (*CELL, "k", "n", "alpha", "r_squared", "tokens")}
         row |= {"misses": float((-np.expm1(-own["value"])).min() * fit["tokens"]), "typical": typical}
@@ -95,8 +88,10 @@ def rises(points: pd.DataFrame, tokens: pd.DataFrame, *, level: float = 0.95) ->
     return pd.DataFrame(rows, columns=names).sort_values("trend_z", ascending=False, ignore_index=True)
 
 
-def floors(tokens: pd.DataFrame, precisions: tuple[float, ...], effects: tuple[float, ...]) -> pd.DataFrame:
-    """`counting.noise_floor` of each family's tokens, for several precisions and design effects.
+def floors(
+    tokens: pd.DataFrame, precisions: tuple[float, ...], effects: tuple[float, ...], *, level: float = 0.95
+) -> pd.DataFrame:
+    """`counting.noise_floor` of each family's tokens at `level`, for several precisions and design effects.
 
     tokens: dataset, family, tokens. Columns CELL, tokens, precision, effect, floor (−ln RBP_k), misses (there).
     """
@@ -105,7 +100,7 @@ def floors(tokens: pd.DataFrame, precisions: tuple[float, ...], effects: tuple[f
         for precision in precisions:
             for effect in effects:
                 total = float(cell["tokens"])
-                floor = noise_floor(total, precision=precision, design_effect=effect)
+                floor = noise_floor(total, precision=precision, design_effect=effect, level=level)
                 rows.append(
                     (cell["dataset"], cell["family"], total, precision, effect, floor, -np.expm1(-floor) * total)
                 )
@@ -158,14 +153,14 @@ PIECE = 511  # ranked tokens of a document, at most, by the authors' protocol
 SEEN = (0, 1, 10, 100, 1_000, 10_000)  # times that a token stood in the training text: edges of the classes
 
 
-def aligned(stores: Sequence[RankStore], rule: TieRule = "paper") -> tuple[pd.DataFrame, Reals]:
+def aligned(stores: Sequence[RankStore]) -> tuple[pd.DataFrame, Reals]:
     """The tokens that several models ranked, and their ranks: (document, position, token), shape (T, models).
 
     Raises DataError where two stores do not hold the same tokens in the same places.
     """
     places, ranks = None, []
     for store in stores:
-        ranked = Ranked(store, rule)
+        ranked = Ranked(store)
         own = ranked.tokens[["document", "position", "token"]]
         if places is not None and not places.equals(own):
             what = f"{store.model} and {stores[0].model} did not rank the same tokens of {store.dataset}"
@@ -262,6 +257,35 @@ def by_training_count(
     columns = ["dataset", "model", "size", "rate", "k", "low", "high", "tokens", "misses"]
     columns += ["share_of_tokens", "share_of_misses", "miss_rate"]
     return pd.DataFrame(rows, columns=columns).astype({"high": "Int64"})
+
+
+# What the shipped ladder shows takes long, and is made once: steps of the workflow
+
+
+def make_misses() -> pd.DataFrame:
+    """`clustering_table` of every domain of the shipped ladder: the step "ladder_misses"."""
+    return _misses(open_source("ladder"))
+
+
+def misses_of(source: Source) -> pd.DataFrame:
+    """`clustering_table` of each dataset of rank stores; of the ladder from its step."""
+    return steps.table("ladder_misses") if source.is_exactly("ladder") else _misses(source)
+
+
+def _misses(source: Source) -> pd.DataFrame:
+    return pd.concat([clustering_table(stores) for stores in _by_dataset(source)], ignore_index=True)
+
+
+def make_rare() -> pd.DataFrame:
+    """`by_training_count` of every domain of the shipped ladder: the step "ladder_rare"."""
+    counts = shipping.read_token_counts()
+    tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder"))]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _by_dataset(source: Source) -> list[list[RankStore]]:
+    names = dict.fromkeys(store.dataset for store in source.stores)
+    return [[store for store in source.stores if store.dataset == name] for name in names]
 
 
 #: groups of training counts, from … up to the next, by the words that name them

@@ -50,14 +50,14 @@ def distance(distribution: RankDistribution, counts: RankCounts) -> float:
     return float(np.abs(seen - distribution.cdf(own.high)).max())
 
 
-def redrawn(ranks: MeasuredRanks, *, seed: int = 0) -> Reals:
+def redrawn(ranks: MeasuredRanks) -> Reals:
     """Counts in corpora of whole documents drawn anew with replacement, shape (RESAMPLES, bins).
 
     Raises DataError where documents are unknown.
     """
     table = ranks.by_document()
     documents = table.shape[0]
-    times = np.random.default_rng(seed).multinomial(documents, np.full(documents, 1 / documents), RESAMPLES)
+    times = np.random.default_rng(0).multinomial(documents, np.full(documents, 1 / documents), RESAMPLES)
     return np.asarray(times @ table, dtype=np.float64)
 
 
@@ -198,23 +198,23 @@ def curvatures(table: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(tau=[json.loads(text)["tau"] for text in rows["parameters"]])
 
 
-def bootstrap(own: MeasuredRanks, name: str, *, first: int = 1, draws: int = DRAWS, seed: int = 0) -> Reals:
+def bootstrap(own: MeasuredRanks, name: str, *, draws: int = DRAWS) -> Reals:
     """Distances of fits to tokens drawn independently from the fitted distribution: parametric bootstrap, (draws,).
 
     As many tokens as were measured; each draw is fitted anew, beginning at the fit.
     """
-    fitted = fit(family(name), own.counts, first=first)
+    fitted = fit(family(name), own.counts)
     found = fitted.distribution
     start = None if fitted.at_limit else found.parameters
-    rng = np.random.default_rng(seed)
-    total = int(own.counts.since(first).total)
-    ranks = np.arange(first, own.counts.vocabulary + 1)
+    rng = np.random.default_rng(0)
+    total = int(own.counts.total)
+    ranks = np.arange(1, own.counts.vocabulary + 1)
     far = []
     for _ in range(draws):
         drawn = rng.multinomial(total, found.masses / found.masses.sum())
         some = drawn > 0
         counts = RankCounts(ranks[some], ranks[some], drawn[some].astype(np.float64), own.counts.vocabulary)
-        again = fit(family(name), counts, first=first, start=start)
+        again = fit(family(name), counts, start=start)
         far.append(distance(again.distribution, counts))
     return np.array(far)
 
@@ -285,20 +285,20 @@ def lines_of_ratio(errors: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["distribution", "ratio_slope", "ratio_r_squared_lnS", "ratio_r_squared_S"])
 
 
-def profile(own: MeasuredRanks, at: pd.Series, *, reach: float = 6.0, points: int = 34, first: int = 2) -> pd.DataFrame:
-    """The discrete lognormal's log-likelihood over a square grid of μ and σ, less its maximum.
+def profile(own: MeasuredRanks, at: pd.Series, *, reach: float = 6.0, points: int = 34) -> pd.DataFrame:
+    """The discrete lognormal's log-likelihood of ranks from 2 over a square grid of μ and σ, less its maximum.
 
     `at` is the model's row of `lognormal_errors`: the grid reaches so many standard errors to each side. Columns mu,
     sigma, drop (of all tokens, nats), per_thousand (tokens).
     """
-    counts = own.counts.since(first)
-    top = fit(family("lognormal"), own.counts, first=first).log_likelihood
+    counts = own.counts.since(2)
+    top = fit(family("lognormal"), own.counts, first=2).log_likelihood
     ranges = ((at[name], reach * at[f"{name}_error"]) for name in ("mu", "sigma"))
     mu, sigma = (np.linspace(middle - by, middle + by, points) for middle, by in ranges)
     rows = []
     for m in mu:
         for s in sigma:
-            there = RankDistribution(family("lognormal"), (float(m), float(s)), counts.vocabulary, first)
+            there = RankDistribution(family("lognormal"), (float(m), float(s)), counts.vocabulary, 2)
             rows.append((m, s, log_likelihood(there, counts) - top))
     grid = pd.DataFrame(rows, columns=["mu", "sigma", "drop"])
     return grid.assign(per_thousand=1000 * grid["drop"] / counts.total)

@@ -21,8 +21,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import DATA, ROOT
 from rbp.evidence import open_source
 from rbp.evidence.ranked import Ranked
-from rbp.paper.against_print import interval
-from rbp.paper.display import shown
+from rbp.paper.display import INTERVAL, shown, written
 from rbp.paper.near_ties import NearTies, near_ties
 from rbp.paper.wording import model_label
 from rbp.ranks.corpora import open_corpus
@@ -178,7 +177,10 @@ def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: fl
     rows[names] = points[names].map("{:.3f}".format)
     if points["size"].nunique() >= SIZES:
         fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
-        last = {name: f"α = {fit.alpha:.3f} ({interval(fit.alpha_low, fit.alpha_high)})" for name, fit in fits.items()}
+        last = {
+            name: written(f"α = {{:.3f}} ({INTERVAL})", (fit.alpha, fit.alpha_low, fit.alpha_high))
+            for name, fit in fits.items()
+        }
         rows = pd.concat([rows, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True)
     return shown(
         rows,

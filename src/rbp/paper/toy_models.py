@@ -69,20 +69,18 @@ def crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
     return np.column_stack([p, others])
 
 
-def simulated_scores(
-    seed: int, positions: int, vocabulary: int, *, slope: float = 1.2, noise: float = 2.5, offset: float = 12.0
-) -> tuple[Reals, npt.NDArray[np.int64]]:
+def simulated_scores(seed: int, positions: int, vocabulary: int) -> tuple[Reals, npt.NDArray[np.int64]]:
     """Scores of a made-up model, and truths that its own softmax draws: at temperature 1 its probabilities are right.
 
-    The score of token v is offset − slope·ln v + noise·(standard normal), so that low tokens are common words.
+    The score of token v is 12 − 1.2·ln v + 2.5·(standard normal), so that low tokens are common words.
     Returns scores (positions, vocabulary) and truths (positions,). Raises ParameterError for no position, or a
     vocabulary below 2.
     """
     if positions < 1 or vocabulary < 2:
         raise ParameterError("a simulation needs a position and two tokens", "positions, vocabulary", "Raise them.")
     rng = np.random.default_rng(seed)
-    scores = offset - slope * np.log(np.arange(1, vocabulary + 1))
-    scores = scores + noise * rng.standard_normal((positions, vocabulary))
+    scores = 12 - 1.2 * np.log(np.arange(1, vocabulary + 1))
+    scores = scores + 2.5 * rng.standard_normal((positions, vocabulary))
     # the largest of (score + Gumbel noise) is a draw from the softmax of the scores
     return scores, np.argmax(scores + rng.gumbel(size=scores.shape), axis=1).astype(np.int64)
 

@@ -1,6 +1,6 @@
-"""How the book names what it shows, and sentences that follow the measurements, whichever they are."""
+"""How the book names what it shows: datasets, models, cells, and lists of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -36,9 +36,9 @@ def cell_label(row: Any) -> str:
     return f"{row.family} on {dataset_label(row.dataset)}"
 
 
-def listed(names: Iterable[str], *, joint: str = ", ", none: str = "none") -> str:
-    """The names in one line, or the word for no name."""
-    return joint.join(names) or none
+def listed(names: Iterable[str], *, joint: str = ", ") -> str:
+    """The names in one line; "none" where there is none."""
+    return joint.join(names) or "none"
 
 
 def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", ") -> str:
@@ -54,15 +54,3 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 def word(n: int) -> str:
     """A small number in a sentence: "four", and "13" beyond twelve."""
     return _WORDS[n] if n < len(_WORDS) else str(n)
-
-
-def joined(names: Sequence[str], last: str = "and") -> str:
-    """ "a", "a and b", "a, b and c"."""
-    return f" {last} ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def beside_print(agree: int, numbers: int, ours: str = "Ours") -> str:
-    """How many of our numbers round to those that the paper prints; or that it prints none."""
-    if not numbers:
-        return "The paper prints nothing for these data."
-    return f"{ours} round to the same digits in {agree} of {numbers} numbers."

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.special import logit
+from scipy.stats import norm
 
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError, ParameterError
@@ -256,24 +257,28 @@ def fit_beta(counts: Integers) -> tuple[float, float]:
     return float(1 / (1 + np.exp(-mean))), float(np.exp(spread))
 
 
-def held_out(documents: Documents, *, folds: int = 5, z: float = 1.96) -> pd.DataFrame:
+FOLDS = 5
+
+
+def held_out(documents: Documents, *, level: float = 0.95) -> pd.DataFrame:
     """How much better than independence each law foretells documents that it was not fitted to.
 
-    Documents are dealt into `folds` in turn; each is judged by the fit to the others. Columns model, gain (nats per
-    token: the mean log-likelihood less that of independence), low, high (± z standard errors, documents being the
+    Documents are dealt into FOLDS in turn; each is judged by the fit to the others. Columns model, gain (nats per
+    token: the mean log-likelihood less that of independence), low, high (a normal interval, documents being the
     units), independence (its own mean log-likelihood per token). Raises DataError for fewer than two documents a fold.
     """
     count = len(documents.all)
-    if count < 2 * folds:
+    if count < 2 * FOLDS:
         raise DataError(f"{count} documents are too few to hold some out", "documents", "Rank more documents.")
-    fold = np.arange(count) % folds
+    fold = np.arange(count) % FOLDS
     values = {model: np.empty(count) for model in MODELS}
-    for each in range(folds):
+    for each in range(FOLDS):
         test = fold == each
         for model in MODELS:
             values[model][test] = log_likelihood(documents[~test], documents[test], model)
     tokens = documents.all.sum(axis=1)
     base = values["independence"]
+    z = norm.ppf((1 + level) / 2)
     rows = []
     for model in MODELS[1:]:
         gain = float((values[model] - base).sum() / tokens.sum())

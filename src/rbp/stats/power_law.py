@@ -91,16 +91,6 @@ class PowerLawFit:
         """d ln y / d ln S, as the paper's Table 1 prints it."""
         return -self.alpha
 
-    @property
-    def slope_low(self) -> float:
-        """Lower end of the slope's interval."""
-        return -self.alpha_high
-
-    @property
-    def slope_high(self) -> float:
-        """Upper end of the slope's interval."""
-        return -self.alpha_low
-
     def predict(self, size: npt.ArrayLike) -> pd.DataFrame:
         """The law at each of ``size`` (shape (m,)): a table of m rows.
 

@@ -117,12 +117,10 @@ def find_place(study: Study, profile: str | None, gpus: str | None) -> Place:
     return Place(chosen, "cuda" if on_gpu else "cpu", listed, there)
 
 
-def run(
-    study: Study, project: Project, place: Place, jobs: int | None = None, extra: Sequence[str] = (), tell: bool = True
-) -> bool:
+def run(study: Study, project: Project, place: Place, jobs: int | None = None, extra: Sequence[str] = ()) -> bool:
     """Do all that is left of a study; whether everything is done. What was done before is looked at first.
 
-    jobs: at once; extra: arguments for Snakemake; tell: print lines of progress to stderr. Raises DataError if another
+    jobs: at once; extra: arguments for Snakemake. Lines of progress go to stderr. Raises DataError if another
     run of the study is at work, or the hub is needed and cannot be reached; ParameterError if a model needs more
     memory than the GPU has, or than this machine.
     """
@@ -139,15 +137,13 @@ def run(
         log.parent.mkdir(exist_ok=True)
         ended = threading.Event()
         teller = threading.Thread(target=_tell, args=(study, ended), daemon=True)
-        if tell:
-            teller.start()
+        teller.start()
         try:
             with _output_to(log):
                 code = _snakemake(_arguments(study, project, place, jobs, extra))
         finally:
             ended.set()
-            if tell:
-                teller.join()
+            teller.join()
     if code and not summary(study).counts["failed"]:  # no job of ours says why
         _say(_last_lines(log))
     return code == 0

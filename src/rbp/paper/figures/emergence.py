@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rbp.book.figure_style import INK, LABELS, Panels, log_axis, power_of_ten, single_panel
-from rbp.paper.figures.shown import Column, as_shown, intervals
+from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.wording import dataset_label, dataset_order
 
 
@@ -296,62 +296,75 @@ def recipes_shown(tried: pd.DataFrame) -> dict[str, Any]:
     """The recipes of `emergence.recipes` that come closest to figure 7."""
     top = tried.head(8)
     zero = ["left out" if pd.isna(each) else power_of_ten(each) for each in top["zero"]]
-    columns: dict[str, Column] = {"how lengths are put together": "combination", "in place of p = 0": "zero"}
-    columns |= {"numbers that agree": "agree", "of": "numbers"}
-    columns |= {"largest difference of α": ("alpha_off", "{:.4f}"), "of R²": ("r_squared_off", "{:.4f}")}
+    columns: Columns = {
+        "combination": "how lengths are put together",
+        "zero": "in place of p = 0",
+        "agree": "numbers that agree",
+        "numbers": "of",
+        "alpha_off": ("largest difference of α", "{:.4f}"),
+        "r_squared_off": ("of R²", "{:.4f}"),
+    }
     caption = (
         "<b>How figure 7 was fitted: the closest of the recipes tried.</b> Agree: to all three printed digits. A "
         "length at which no model has a success becomes a flat line, with α = 0 and R² = 1."
     )
-    return as_shown(top.assign(zero=zero), columns, caption, data=tried)
+    return shown(top.assign(zero=zero), columns, caption=caption, data=tried)
 
 
 def printed_shown(printed: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Figure 7's printed fits beside ours (`emergence.beside_printed`)."""
     interval = f"{level:.0%} interval"
-    spans = {
-        f"joint_{name}_interval": intervals(printed[f"joint_{name}_low"], printed[f"joint_{name}_high"])
-        for name in ("alpha", "length")
+    columns: Columns = {
+        "k": "k",
+        "zeros": "zeros",
+        "alpha_printed": ("α printed", "{:.3f}"),
+        "alpha": ("α recomputed", "{:.3f}"),
+        "r_squared_printed": ("R² printed", "{:.3f}"),
+        "r_squared": ("R² recomputed", "{:.3f}"),
+        "alpha_without_zeros": ("α, zeros left out", "{:.3f}"),
+        "joint_alpha": ("α, joint fit", "{:.3f}"),
+        ("joint_alpha_low", "joint_alpha_high"): (interval, INTERVAL),
+        "joint_length": ("β, joint fit", "{:.2f}"),
+        ("joint_length_low", "joint_length_high"): (f"{interval} of β", INTERVAL),
     }
-    columns: dict[str, Column] = {"k": "k", "zeros": "zeros"}
-    columns |= {"α printed": ("alpha_printed", "{:.3f}"), "α recomputed": ("alpha", "{:.3f}")}
-    columns |= {"R² printed": ("r_squared_printed", "{:.3f}"), "R² recomputed": ("r_squared", "{:.3f}")}
-    columns |= {"α, zeros left out": ("alpha_without_zeros", "{:.3f}")}
-    columns |= {"α, joint fit": ("joint_alpha", "{:.3f}"), interval: "joint_alpha_interval"}
-    columns |= {"β, joint fit": ("joint_length", "{:.2f}"), f"{interval} of β": "joint_length_interval"}
     caption = (
         "<b>Figure 7’s printed fits, recomputed, beside one joint fit.</b> Recomputed: the mean over nine lengths, "
         "zeros replaced. Zeros left out: the mean over the lengths that have three models with a success. Joint fit: "
         "all lengths at once, zeros as limits, and a power β of N."
     )
-    return as_shown(printed.assign(**spans), columns, caption, data=printed)
+    return shown(printed, columns, caption=caption)
 
 
 def effective_shown(mean: pd.DataFrame) -> dict[str, Any]:
     """The effective number of independent tokens, by family and k, a column for each N (`ratio_by_length`)."""
-    wide = mean.pivot_table(index=["family", "k"], columns="n", values="effective").reset_index()
-    columns: dict[str, Column] = {"Family": "family", "k": "k"}
-    columns |= {f"N = {n}": (n, "{:.1f}") for n in sorted(mean["n"].unique())}
+    named = mean.assign(label=[f"N = {n}" for n in mean["n"]]).sort_values("n")
+    wide = named.pivot_table(index=["family", "k"], columns="label", values="effective").reset_index()
+    columns: Columns = {"family": "Family", "k": "k"} | {label: (label, "{:.1f}") for label in named["label"].unique()}
     caption = (
         "<b>The effective number of independent tokens</b> in a window of N, from the mean ratio. A dash: not "
         "measured, or some model has no success."
     )
-    return as_shown(wide, columns, caption, data=mean)
+    return shown(wide, columns, caption=caption, data=mean)
 
 
 def dependence_shown(found: pd.DataFrame, size: int) -> dict[str, Any]:
     """Dependence in a ladder's largest rung (`independence.at_largest`), of `size` parameters."""
     gains = {"chain": "gain markov", "documents": "gain documents", "both": "gain both"}
-    table = found.assign(domain=found["dataset"].map(dataset_label), **{g: 1000 * found[g] for g in gains.values()})
-    columns: dict[str, Column] = {"Domain": "domain", "k": "k", "correlation, next token": ("correlation", "{:.3f}")}
-    columns |= {"correlation in a document": ("shared", "{:.3f}"), "design effect": ("design effect", "{:.1f}")}
+    table = found.assign(**{gain: 1000 * found[gain] for gain in gains.values()})
     ratios = [name for name in map(str, found) if name.startswith("ratio ")]
-    columns |= {name.replace("ratio", "ratio, N ="): (name, "{:.3f}") for name in ratios}
-    columns |= {f"gain, {label}": (name, "{:.2f}") for label, name in gains.items()}
+    columns: Columns = {
+        "dataset": "Domain",
+        "k": "k",
+        "correlation": ("correlation, next token", "{:.3f}"),
+        "shared": ("correlation in a document", "{:.3f}"),
+        "design effect": ("design effect", "{:.1f}"),
+        **{name: (name.replace("ratio", "ratio, N ="), "{:.3f}") for name in ratios},
+        **{gain: (f"gain, {label}", "{:.2f}") for label, gain in gains.items()},
+    }
     caption = (
         f"<b>Dependence in the largest rung measured</b>, S = {size:,}. Correlation in a document: of two of its "
         "tokens at any distance (intraclass). Design effect: how many times larger the variance of RBP<sub>k</sub> is "
         "by documents than by tokens. Gain: of a law over independence on documents that it was not fitted to, in "
         "thousandths of a nat per token: a two-state chain; documents with rates of their own (beta-binomial); both."
     )
-    return as_shown(table, columns, caption, data=found)
+    return shown(table, columns, caption=caption, data=found)

@@ -84,19 +84,18 @@ SYMBOLS = {
 }
 
 
-def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
+def scaling_by_k(points: pd.DataFrame) -> Any:
     """The scaling plot of one dataset with a slider over k: −ln RBP_k against S, and each family's line.
 
     `points` is a measurement table of −ln RBP_k on one dataset. All models measured at a threshold are shown and
     fitted; the legend says how many, with α and R². The height of the axis is the same number of decades at every k,
-    so that slopes compare; the slider moves the window. `start` is the k shown first (default: the smallest).
+    so that slopes compare; the slider moves the window. The smallest k is shown first.
     Returns a plotly Figure. Raises DataError for no rows, or rows of several datasets.
     """
     if len(set(points["dataset"])) != 1:
         raise DataError("the slider shows one dataset", ", ".join(sorted(set(points["dataset"]))) or "no rows")
     families = sorted(set(points["family"]))
     thresholds = sorted(int(k) for k in points["k"].unique())
-    start = thresholds[0] if start is None else start
     positive = points[points["value"] > 0]
     logs = {k: np.log10(positive.loc[positive["k"] == k, "value"].to_numpy()) for k in thresholds}
     decades = 1.25 * max(float(np.ptp(log)) for log in logs.values() if log.size) or 1.0
@@ -111,7 +110,7 @@ def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
     ticks = [float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 2, 5)]
     figure = with_slider(
         frames,
-        start=start,
+        start=thresholds[0],
         prefix="threshold k = ",
         plot=330,
         legend=20 * len(families),
@@ -129,7 +128,7 @@ def scaling_by_k(points: pd.DataFrame, *, start: int | None = None) -> Any:
         },
         legend={"itemclick": False, "itemdoubleclick": False},
     )
-    return figure.update_layout(changes[start])
+    return figure.update_layout(changes[thresholds[0]])
 
 
 def _traces(own: pd.DataFrame, family: str, families: list[str]) -> list[Any]:

@@ -21,7 +21,7 @@ from rbp.book.figure_style import (
     single_panel,
 )
 from rbp.core.errors import FitError
-from rbp.paper.figures.shown import Column, as_shown, intervals
+from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
 
@@ -209,73 +209,99 @@ def rungs_shown(runs: pd.DataFrame) -> dict[str, Any]:
         minutes=first["seconds"] / 60,
         weights=first["checksum"].str[:8],
     )
-    columns: dict[str, Column] = {"rung": "rung", "layers": "layers", "width": "width", "S": ("size", "{:,}")}
-    columns |= {"all parameters": ("parameters", "{:,}"), "seeds": "seeds", "tokens, million": ("million", "{:.1f}")}
-    columns |= {"minutes": ("minutes", "{:.0f}"), "final loss": ("loss", "{:.3f}"), "weights": "weights"}
+    columns: Columns = {
+        "rung": "rung",
+        "layers": "layers",
+        "width": "width",
+        "size": ("S", "{:,}"),
+        "parameters": ("all parameters", "{:,}"),
+        "seeds": "seeds",
+        "million": ("tokens, million", "{:.1f}"),
+        "minutes": ("minutes", "{:.0f}"),
+        "loss": ("final loss", "{:.3f}"),
+        "weights": "weights",
+    }
     caption = (
         "<b>The rungs.</b> S counts what is not embedding. Minutes: one run on one core, beside other work. "
         "Final loss: nats per token, the mean of the last steps. Weights: how the SHA-256 checksum of the shipped file "
         "begins."
     )
-    return as_shown(table, columns, caption, data=runs)
+    return shown(table, columns, caption=caption, data=runs)
 
 
 def texts_shown(text: pd.DataFrame) -> dict[str, Any]:
     """The text that was trained and evaluated on (`shipping.shipped_text`)."""
     use = text["use"].map({"training": "trained on", "evaluation": "evaluated on"})
     table = text.assign(use=use, name=text["name"].map(dataset_label))
-    counted: dict[str, Column] = {name: (name, "{:,}") for name in ("documents", "tokens")}
     caption = (
         "<b>The text.</b> An equal share of the tokens was drawn from each training source. Evaluation documents were "
         "ranked whole."
     )
-    columns: dict[str, Column] = {"use": "use", "name": "name", **counted, "licence": "licence", "origin": "origin"}
-    return as_shown(table, columns, caption, data=text)
+    columns: Columns = {
+        "use": "use",
+        "name": "name",
+        "documents": ("documents", "{:,}"),
+        "tokens": ("tokens", "{:,}"),
+        "licence": "licence",
+        "origin": "origin",
+    }
+    return shown(table, columns, caption=caption, data=text)
 
 
 def laws_shown(laws: pd.DataFrame, *, level: float, data: pd.DataFrame) -> dict[str, Any]:
     """The law of each text and k with both intervals of α; data: the laws at all k, for the CSV."""
-    table = laws.assign(
-        text=laws["dataset"].map(dataset_label),
-        scatter=100 * laws["residual_se"],
-        from_scatter=intervals(laws["alpha_low"], laws["alpha_high"]),
-        from_text=intervals(laws["text_low"], laws["text_high"]),
-    )
-    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "missed, fewest": ("misses", "{:,}")}
-    columns |= {"α": ("alpha", "{:.3f}"), "from the scatter": "from_scatter", "from the text": "from_text"}
-    columns |= {"R²": ("r_squared", "{:.4f}"), "scatter, %": ("scatter", "{:.1f}")}
+    columns: Columns = {
+        "dataset": "Text",
+        "threshold": "k",
+        "misses": ("missed, fewest", "{:,}"),
+        "alpha": ("α", "{:.3f}"),
+        ("alpha_low", "alpha_high"): ("from the scatter", INTERVAL),
+        ("text_low", "text_high"): ("from the text", INTERVAL),
+        "r_squared": ("R²", "{:.4f}"),
+        "scatter": ("scatter, %", "{:.1f}"),
+    }
     caption = (
         f"<b>The fits, with both {level:.0%} intervals of α.</b> Missed, fewest: tokens of rank above k, for the rung "
         "that misses fewest. Scatter: the standard deviation of the residuals, as a percentage of −ln RBP<sub>k</sub>."
     )
-    return as_shown(table, columns, caption, data=data)
+    return shown(laws.assign(scatter=100 * laws["residual_se"]), columns, caption=caption, data=data)
 
 
 def parts_shown(parts: pd.DataFrame) -> dict[str, Any]:
     """The parts of the squared scatter (`scatter_parts`, at named thresholds), in per cent of it."""
-    names = {"documents": "document", "seeds": "seed", "lack of fit": "lack"}
-    table = parts.assign(text=parts["dataset"].map(dataset_label), scatter=100 * np.sqrt(parts["total"]))
-    table[list(names.values())] = 100 * parts[list(names.values())].div(parts["total"], axis=0)
-    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "scatter, %": ("scatter", "{:.1f}")}
-    columns |= {label: (name, "{:.0f}") for label, name in names.items()}
-    columns |= {"F": ("f", "{:.1f}"), "p": ("p", "{:.2g}")}
+    table = parts.assign(scatter=100 * np.sqrt(parts["total"]))
+    table[list(PARTS)] = 100 * parts[list(PARTS)].div(parts["total"], axis=0)
+    columns: Columns = {
+        "dataset": "Text",
+        "threshold": "k",
+        "scatter": ("scatter, %", "{:.1f}"),
+        **{name: (label, "{:.0f}") for name, (label, _, _) in PARTS.items()},
+        "f": ("F", "{:.1f}"),
+        "p": ("p", "{:.2g}"),
+    }
     caption = (
         "<b>The parts of the squared scatter, in per cent.</b> F compares the squared scatter with what documents and "
         "seeds make together; a small p says that they do not make it all. The test is cautious: first seeds are in "
         "both."
     )
-    return as_shown(table, columns, caption, data=parts)
+    return shown(table, columns, caption=caption, data=parts)
 
 
 def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The exponents of `beside`, ours and Pythia's."""
-    table = pairs.assign(text=pairs["dataset"].map(dataset_label), interval=intervals(pairs["low"], pairs["high"]))
-    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "α, ladder": ("alpha", "{:.3f}")}
-    columns |= {"k, Pythia": "other_k", "α, Pythia": ("other_alpha", "{:.3f}"), "difference": ("difference", "{:+.3f}")}
-    columns |= {f"{level:.0%} interval": "interval", "R², ladder": ("r_squared", "{:.3f}")}
-    columns |= {"R², Pythia": ("other_r_squared", "{:.3f}")}
+    columns: Columns = {
+        "dataset": "Text",
+        "threshold": "k",
+        "alpha": ("α, ladder", "{:.3f}"),
+        "other_k": "k, Pythia",
+        "other_alpha": ("α, Pythia", "{:.3f}"),
+        "difference": ("difference", "{:+.3f}"),
+        ("low", "high"): (f"{level:.0%} interval", INTERVAL),
+        "r_squared": ("R², ladder", "{:.3f}"),
+        "other_r_squared": ("R², Pythia", "{:.3f}"),
+    }
     caption = (
         "<b>Exponents side by side.</b> The interval of the difference is Welch’s, from the scatter about both lines. "
         "It does not cover that the texts, though of one kind, are not the same."
     )
-    return as_shown(table, columns, caption, data=pairs)
+    return shown(pairs, columns, caption=caption)

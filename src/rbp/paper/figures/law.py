@@ -169,17 +169,20 @@ def residual_panels(points: pd.DataFrame) -> Panels:
     return Panels(dataset_order(points["dataset"]), draw)
 
 
-def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str, beyond: float = 100) -> Figure:
-    """The points of one family with several fitted curves, drawn on to `beyond` times the largest size.
+BEYOND = 100
+
+
+def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) -> Figure:
+    """The points of one family with several fitted curves, drawn on to BEYOND times the largest size.
 
     `fits` maps the name of a curve to its `ShapeFit`.
     """
     low, high = points["size"].min(), points["size"].max()
-    sizes = np.geomspace(low, high * beyond, 200)
+    sizes = np.geomspace(low, high * BEYOND, 200)
     styles = ["-", (0, (6, 2)), (0, (2, 1.5)), "-."]
 
     def draw(ax: Axes) -> None:
-        ax.axvspan(high, high * beyond, color=GRID, alpha=0.5, lw=0)
+        ax.axvspan(high, high * BEYOND, color=GRID, alpha=0.5, lw=0)
         ends = {}
         for i, (name, fit) in enumerate(fits.items()):
             value = np.maximum(fit.predict(sizes), points["value"].min() / 10)
@@ -187,7 +190,7 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str, 
             ax.plot(sizes, value, ls=styles[i % 4], color=colour, lw=1.8, label=name)
             ends[name] = value[-1]
         ax.plot(points["size"], points["value"], "o", color=INK, ms=6, zorder=3, label="measured")
-        ax.set_xlim(low / 1.5, high * beyond)
+        ax.set_xlim(low / 1.5, high * BEYOND)
         ax.set_yscale("log")
         log_axis(ax, "x", plain=False)
         ax.set_ylim(max(min(ends.values()), points["value"].min() / 3) / 1.1, points["value"].max() * 1.1)
@@ -195,7 +198,7 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str, 
         ax.set_xlabel(LABELS["size"])
         ax.set_ylabel(ylabel)
         ax.annotate(
-            "no model here", (high * beyond**0.5, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top"
+            "no model here", (high * BEYOND**0.5, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top"
         )
         ax.legend(loc="lower left")
         sns.despine(ax=ax)

@@ -377,10 +377,10 @@ def metric_label(metric: str, k: int | None) -> str:
     return "CE" if metric == "cross_entropy" else f"{k}"
 
 
-def cell_panels(cells: pd.DataFrame, *, low: float = 0.9) -> Panels:
+def cell_panels(cells: pd.DataFrame) -> Panels:
     """The printed R² of every cell, by dataset: filled where recomputed, open where no points were published.
 
-    `cells` is a table of `against_print.recompute`. An R² below `low` in an open cell is set in colour.
+    `cells` is a table of `against_print.recompute`. An R² below 0.9 in an open cell is set in colour.
     """
 
     def draw(ax: Axes, dataset: str) -> None:
@@ -392,7 +392,7 @@ def cell_panels(cells: pd.DataFrame, *, low: float = 0.9) -> Panels:
             fill = FILLS.get(cell["verdict"])
             box = Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, fc=fill or "none", ec=fill or GRID, lw=1)
             ax.add_patch(box)
-            is_low = cell["printed_r_squared"] < low
+            is_low = cell["printed_r_squared"] < 0.9
             colour = "#FFFFFF" if fill else LOW if is_low else INK
             text = f"{cell['printed_r_squared']:.3f}"
             ax.text(x, y, text, ha="center", va="center", color=colour, fontsize=9.5, weight="bold" if is_low else None)

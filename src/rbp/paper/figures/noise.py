@@ -10,9 +10,9 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, family_style, log_axis
+from rbp.paper.display import Columns, shown
 from rbp.paper.figures.emergence import by_number, shade_legend, shades
 from rbp.paper.figures.interactive import AXIS, with_slider
-from rbp.paper.figures.shown import Column, as_shown
 from rbp.paper.wording import dataset_label, dataset_order
 
 _TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999)
@@ -137,18 +137,24 @@ def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None)
 
 def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The cases in which misses rise with size (`noise.rises`)."""
-    table = rising.assign(dataset=rising["dataset"].map(dataset_label))
-    columns: dict[str, Column] = {"Dataset": "dataset", "Family": "family", "k": "k", "models": "models"}
-    columns |= {f"missed, {end} model": (f"misses_{end}", "{:.0f}") for end in ("smallest", "largest")}
-    for label, name in (("", "ends"), ("trend: ", "trend")):
-        columns |= {f"{label}z at least": (f"{name}_z", "{:.1f}")}
-        columns |= {f"{label}effect needed": (f"{name}_needed", "{:.1f}")}
+    columns: Columns = {
+        "dataset": "Dataset",
+        "family": "Family",
+        "k": "k",
+        "models": "models",
+        "misses_smallest": ("missed, smallest model", "{:.0f}"),
+        "misses_largest": ("missed, largest model", "{:.0f}"),
+        "ends_z": ("z at least", "{:.1f}"),
+        "ends_needed": ("effect needed", "{:.1f}"),
+        "trend_z": ("trend: z at least", "{:.1f}"),
+        "trend_needed": ("trend: effect needed", "{:.1f}"),
+    }
     caption = (
         "<b>All cases with known tokens in which misses rise with size.</b> z at least: the bound described above, for "
         "the smallest against the largest model, and for the trend in ln S over all. Effect needed: the design effect "
         f"from which on the change is within chance at {level:.0%}; below 1, it is within chance anyway."
     )
-    return as_shown(table, columns, caption, data=rising)
+    return shown(rising, columns, caption=caption)
 
 
 def effects_shown(clustered: pd.DataFrame) -> dict[str, Any]:
@@ -161,21 +167,24 @@ def effects_shown(clustered: pd.DataFrame) -> dict[str, Any]:
     order = dataset_order(table["dataset"])
     table = table.assign(place=table["dataset"].map(order.index), missed=100 * table["rate"])
     table = table.sort_values(["place", "rate"], ascending=[True, False])
-    table["dataset"] = table["dataset"].map(dataset_label)
-    columns: dict[str, Column] = {"Domain": "dataset", "missed, %": ("missed", "{:.1f}"), "k": "k"}
-    columns |= {"documents": "documents", "misses": ("misses", "{:.0f}")}
-    for label, n in (("one model", 1), ("two models", 2)):
-        columns |= {
-            f"{label}, documents": (f"{n}_effect", "{:.1f}"),
-            f"{label}, pieces": (f"{n}_effect_pieces", "{:.1f}"),
-        }
-    columns |= {"two models, pieces, largest": ("2_largest", "{:.1f}")}
+    columns: Columns = {
+        "dataset": "Domain",
+        "missed": ("missed, %", "{:.1f}"),
+        "k": "k",
+        "documents": "documents",
+        "misses": ("misses", "{:.0f}"),
+        "1_effect": ("one model, documents", "{:.1f}"),
+        "1_effect_pieces": ("one model, pieces", "{:.1f}"),
+        "2_effect": ("two models, documents", "{:.1f}"),
+        "2_effect_pieces": ("two models, pieces", "{:.1f}"),
+        "2_largest": ("two models, pieces, largest", "{:.1f}"),
+    }
     caption = (
         "<b>Design effects of misses</b>: how many times larger the variance is by documents (or by "
         "pieces of at most 511 tokens) than for independent tokens. One model: of its misses, the median over models. "
         "Two models: of their difference, which is what a rise is made of; the median and the largest over pairs."
     )
-    return as_shown(table, columns, caption, data=clustered)
+    return shown(table, columns, caption=caption, data=clustered)
 
 
 def floors_shown(floor: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -184,15 +193,18 @@ def floors_shown(floor: pd.DataFrame, *, level: float) -> dict[str, Any]:
     labels = [f"± {p:.0%}" + _effect(e) for p, e in zip(named["precision"], named["effect"], strict=True)]
     cell = ["dataset", "family", "tokens"]
     wide = named.assign(label=labels).pivot_table(index=cell, columns="label", values="floor").reset_index()
-    wide["dataset"] = wide["dataset"].map(dataset_label)
-    columns: dict[str, Column] = {"Dataset": "dataset", "Family": "family", "tokens": ("tokens", "{:,.0f}")}
-    columns |= {label: (label, "{:.1e}") for label in dict.fromkeys(labels)}
+    columns: Columns = {
+        "dataset": "Dataset",
+        "family": "Family",
+        "tokens": ("tokens", "{:,.0f}"),
+        **{label: (label, "{:.1e}") for label in labels},
+    }
     effects = " and ".join(f"{effect:g}" for effect in sorted(floor["effect"].unique()))
     caption = (
         "<b>The noise floor</b>: the −ln RBP<sub>k</sub> that the tokens used tell to the precision named, at "
         f"{level:.0%}, with a design effect of {effects} (1: tokens are independent)."
     )
-    return as_shown(wide, columns, caption, data=floor)
+    return shown(wide, columns, caption=caption, data=floor)
 
 
 def _effect(effect: float) -> str:
@@ -204,11 +216,16 @@ def tokens_shown(needed: pd.DataFrame, name: str) -> dict[str, Any]:
     labels = ["tokens" + (_effect(effect) or ", independent") for effect in needed["effect"]]
     wide = needed.assign(label=labels).pivot_table(index="k", columns="label", values="tokens")
     wide = needed.drop_duplicates("k").drop(columns="tokens").join(wide, on="k")
-    columns: dict[str, Column] = {"k": "k", "models": "models", "α": ("alpha", "{:.3f}")}
-    columns |= {"half-width of the fit": ("fitted", "{:.3f}"), "by counting": ("by_counting", "{:.4f}")}
-    columns |= {label: (label, "{:,.0f}") for label in dict.fromkeys(labels)}
+    columns: Columns = {
+        "k": "k",
+        "models": "models",
+        "alpha": ("α", "{:.3f}"),
+        "fitted": ("half-width of the fit", "{:.3f}"),
+        "by_counting": ("by counting", "{:.4f}"),
+        **{label: (label, "{:,.0f}") for label in labels},
+    }
     caption = (
         f"<b>Tokens for α ± {needed['half_width'].iloc[0]:g}</b> ({name}), beside the half-width that the fit has, "
         "which holds all scatter, and that which counting the tokens used would leave."
     )
-    return as_shown(wide, columns, caption, data=needed)
+    return shown(wide, columns, caption=caption, data=needed)

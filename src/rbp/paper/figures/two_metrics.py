@@ -200,8 +200,8 @@ def difference_dots(printed: pd.DataFrame, tests: pd.DataFrame) -> Figure:
     return single_panel(draw, size=(6.4, 4.6))
 
 
-def printed_scatter(printed: pd.DataFrame, named: int = 5) -> Figure:
-    """Printed α of cross-entropy against α of −ln RBP_1, with the diagonal; the `named` farthest cells are named."""
+def printed_scatter(printed: pd.DataFrame) -> Figure:
+    """Printed α of cross-entropy against α of −ln RBP_1, with the diagonal; the five farthest cells are named."""
     families = sorted(printed["family"].unique())
 
     def draw(ax: Axes) -> None:
@@ -212,7 +212,7 @@ def printed_scatter(printed: pd.DataFrame, named: int = 5) -> Figure:
             own = printed[printed["family"] == family]
             colour, marker = family_style(family, families)
             ax.plot(own["alpha_rbp"], own["alpha_ce"], marker, color=colour, mew=0, label=family)
-        for row in printed.loc[printed["difference"].abs().nlargest(named).index].to_dict("records"):
+        for row in printed.loc[printed["difference"].abs().nlargest(5).index].to_dict("records"):
             above = row["difference"] > 0
             text = f"{dataset_label(row['dataset'])}, R² {row['r_squared_ce']:.2f}"
             text = text if row["r_squared_ce"] < 0.9 else dataset_label(row["dataset"])
