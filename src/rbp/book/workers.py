@@ -119,7 +119,7 @@ class _Server:
     """One thread, which starts programs for the command and for the programs that it has started."""
 
     def __init__(self, modules: Sequence[str]) -> None:
-        self._modules: list[str] | None = list(modules)  # None: they are imported
+        self._modules = modules
         self._clients: dict[int, socket.socket] = {}  # by the pid of the program that they asked for
         self._selector = selectors.DefaultSelector()
         # A name without a file, so that none is left behind after a kill.
@@ -149,6 +149,7 @@ class _Server:
                 os.execv(command[0], command)  # noqa: S606
             finally:
                 os._exit(127)
+        self._import(first)
         code: int | None = None
         while code is None or self._clients:
             events = self._selector.select(None if code is None else GRACE)
@@ -168,6 +169,29 @@ class _Server:
             ended = self._reap()
             code = ended.get(first, code)
         return code
+
+    def _import(self, first: int) -> None:
+        """Import what is there of the modules: a program that needs the rest says what is wrong.
+
+        It is done beside the command, whose first jobs wait for the rest of it. A command without jobs does not wait:
+        this process ends with it.
+        """
+
+        def end(*_: object) -> None:
+            pid, status = os.waitpid(first, os.WNOHANG)
+            if pid:
+                code = os.waitstatus_to_exitcode(status)
+                os._exit(code if code >= 0 else 1)
+
+        handler = signal.signal(signal.SIGCHLD, end)
+        end()  # it may have ended before
+        os.environ |= ALONE
+        for name in self._modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+        gc.collect()
+        gc.freeze()  # so that collections in the programs do not copy the pages of all this
+        signal.signal(signal.SIGCHLD, handler)
 
     def _start(self, connection: socket.socket) -> list[Any] | None:
         """Start what a client asks for, or hang up. In the new process: the program, its environment and folder."""
@@ -195,18 +219,12 @@ class _Server:
         return None
 
     def _serves(self, connection: socket.socket) -> bool:
-        """Whether the client belongs to the command, and is none that a scheduler has started in bounds of its own.
-
-        What is to be imported is imported before the first is served.
-        """
+        """Whether the client belongs to the command, and is none that a scheduler has started in bounds of its own."""
         pid, *_ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         try:
             ours = pid in self._clients or (pid > 0 and os.getsid(pid) == os.getsid(0))
         except ProcessLookupError:
             ours = False
-        if ours and self._modules is not None:
-            _import(self._modules)
-            self._modules = None
         return ours and _is_alone()
 
     def _fork(self) -> int:
@@ -242,16 +260,6 @@ def _tell(client: socket.socket, number: int) -> None:
 def _end_with_parent(number: int) -> None:
     """Have the system send this process a signal when its parent ends."""
     ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
-
-
-def _import(modules: Sequence[str]) -> None:
-    """Import what is there of ``modules``: a program that needs the rest says what is wrong."""
-    os.environ |= ALONE
-    for name in modules:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # so that collections in the programs do not copy the pages of all this
 
 
 def _is_alone() -> bool:
