@@ -9,9 +9,18 @@ from rbp.core.paths import Project
 
 project = Project(Path.cwd())
 chapters = build.chapter_names(project)
+code = build.code_checksum(project)
 command = shlex.join([sys.executable, "-m", "rbp.cli", "--root", str(project.root)])
 # the same from the server of `rbp.book.workers`, where there is one
 warm = command.replace("-m rbp.cli", "-m rbp.book.workers rbp.cli", 1)
+# What takes long starts first, and before it the steps that it reads, so that no core is left idle at the end.
+longest = ["premise", "12_ranking", "ladder_dependence", "rank_fits", "rank_bootstrap", "ladder_misses", "ladder_hits"]
+longest += ["14_emergence", "15_independence", "16_noise", "07_more_k", "20_rank_distributions", "02_measurements"]
+
+
+def urgency(name):
+    return len(longest) - longest.index(name) if name in longest else 0
+
 
 
 rule all:
@@ -28,7 +37,7 @@ rule step:
         update("_build/steps/{step}.parquet"),
         update("_build/steps/{step}.json"),
     threads: 1
-    priority: 1  # chapters wait for steps: what can be made beside others is not left to the end
+    priority: lambda wildcards: urgency(wildcards.step)
     resources:
         mem_mb=4000,
         runtime=30,
@@ -44,10 +53,12 @@ rule chapter:
         "_build/chapters/{chapter}/{chapter}.ipynb",
         "_build/chapters/{chapter}/results.json",
     params:
+        code=code,
         overrides=lambda wildcards: build.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
         chapter=r"\d\d_\w+",
     threads: 1
+    priority: lambda wildcards: urgency(wildcards.chapter)
     resources:
         mem_mb=2000,
         runtime=30,
@@ -69,6 +80,8 @@ rule site:
         build.site_inputs(project),
     output:
         "_build/site.json",
+    params:
+        code=code,
     resources:
         mem_mb=2000,
         runtime=15,

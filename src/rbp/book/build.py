@@ -1,5 +1,6 @@
 """Build the book: which file depends on which, the Snakefile's jobs, and the run of Snakemake over them."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ from rbp.book import results, steps, workers
 from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
 from rbp.book.parameters import check
 from rbp.core.errors import ParameterError, RbpError
-from rbp.core.files import canonical_json, exists, expanded, files_below, lock, write_json
+from rbp.core.files import canonical_json, exists, expanded, files_below, lock, sha256, write_json
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
@@ -67,10 +68,22 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     return expanded(path for path in paths if exists(path))
 
 
-def chapter_inputs(project: Project, name: str) -> list[str]:
-    """What a chapter depends on, relative to the root: notebook, data, steps, package, pins, others' results."""
-    chapter = find(project, name)
+def code_checksum(project: Project) -> str:
+    """A checksum of the package's code, which every chapter and page depends on.
+
+    Snakemake watches it as a parameter: it looks at all input files again whenever a job ends.
+    """
     code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
+    sums = {str(_relative(project, path)): sha256(path) for path in code}
+    return hashlib.sha256(canonical_json(sums).encode()).hexdigest()
+
+
+def chapter_inputs(project: Project, name: str) -> list[str]:
+    """The files that a chapter depends on, but for the package: notebook, data, steps, pins, others' results.
+
+    They are relative to the root.
+    """
+    chapter = find(project, name)
     pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
     data = expanded([project.root / path for path in chapter.reads])
     tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
@@ -78,7 +91,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     others = [other for other in chapter_names(project) if other != chapter.name]
     wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
     of_others = [project.chapters / other / "results.json" for other in wanted]
-    paths = [chapter.path, *data, *tables, *own, *of_others, *code, *pins]
+    paths = [chapter.path, *data, *tables, *own, *of_others, *pins]
     return list(dict.fromkeys(str(_relative(project, path)) for path in paths))
 
 
@@ -97,13 +110,12 @@ def _relative(project: Project, path: Path) -> Path:
 
 
 def site_inputs(project: Project) -> list[str]:
-    """What the HTML depends on, relative to the root."""
+    """The files that the HTML depends on, but for the package, relative to the root."""
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
-    code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
     by_hand = [*files_below(project.book), project.root / "_config.yml"]
     accepted = [project.expected] if project.expected.exists() else []
-    return [str(_relative(project, path)) for path in [*executed, *recorded, *accepted, *by_hand, *code]]
+    return [str(_relative(project, path)) for path in [*executed, *recorded, *accepted, *by_hand]]
 
 
 def run_step(project: Project, name: str) -> bool:
@@ -179,7 +191,9 @@ def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) ->
     """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``."""
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(project.root), "--cores", str(cores), "--quiet", "all", "--nolock"]
-    command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB", *extra]
+    command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB"]
+    # its default scheduler, an integer program solved by a process of its own for each job, finds nothing better here
+    command += ["--scheduler", "greedy", *extra]
     command = workers.serving(command, _imported(project))
     log = project.build / "snakemake.log"
     with log.open("w") as stream:

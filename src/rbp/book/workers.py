@@ -10,6 +10,7 @@ Nobody is left behind: a program gets SIGTERM when the one who asked for it has 
 build gets it when `rbp book` has ended.
 """
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -119,7 +120,7 @@ class _Server:
     """One thread, which starts programs for the command and for the programs that it has started."""
 
     def __init__(self, modules: Sequence[str]) -> None:
-        self._modules: list[str] | None = list(modules)  # None: they are imported
+        self._modules = modules
         self._clients: dict[int, socket.socket] = {}  # by the pid of the program that they asked for
         self._selector = selectors.DefaultSelector()
         # A name without a file, so that none is left behind after a kill.
@@ -149,6 +150,7 @@ class _Server:
                 os.execv(command[0], command)  # noqa: S606
             finally:
                 os._exit(127)
+        self._import(first)
         code: int | None = None
         while code is None or self._clients:
             events = self._selector.select(None if code is None else GRACE)
@@ -168,6 +170,29 @@ class _Server:
             ended = self._reap()
             code = ended.get(first, code)
         return code
+
+    def _import(self, first: int) -> None:
+        """Import what is there of the modules: a program that needs the rest says what is wrong.
+
+        It is done beside the command, whose first jobs wait for the rest of it. A command without jobs does not wait:
+        this process ends with it.
+        """
+
+        def end(*_: object) -> None:
+            pid, status = os.waitpid(first, os.WNOHANG)
+            if pid:
+                code = os.waitstatus_to_exitcode(status)
+                os._exit(code if code >= 0 else 1)
+
+        handler = signal.signal(signal.SIGCHLD, end)
+        end()  # it may have ended before
+        os.environ |= ALONE
+        for name in self._modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+        gc.collect()
+        gc.freeze()  # so that collections in the programs do not copy the pages of all this
+        signal.signal(signal.SIGCHLD, handler)
 
     def _start(self, connection: socket.socket) -> list[Any] | None:
         """Start what a client asks for, or hang up. In the new process: the program, its environment and folder."""
@@ -195,18 +220,12 @@ class _Server:
         return None
 
     def _serves(self, connection: socket.socket) -> bool:
-        """Whether the client belongs to the command, and is none that a scheduler has started in bounds of its own.
-
-        What is to be imported is imported before the first is served.
-        """
+        """Whether the client belongs to the command, and is none that a scheduler has started in bounds of its own."""
         pid, *_ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         try:
             ours = pid in self._clients or (pid > 0 and os.getsid(pid) == os.getsid(0))
         except ProcessLookupError:
             ours = False
-        if ours and self._modules is not None:
-            _import(self._modules)
-            self._modules = None
         return ours and _is_alone()
 
     def _fork(self) -> int:
@@ -244,16 +263,6 @@ def _end_with_parent(number: int) -> None:
     ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
 
 
-def _import(modules: Sequence[str]) -> None:
-    """Import what is there of ``modules``: a program that needs the rest says what is wrong."""
-    os.environ |= ALONE
-    for name in modules:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # so that collections in the programs do not copy the pages of all this
-
-
 def _is_alone() -> bool:
     """Whether this process has one thread; one that was joined may still be listed for a moment."""
     for _ in range(100):
@@ -268,11 +277,22 @@ def _run(module: str, arguments: Sequence[str]) -> None:
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
+def _leave(codes: list[int]) -> NoReturn:
+    """End once all else that was registered has run: to take apart what was imported takes a third of a second."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # there is none, or nobody listens any more
+            stream.flush()
+    os._exit(codes[-1])
+
+
 def _serve(modules: list[str], command: list[str]) -> NoReturn:
+    codes = [1]
+    atexit.register(_leave, codes)  # before all imports, since the first comes last
     del sys.path[0]  # the working folder, which a program puts there itself
     program = _Server(modules).run(command)
     if isinstance(program, int):
-        sys.exit(program if program >= 0 else 1)
+        codes.append(program if program >= 0 else 1)
+        sys.exit()
     *words, environment, cwd = program
     os.environ.clear()
     os.environ.update(environment)
@@ -280,7 +300,12 @@ def _serve(modules: list[str], command: list[str]) -> NoReturn:
     sys.path.insert(0, cwd)
     if numpy := sys.modules.get("numpy.random"):
         numpy.seed()  # as a process of its own would; Python's own generator does so by itself
-    _run(words[0], words[1:])
+    try:
+        _run(words[0], words[1:])
+    except SystemExit as ended:
+        codes.append(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        raise
+    codes.append(0)
     sys.exit()
 
 

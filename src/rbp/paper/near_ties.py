@@ -107,6 +107,10 @@ def possible_counts(
     (low, high), (least, most) = ends, [end.gather(1, target[:, None]) for end in ends]
     for end in ends:
         end.scatter_(1, target[:, None], -torch.inf)  # the truth itself is counted once, by hand
-    greater = torch.stack([(low > most).sum(1), (high > least).sum(1)], dim=1)
-    at_least = torch.stack([(low >= most).sum(1), (high >= least).sum(1)], dim=1) + 1
+    greater = torch.stack([_count(low > most), _count(high > least)], dim=1)
+    at_least = torch.stack([_count(low >= most), _count(high >= least)], dim=1) + 1
     return NearTies(bound.double().cpu().numpy(), greater.cpu().numpy(), at_least.cpu().numpy())
+
+
+def _count(mask: torch.Tensor) -> torch.Tensor:
+    return mask.sum(1, dtype=torch.int32).long()  # three times as fast as a sum in 64 bits
