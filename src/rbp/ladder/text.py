@@ -182,8 +182,8 @@ def _plain_documents(folder: Path) -> list[Document]:
     """The .txt files below a folder that hold text, by their names. Raises DataError if there is none."""
     if not folder.is_dir():
         raise DataError("there is no such folder", str(folder), "Check the path.")
-    found = []
-    for path in files_below(folder := folder.resolve()):
+    root, found = folder.resolve(), []
+    for path in files_below(root):
         if path.suffix.lower() == ".txt":
             try:
                 text = path.read_bytes().decode()
@@ -192,7 +192,7 @@ def _plain_documents(folder: Path) -> list[Document]:
             except OSError as error:
                 raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the file.") from None
             if text.strip():
-                name = os.fsencode(path.relative_to(folder).as_posix()).decode(errors="replace")
+                name = os.fsencode(path.relative_to(root).as_posix()).decode(errors="replace")
                 found.append(Document(name, text))
     if not found:
         what = "there is no .txt file with text in it, nor a corpus of the recipe"
@@ -384,6 +384,9 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
             if not tokens or tokenizer.eos_token_id in tokens:
                 what = f"document {document.name} is empty, or holds the end of a text"
                 raise DataError(what, domain.name, "Leave it out of the corpus.")
+        if max(map(len, ids)) < 2:
+            what = "no token can be ranked: no document has two tokens"
+            raise DataError(what, domain.name, "Give longer documents.")
         documents += [(domain.name, i, ranked[i].name, tokens[0]) for i, tokens in enumerate(ids)]
         counts[domain.name] = sum(map(len, ids))
     about = {
