@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -19,7 +20,10 @@ from made_ladder import RECIPE, tale, write_ladder
 from transformers import AutoTokenizer
 
 from rbp.cli import main
+from rbp.core import processes
+from rbp.core.errors import RbpError
 from rbp.core.paths import ROOT
+from rbp.core.processes import Task
 from rbp.evidence import open_source
 from rbp.ladder import ranking, training
 from rbp.ladder.recipe import read, read_ladders
@@ -88,13 +92,22 @@ def test_a_twentieth_is_held_out_and_new_documents_move_none(order: list[int], c
     assert 5 <= len(held) <= 30
 
 
+def _in_this_process(todo: Sequence[Task], at_once: int, told: object) -> dict[str, RbpError | str]:
+    """For `run_tasks`, whose workers would import torch eight times."""
+    for task in todo:
+        task.work(lambda line: None, *task.arguments)
+    return {}
+
+
 @pytest.mark.builds
-def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Path) -> None:
+def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(processes, "run_tasks", _in_this_process)
+    threads = torch.get_num_threads()
     rng = random.Random(0)  # noqa: S311
     syllables = [a + b for a in "bcdfghklmnprstvz" for b in "aeiou"]
     words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(4000)]
     often = [1 / (i + 1) for i in range(len(words))]
-    texts = {f"{'' if i % 3 else 'more/'}{i}.txt": " ".join(rng.choices(words, often, k=1500)) for i in range(45)}
+    texts = {f"{'' if i % 3 else 'more/'}{i}.txt": " ".join(rng.choices(words, often, k=2500)) for i in range(45)}
     books = write_texts(tmp_path / "books", texts | {"notes.md": "no text of the ladder", "blank.txt": " \n"})
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (block,) = (block for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL) if "--texts" in block)
@@ -103,6 +116,7 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
         assert program == ".venv/bin/rbp"
         code, said, errors = rbp(tmp_path, *arguments)
         assert code == 0, errors
+    torch.set_num_threads(threads)
     assert re.search(r"alpha|α", said)
     place = tmp_path / "runs" / "ladder-books"
     held = [texts[name] for name in sorted(texts, key=lambda name: Path(name).parts) if is_held_out(texts[name])]
