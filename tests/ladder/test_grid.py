@@ -20,6 +20,7 @@ from rbp.ladder import aggregates
 from rbp.ladder import grid as grid_module
 from rbp.ladder.grid import Grid
 from rbp.ladder.ranking import read_corpus, windows
+from rbp.ladder.recipe import read_ladders
 from rbp.ladder.training import Run
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.protocols import plan_rows
@@ -96,7 +97,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Grid:
     folder = tmp_path_factory.mktemp("grid")
     _, texts = write_ladder(folder, 100)
     (folder / "ladders.toml").write_text(LADDERS)
-    grid = Grid.open(folder / "ladders.toml", place=Workspace(folder / "out"))
+    grid = Grid(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
     grid.prepare(texts)
     return grid
 

@@ -23,9 +23,16 @@ ladder = typer.Typer(
     no_args_is_help=True, help="Train the ladder, a family of small models, from nothing: train, rank, ship."
 )
 
-Texts = Annotated[Path | None, typer.Option(help="Folder of the corpora; default: from their public homes.")]
+Texts = Annotated[
+    Path | None,
+    typer.Option(help="A folder of .txt files, or of the recipe's corpora; default: those, from their public homes."),
+]
+Tokens = Annotated[int | None, typer.Option(min=1, help="Train on so many tokens of the .txt files: a family too.")]
 Config = Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/ladder.toml")]
-Out = Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/ladder")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="The working folder.", show_default="runs/ladder; of .txt files in FOLDER runs/ladder-FOLDER"),
+]
 Families = Annotated[
     str | None,
     typer.Option(
@@ -40,7 +47,7 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; defau
 @ladder.command()
 def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
     """Train the tokenizer on the training text."""
-    place, recipe = _open(context, config, out)
+    place, recipe, texts = _open(context, config, out, texts)
     from rbp.ladder.text import find_texts, write_tokenizer
 
     write_tokenizer(place, recipe, find_texts(recipe, texts))
@@ -48,9 +55,11 @@ def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None
 
 
 @ladder.command()
-def data(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
+def data(
+    context: typer.Context, texts: Texts = None, tokens: Tokens = None, config: Config = None, out: Out = None
+) -> None:
     """Gather the text, cut it into the rows that every rung reads, and say what it is."""
-    place, recipe = _open(context, config, out)
+    place, recipe, texts = _open(context, config, out, texts, tokens)
     from rbp.ladder.text import find_texts, summary_lines, write_all
 
     for line in summary_lines(write_all(place, recipe, find_texts(recipe, texts))):
@@ -68,6 +77,7 @@ def train(
     every: Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")] = 20.0,
     family: Families = None,
     texts: Texts = None,
+    tokens: Tokens = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
@@ -75,16 +85,17 @@ def train(
     if family is not None:
         if steps is not None:
             raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
-        grid, device = _open_grid(context, config, out), _device(device)
+        grid, texts = _open_grid(context, config, out, texts, tokens)
+        device = _device(device)
         lines = [] if family == "ablation" else grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
         grid.prepare(texts)
         todo = grid.ablations(device, every) if family == "ablation" else grid.jobs(lines, device, every)
         _end(_work(todo, jobs, device))
         for line in lines:
-            for tokens in grid.ladders.budgets(line.seed):
-                typer.echo(str(grid.model(line, tokens)))
+            for budget in grid.ladders.budgets(line.seed):
+                typer.echo(str(grid.model(line, budget)))
         return
-    place, recipe = _open(context, config, out)
+    place, recipe, texts = _open(context, config, out, texts, tokens)
     from rbp.ladder import training
     from rbp.ladder.shipping import assemble
     from rbp.ladder.text import prepare
@@ -113,7 +124,8 @@ def sweep(
     out: Out = None,
 ) -> None:
     """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
-    grid, device = _open_grid(context, config, out), _device(device)
+    grid, texts = _open_grid(context, config, out, texts)
+    device = _device(device)
     todo = grid.sweeps(split_names(family), device)
     grid.prepare(texts)
     _end(_work(todo, jobs, device))
@@ -139,13 +151,13 @@ def rank(
             raise ParameterError("a family is ranked on all domains", "--domains", "Leave it out.")
         from rbp.ladder import aggregates
 
-        grid = _open_grid(context, config, out)
+        grid, texts = _open_grid(context, config, out, texts)
         lines = grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
         grid.prepare(texts)
         _end(_work(aggregates.jobs(grid, lines), jobs))
         typer.echo(str(grid.place / "aggregates"))
         return
-    place, recipe = _open(context, config, out)
+    place, recipe, texts = _open(context, config, out, texts)
     from rbp.ladder import ranking, training
     from rbp.ladder.shipping import assemble
     from rbp.ladder.text import prepare
@@ -174,7 +186,7 @@ def ship(
     out: Out = None,
 ) -> None:
     """Copy models, ranks and what is known about them from the working folder into the project."""
-    place, recipe = _open(context, config, out)
+    place, recipe, _ = _open(context, config, out)
     from rbp.core.paths import LADDER
     from rbp.ladder.shipping import ship as copy
 
@@ -183,21 +195,45 @@ def ship(
     typer.echo(str(to or LADDER))
 
 
-def _open(context: typer.Context, config: Path | None, out: Path | None) -> "tuple[Workspace, Recipe]":
+def _open(
+    context: typer.Context, config: Path | None, out: Path | None, texts: Path | None = None, tokens: int | None = None
+) -> "tuple[Workspace, Recipe, Path | None]":
+    """The working folder, the recipe, and the folder of its corpora, None for their public homes."""
     from rbp.ladder.recipe import CONFIGURATION, read
-    from rbp.ladder.workspace import Workspace
 
-    project: Project = context.find_root().obj
-    return Workspace(out or project.runs / "ladder"), read(config or CONFIGURATION)
+    return _with_text(context, read(config or CONFIGURATION), "ladder", out, texts, tokens)
 
 
-def _open_grid(context: typer.Context, config: Path | None, out: Path | None) -> "Grid":
+def _open_grid(
+    context: typer.Context, config: Path | None, out: Path | None, texts: Path | None, tokens: int | None = None
+) -> "tuple[Grid, Path | None]":
     from rbp.ladder.grid import Grid
-    from rbp.ladder.recipe import LADDERS
+    from rbp.ladder.recipe import LADDERS, read_ladders
+
+    ladders, base = read_ladders(config or LADDERS)
+    place, base, texts = _with_text(context, base, "ladders", out, texts, tokens)
+    return Grid(ladders.up_to(base.text.tokens), base, place), texts
+
+
+def _with_text(
+    context: typer.Context, recipe: "Recipe", name: str, out: Path | None, texts: Path | None, tokens: int | None
+) -> "tuple[Workspace, Recipe, Path | None]":
+    """See `_open`. Plain text is made corpora in the working folder, which has its text from then on."""
+    from rbp.ladder.text import OWN, import_plain, is_plain, on_own_text
     from rbp.ladder.workspace import Workspace
 
     project: Project = context.find_root().obj
-    return Grid.open(config or LADDERS, place=Workspace(out or project.runs / "ladders"))
+    plain = texts is not None and is_plain(recipe, texts)
+    if tokens is not None and not plain:
+        raise ParameterError("the number of tokens is in the recipe", "--tokens", "Leave it out, or give .txt files.")
+    if texts is not None and plain:
+        place = Workspace(out or project.runs / f"ladder-{texts.resolve().name}")
+        import_plain(place, recipe, texts, tokens)
+    else:
+        place = Workspace(out or project.runs / name)
+    if plain or (texts is None and (place / OWN).is_file()):
+        return place, on_own_text(place, recipe), (place / OWN).parent
+    return place, recipe, texts
 
 
 def _device(name: str) -> str:

@@ -14,18 +14,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rbp.core.errors import ParameterError
+from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import folder_beside, swap_in, write_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.paths import DATA, LADDER
 from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder import text, training
-from rbp.ladder.recipe import LADDERS, Course, Family, Ladders, Recipe, read_ladders
+from rbp.ladder.recipe import Course, Family, Ladders, Recipe
 from rbp.ladder.workspace import Workspace, locked
 from rbp.ranks.store import full_disk
 
@@ -57,11 +57,6 @@ class Grid:
     ladders: Ladders
     base: Recipe
     place: Workspace
-
-    @classmethod
-    def open(cls, path: Path = LADDERS, *, place: Workspace) -> Self:
-        """The grid of a recipe file. Raises DataError if it is malformed."""
-        return cls(*read_ladders(path), place)
 
     def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Line]:
         """The lines of some families, or those of some rungs and seeds of them, in the order of the recipe.
@@ -152,7 +147,11 @@ class Grid:
         return left
 
     def sweeps(self, families: Sequence[str], device: str) -> list[Task]:
-        """The sweep of learning rates: a job for each family and rung."""
+        """The sweep of learning rates: a job for each family and rung. Raises DataError if the text is too short."""
+        read = self.ladders.sweep.tokens + self.ladders.sweep.rows * self.base.text.context
+        if read > (there := self.base.text.tokens):
+            what = f"the sweep reads {read:,} tokens, and there are {there:,}"
+            raise DataError(what, "tokens", "Give more text.")
         lines = self.choose(families, list(self.ladders.sweep.rates), [0])
         return [Task(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
 

@@ -6,7 +6,7 @@ Both give a `Course` for each run, which is all that training needs to know.
 import math
 import tomllib
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from pydantic.dataclasses import dataclass
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import canonical_json
+from rbp.core.files import canonical_json, parse_json
 from rbp.core.paths import LADDER
 
 CONFIGURATION = LADDER / "ladder.toml"
@@ -317,6 +317,11 @@ class Ladders:
         """The budgets of a seed: all of them for seed 0, else the largest."""
         return self.training.budgets if seed == 0 else self.training.budgets[-1:]
 
+    def up_to(self, tokens: int) -> "Ladders":
+        """The same with the budgets that so much text allows; with all of it, where it is less than any budget."""
+        budgets = tuple(budget for budget in self.training.budgets if budget <= tokens) or (tokens,)
+        return replace(self, training=replace(self.training, budgets=budgets))
+
     def steps(self, base: Recipe, tokens: int) -> int:
         """Steps that read so many tokens, or just fewer."""
         return tokens // (self.training.batch * base.text.context)
@@ -380,7 +385,7 @@ def _named(rows: tuple[Row, ...], name: str, kind: str) -> Row:
 
 
 def read(path: Path = CONFIGURATION) -> Recipe:
-    """The recipe in a TOML file. Raises DataError if it is malformed, lacks an entry or has one too many."""
+    """The recipe in a TOML or JSON file. Raises DataError if it is malformed, lacks an entry or has one too many."""
     return _read(path, Recipe)
 
 
@@ -399,7 +404,8 @@ Kind = TypeVar("Kind", Recipe, Ladders)
 
 def _read(path: Path, kind: type[Kind]) -> Kind:
     try:
-        return TypeAdapter(kind).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+        parse = parse_json if path.suffix == ".json" else tomllib.loads
+        return TypeAdapter(kind).validate_python(parse(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise DataError("there is no such file", str(path), "Give the path of a ladder's configuration.") from None
     except ValidationError as error:
@@ -410,4 +416,4 @@ def _read(path: Path, kind: type[Kind]) -> Kind:
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the path.") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"the file is no TOML: {error}", str(path), "Correct it.") from None
+        raise DataError(f"the file is no {path.suffix[1:].upper()}: {error}", str(path), "Correct it.") from None

@@ -4,11 +4,12 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from importlib.metadata import version
 from pathlib import Path
@@ -18,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp.core.errors import DataError
-from rbp.core.files import canonical_json, folder_beside, sha256, swap_in, write_file, write_json
-from rbp.ladder.recipe import Domain, Recipe, Source
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import canonical_json, files_below, folder_beside, sha256, swap_in, write_file, write_json
+from rbp.ladder.recipe import Domain, Recipe, Source, read
 from rbp.ladder.workspace import Workspace
 
 WORD = re.compile(r"\w+")
@@ -46,7 +47,7 @@ class Texts:
 def gather_texts(recipe: Recipe, folder: Path) -> Texts:
     """All text of the ladder from the corpus files in `folder` and the packages installed here.
 
-    Raises DataError if a file or a package is missing, or holds no document.
+    Raises DataError if a file or a package is missing or holds no document, and if none of a source may be trained on.
     """
     sources = {source.name: _documents(source, folder) for source in recipe.sources}
     evaluation = {}
@@ -71,6 +72,10 @@ def gather_texts(recipe: Recipe, folder: Path) -> Texts:
         name: [document.name for document, shared in zip(documents, shares[name], strict=True) if shared]
         for name, documents in sources.items()
     }
+    for name, documents in left_out.items():
+        if documents and not training[name]:
+            what = f"all {len(documents)} documents share {recipe.text.passage} words in a row with an evaluation text"
+            raise DataError(what, name, "Remove what they have in common, such as a licence at the end of each.")
     return Texts(training, evaluation, left_out)
 
 
@@ -105,6 +110,94 @@ class Passages:
             return False
         place = np.searchsorted(self.known, hashes)
         return bool((self.known[np.minimum(place, len(self.known) - 1)] == hashes).any())
+
+
+HELD_OUT = 0.05  # the share of plain texts that is kept for evaluation
+
+
+def is_plain(recipe: Recipe, folder: Path) -> bool:
+    """Whether a folder of text is one of plain text: it holds none of the recipe's corpora."""
+    files = [source.file for source in recipe.sources] + [domain.file for domain in recipe.domains]
+    return not any((folder / file).is_file() for file in files if file is not None)
+
+
+def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | None) -> None:
+    """Make corpora of all .txt files below a folder, and a recipe with them (see `on_own_text`), in texts/.
+
+    Each file is a document. tokens: to be trained on, instead of the recipe's. Raises ParameterError if they are too
+    few for a step; DataError for a folder without two different texts, for a file that is not UTF-8, and if the
+    working folder holds rows of other text, or of another number of tokens.
+    """
+    about = _about(place)
+    if tokens is None and about:
+        tokens = on_own_text(place, recipe).text.tokens
+    if tokens is not None and tokens < (least := recipe.training.batch * recipe.text.context):
+        raise ParameterError(f"{tokens:,} tokens are too few for a step", "--tokens", f"Give {least:,} or more.")
+    documents = _plain_documents(folder)
+    held, others = split_by_hash(documents)
+    if not held:
+        what = "there is only one text, and one is held out for evaluation"
+        raise DataError(what, str(folder), "Give more files, or cut it into several.")
+    origin, licence = f"plain text, fingerprint {texts_fingerprint(documents)}", "the texts' own"
+    source = Source("texts", "training.jsonl.gz", origin=origin, licence=licence)
+    domain = Domain("held-out", len(held), "held-out.jsonl.gz", origin=origin, licence=licence)
+    text = replace(recipe.text, tokens=tokens or recipe.text.tokens)
+    own = replace(recipe, text=text, sources=(source,), domains=(domain,))
+    if about and about.get("recipe") != own.text_digest():
+        what = "the working folder holds a ladder of other text, or of another number of tokens"
+        remedy = "Give another (--out); to go on with what it holds, give it as --out, and no --texts."
+        raise DataError(what, str(place.folder), remedy)
+    if not about:
+        _write_corpus(place / "texts" / "training.jsonl.gz", others)
+        _write_corpus(place / "texts" / "held-out.jsonl.gz", held)
+        write_json(place / OWN, asdict(own))
+
+
+OWN = "texts/recipe.json"
+
+
+def on_own_text(place: Workspace, recipe: Recipe) -> Recipe:
+    """The recipe on the text in texts/, where there is one. Raises DataError if its recipe is malformed."""
+    if not (place / OWN).is_file():
+        return recipe
+    own = read(place / OWN)
+    return replace(recipe, text=own.text, sources=own.sources, domains=own.domains)
+
+
+def split_by_hash(documents: list[Document]) -> tuple[list[Document], list[Document]]:
+    """A share HELD_OUT of the documents, and the others, both in their order: a text's SHA-256 says where it goes.
+
+    So other texts move none, and equal ones stay together. At least one text is in each part, where there are two;
+    only such a one may move.
+    """
+    marks = [hashlib.sha256(document.text.encode()).digest() for document in documents]
+    ordered = sorted(set(marks))
+    count = sum(int.from_bytes(mark) < HELD_OUT * 2**256 for mark in ordered)
+    chosen = set(ordered[: min(max(count, 1), len(ordered) - 1)])
+    held = [document for document, mark in zip(documents, marks, strict=True) if mark in chosen]
+    return held, [document for document, mark in zip(documents, marks, strict=True) if mark not in chosen]
+
+
+def _plain_documents(folder: Path) -> list[Document]:
+    """The .txt files below a folder that hold text, by their names. Raises DataError if there is none."""
+    if not folder.is_dir():
+        raise DataError("there is no such folder", str(folder), "Check the path.")
+    root, found = folder.resolve(), []
+    for path in files_below(root):
+        if path.suffix.lower() == ".txt":
+            try:
+                text = path.read_bytes().decode()
+            except UnicodeDecodeError as error:
+                raise DataError("the text is not UTF-8", f"{path}, byte {error.start}", "Save it as UTF-8.") from None
+            except OSError as error:
+                raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the file.") from None
+            if text.strip():
+                name = os.fsencode(path.relative_to(root).as_posix()).decode(errors="replace")
+                found.append(Document(name, text))
+    if not found:
+        what = "there is no .txt file with text in it, nor a corpus of the recipe"
+        raise DataError(what, str(folder), "Give a folder of plain text.")
+    return found
 
 
 def texts_fingerprint(documents: Iterable[Document]) -> str:
@@ -205,12 +298,14 @@ def streams(texts: Texts, tokenizer: Any) -> dict[str, npt.NDArray[np.uint16]]:
     return {name: _stream(documents, tokenizer) for name, documents in texts.training.items()}
 
 
-def make_rows(sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe) -> npt.NDArray[np.uint16]:
+def make_rows(
+    sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe, left_out: dict[str, list[str]] | None = None
+) -> npt.NDArray[np.uint16]:
     """The training tokens [rows, context + 1], in the order in which they are read; uint16.
 
     The stream of a source is cut into rows of context + 1 tokens that overlap by one, so that every token is
     predicted once. An equal number of rows of each source is drawn, and all are shuffled. Raises DataError if a
-    source has too little text.
+    source has too little text, which names how many of its documents are left out (see `Texts`).
     """
     random = np.random.default_rng(recipe.text.seed)
     context, rows = recipe.text.context, recipe.text.tokens // recipe.text.context
@@ -220,7 +315,13 @@ def make_rows(sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe) -> npt
         there = max(0, len(stream) - 1) // context
         if there < share:
             what = f"{name} has {there * context:,} tokens, and {share * context:,} are wanted"
-            raise DataError(what, "ladder.toml, tokens", "Give more text, or fewer tokens.")
+            if left_out and (count := len(left_out[name])):
+                what += f"; {count} documents are left out: they share a passage with an evaluation text"
+            enough = there * context * len(sources)
+            fewer = f", or fewer tokens: {enough} at most (--tokens, or in the recipe)"
+            raise DataError(
+                what, "tokens", f"Give more text{fewer if enough >= recipe.training.batch * context else ''}."
+            )
         starts = random.permutation(there)[:share] * context
         chosen.append(stream[starts[:, None] + np.arange(context + 1)])
     whole = np.concatenate(chosen)
@@ -272,7 +373,7 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
     """
     tokenizer = read_tokenizer(place)
     sources = streams(texts, tokenizer)
-    rows = make_rows(sources, recipe)
+    rows = make_rows(sources, recipe, texts.left_out)
     data = io.BytesIO()
     np.save(data, rows, allow_pickle=False)
     documents, counts = [], {}
@@ -283,6 +384,9 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
             if not tokens or tokenizer.eos_token_id in tokens:
                 what = f"document {document.name} is empty, or holds the end of a text"
                 raise DataError(what, domain.name, "Leave it out of the corpus.")
+        if max(map(len, ids)) < 2:
+            what = "no token can be ranked: no document has two tokens"
+            raise DataError(what, domain.name, "Give longer documents.")
         documents += [(domain.name, i, ranked[i].name, tokens[0]) for i, tokens in enumerate(ids)]
         counts[domain.name] = sum(map(len, ids))
     about = {
@@ -308,7 +412,9 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
         ],
     }
     for domain in recipe.domains:
-        _write_corpus(place / "evaluation" / f"{domain.name}.jsonl.gz", texts.evaluation[domain.name], domain)
+        _write_corpus(
+            place / "evaluation" / f"{domain.name}.jsonl.gz", texts.evaluation[domain.name][: domain.documents]
+        )
     table = pd.DataFrame(documents, columns=["domain", "document", "name", "first"])
     write_file(place / "documents.csv", table.to_csv(index=False))
     write_file(place / "rows.npy", data.getvalue())
@@ -385,7 +491,7 @@ def _counts(part: Source | Domain, documents: list[Document], tokens: int) -> di
     }
 
 
-def _write_corpus(path: Path, documents: list[Document], domain: Domain) -> None:
-    rows = ({"id": document.name, "text": document.text} for document in documents[: domain.documents])
+def _write_corpus(path: Path, documents: list[Document]) -> None:
+    rows = ({"id": document.name, "text": document.text} for document in documents)
     text = "".join(canonical_json(row) + "\n" for row in rows)
     write_file(path, gzip.compress(text.encode(), mtime=0))

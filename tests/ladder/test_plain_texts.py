@@ -1,0 +1,244 @@
+"""A ladder on any folder of .txt files: what is held out, what the README says, what is refused."""
+
+import contextlib
+import hashlib
+import io
+import random
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from made_ladder import RECIPE, tale, write_ladder
+from transformers import AutoTokenizer
+
+from rbp.cli import main
+from rbp.core import processes
+from rbp.core.errors import RbpError
+from rbp.core.paths import ROOT
+from rbp.core.processes import Task
+from rbp.evidence import open_source
+from rbp.ladder import ranking, training
+from rbp.ladder.recipe import read, read_ladders
+from rbp.ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
+from rbp.ladder.workspace import Workspace
+from rbp.ranks.store import open_store, store_folders
+
+CONTEXT = 32
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A recipe of very small models, two steps of them."""
+    path = tmp_path / "small.toml"
+    path.write_text(RECIPE.format(tokens=2 * 4 * CONTEXT))
+    return path
+
+
+def write_texts(folder: Path, texts: dict[str, str]) -> Path:
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def rbp(root: Path, *arguments: str) -> tuple[int, str, str]:
+    """The exit code and what is printed; in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(root),
+        mock.patch.object(sys, "argv", ["rbp", "--root", str(root), *arguments]),
+        mock.patch("rbp.cli.app.signal"),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    return int(end.value.code or 0), out.getvalue(), err.getvalue()
+
+
+def is_held_out(text: str) -> bool:
+    """The rule, another way: the first digits of the hash are below a twentieth of all."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 16**12 < 0.05
+
+
+documents = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3), max_size=30).map(
+    lambda texts: [Document(str(i), text) for i, text in enumerate(texts)]
+)
+
+
+@given(documents)
+def test_each_document_is_on_one_side_equal_ones_on_the_same_and_no_side_is_empty(found: list[Document]) -> None:
+    held, others = split_by_hash(found)
+    assert sorted([*held, *others], key=lambda document: int(document.name)) == found
+    assert [held, others] == [sorted(side, key=lambda document: int(document.name)) for side in (held, others)]
+    assert not {document.text for document in held} & {document.text for document in others}
+    assert bool(held) == (len({document.text for document in found}) > 1)
+
+
+@given(st.permutations(range(300)), st.integers(150, 300))
+def test_a_twentieth_is_held_out_and_new_documents_move_none(order: list[int], count: int) -> None:
+    found = [Document(str(i), tale(i, 5)) for i in order]
+    held, some = (split_by_hash(each)[0] for each in (found, found[:count]))
+    assert held == [document for document in found if is_held_out(document.text)]
+    assert some == [document for document in found[:count] if is_held_out(document.text)]
+    assert 5 <= len(held) <= 30
+
+
+def _in_this_process(todo: Sequence[Task], at_once: int, told: object) -> dict[str, RbpError | str]:
+    """For `run_tasks`, whose workers would import torch eight times."""
+    for task in todo:
+        task.work(lambda line: None, *task.arguments)
+    return {}
+
+
+@pytest.mark.builds
+def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(processes, "run_tasks", _in_this_process)
+    threads = torch.get_num_threads()
+    rng = random.Random(0)  # noqa: S311
+    syllables = [a + b for a in "bcdfghklmnprstvz" for b in "aeiou"]
+    words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(4000)]
+    often = [1 / (i + 1) for i in range(len(words))]
+    texts = {f"{'' if i % 3 else 'more/'}{i}.txt": " ".join(rng.choices(words, often, k=2500)) for i in range(45)}
+    books = write_texts(tmp_path / "books", texts | {"notes.md": "no text of the ladder", "blank.txt": " \n"})
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = (block for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL) if "--texts" in block)
+    lines = [line.split("#")[0].split() for line in block.splitlines()]
+    for program, *arguments in lines:
+        assert program == ".venv/bin/rbp"
+        code, said, errors = rbp(tmp_path, *arguments)
+        assert code == 0, errors
+    torch.set_num_threads(threads)
+    assert re.search(r"alpha|α", said)
+    place = tmp_path / "runs" / "ladder-books"
+    held = [texts[name] for name in sorted(texts, key=lambda name: Path(name).parts) if is_held_out(texts[name])]
+    assert 1 <= len(held) <= 8
+    assert [document.text for document in ranking.evaluation_documents("held-out", place)] == held
+    tokenizer = AutoTokenizer.from_pretrained(place / "tokenizer")
+    scored = sum(len(tokenizer(text)["input_ids"]) - 1 for text in held)
+    stores = {store.model: store for store in (open_store(path) for path in store_folders([place / "ranks"]))}
+    rungs = ["ladder-10k", "ladder-22k", "ladder-59k"]
+    assert sorted(stores) == [*rungs, "lstm-10k-at-0.1m"]
+    assert {store.tokens for store in stores.values()} == {scored}
+    table = open_source(place / "ranks").table
+    assert set(table["dataset"]) == {"held-out"}
+    assert set(table.loc[table["family"] == "Ladder", "model"]) == set(rungs)
+    rows = Workspace(place).rows(on_own_text(Workspace(place), read()))
+    assert rows[:, 1:].size == 100_000 // 256 * 256
+    pieces = [piece for row in rows[::20] for piece in re.split(r"<\|endoftext\|>", tokenizer.decode(row))]
+    assert all(any(piece in text for text in texts.values() if text not in held) for piece in pieces)
+
+    shutil.move(books, tmp_path / "away")  # what was made needs them no longer
+    code, said, _ = rbp(tmp_path, "ladder", "train", "--rungs", "10k", "--seeds", "0", "--out", str(place))
+    assert (code, said.strip()) == (0, str(place / "models" / "ladder-10k"))
+
+
+def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(config: Path, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "texts", {f"{i:03}.txt": tale(i, 4) for i in range(200)})
+    place, threads = Workspace(tmp_path / "out"), torch.get_num_threads()
+    import_plain(place, read(config), texts, None)
+    recipe = on_own_text(place, read(config))
+    assert on_own_text(Workspace(tmp_path), read(config)) == read(config)
+    prepare(place, recipe, place / "texts")
+    (which,) = training.choose_runs(recipe, ["small"], [0])
+    training.train(lambda _: None, place, recipe, which, "cpu")
+    ranking.rank(lambda _: None, place, recipe, which, ["held-out"])
+    torch.set_num_threads(threads)
+    assert set(open_source(place / "ranks").table["dataset"]) == {"held-out"}
+    named = pd.read_csv(place / "documents.csv")
+    assert all(is_held_out((texts / name).read_text()) for name in named["name"])
+    (store,) = (open_store(path) for path in store_folders([place / "ranks"]))
+    assert store.ranks()["position"].max() < CONTEXT
+
+
+def test_the_text_of_a_working_folder_is_not_replaced(config: Path, tmp_path: Path) -> None:
+    write_texts(tmp_path / "texts", {f"{i}.txt": tale(i) for i in range(30)})
+    given = ("ladder", "data", "--texts", "texts", "--config", str(config))
+    code, said, _ = rbp(tmp_path, *given, "--tokens", "256")
+    assert code == 0
+    assert "plain text, fingerprint" in said
+    out = tmp_path / "runs" / "ladder-texts"
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert rbp(tmp_path, *given)[0] == 0
+    for more in (["--tokens", "512"], []):
+        if not more:
+            write_texts(tmp_path / "texts", {"30.txt": tale(30)})
+        code, _, said = rbp(tmp_path, *given, *more)
+        assert code == 2
+        assert f"a ladder of other text, or of another number of tokens ({out})" in said
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+LONG = {f"{i}.txt": tale(i) for i in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("texts", "more", "words"),
+    [
+        (None, [], ["there is no such folder (texts)"]),
+        ({}, [], ["no .txt file with text in it, nor a corpus of the recipe (texts)"]),
+        ({"a.md": "text", "b.txt": " \n"}, [], ["no .txt file with text in it"]),
+        ({"a.txt": tale(0)}, [], ["there is only one text", "cut it into several"]),
+        ({"a.txt": tale(0), "b.txt": tale(0)}, [], ["there is only one text"]),
+        (LONG, ["--tokens", "100"], ["100 tokens are too few for a step (--tokens)", "Give 128 or more."]),
+        (dict.fromkeys(LONG, "z") | {"b.txt": "zz"}, [], ["the text gives only"]),
+        ({name: f"{text} {tale(99)}" for name, text in LONG.items()}, [], ["all 3 documents share 12 words in a row"]),
+    ],
+)
+def test_text_that_will_not_do_is_refused(
+    texts: dict[str, str] | None, more: list[str], words: list[str], config: Path, tmp_path: Path
+) -> None:
+    if texts is not None:
+        (tmp_path / "texts").mkdir()
+        write_texts(tmp_path / "texts", texts)
+    code, said, errors = rbp(tmp_path, "ladder", "data", "--texts", "texts", "--config", str(config), *more)
+    assert (code, said) == (2, ""), errors
+    assert errors.startswith("error: ")
+    assert all(word in errors for word in words), errors
+
+
+def test_the_file_and_the_byte_are_named_where_text_is_not_utf_8(config: Path, tmp_path: Path) -> None:
+    write_texts(tmp_path / "texts", LONG)
+    (tmp_path / "texts" / "b.txt").write_bytes("naïve".encode("latin-1"))
+    code, _, errors = rbp(tmp_path, "ladder", "data", "--texts", "texts", "--config", str(config))
+    assert code == 2
+    assert "the text is not UTF-8" in errors
+    assert "texts/b.txt, byte 2)" in errors
+
+
+def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(config: Path, tmp_path: Path) -> None:
+    write_texts(tmp_path / "texts", LONG)
+    documents = [Document(name, text) for name, text in LONG.items()]
+    ((held, *_), _) = split_by_hash(documents)
+    write_texts(tmp_path / "texts", {"quotes.txt": f"{tale(7)} {held.text}"})
+    command = ("ladder", "data", "--texts", "texts", "--config", str(config))
+    code, _, errors = rbp(tmp_path, *command, "--tokens", "1000000")
+    assert code == 2
+    (there, most) = re.search(
+        r"texts has ([\d,]+) tokens, and 1,000,000 are wanted.*: (\d+) at most", errors, re.DOTALL
+    ).groups()
+    assert "1 documents are left out" in errors
+    assert int(there.replace(",", "")) == int(most)
+    assert rbp(tmp_path, *command, "--tokens", str(int(most) + CONTEXT))[0] == 2
+    assert rbp(tmp_path, *command, "--tokens", most)[0] == 0
+
+
+def test_tokens_and_budgets_are_of_the_plain_text_alone(config: Path, tmp_path: Path) -> None:
+    _, corpora = write_ladder(tmp_path / "made")
+    assert not is_plain(read(config), corpora)
+    code, _, errors = rbp(
+        tmp_path, "ladder", "data", "--texts", str(corpora), "--config", str(config), "--tokens", "256"
+    )
+    assert (code, "the number of tokens is in the recipe" in errors) == (2, True)
+    ladders, base = read_ladders()
+    assert ladders.up_to(base.text.tokens) == ladders
+    assert ladders.up_to(1_999_999).training.budgets == (500_000, 1_000_000)
+    assert ladders.up_to(200_000).training.budgets == (200_000,)
