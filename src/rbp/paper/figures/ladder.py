@@ -71,6 +71,7 @@ def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
 
     `points` has dataset, size, k, threshold (its name), value, low, high. Where there is no fit, there is no line.
     """
+    points = points[points["value"] > 0]  # 0 has no logarithm
     named = points.sort_values("k").drop_duplicates("k")
     thresholds = dict(zip(named["k"].tolist(), named["threshold"], strict=True))
     colours = dict(zip(thresholds, ramp(len(thresholds)), strict=True))
@@ -268,11 +269,11 @@ def parts_shown(parts: pd.DataFrame) -> dict[str, Any]:
 
 
 def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The exponents of `beside`, ours and Pythia's."""
+    """The exponents of `beside`, those found here and Pythia's."""
     table = pairs.assign(text=pairs["dataset"].map(dataset_label), interval=intervals(pairs["low"], pairs["high"]))
-    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "α, ladder": ("alpha", "{:.3f}")}
+    columns: dict[str, Column] = {"Text": "text", "k": "threshold", "α, here": ("alpha", "{:.3f}")}
     columns |= {"k, Pythia": "other_k", "α, Pythia": ("other_alpha", "{:.3f}"), "difference": ("difference", "{:+.3f}")}
-    columns |= {f"{level:.0%} interval": "interval", "R², ladder": ("r_squared", "{:.3f}")}
+    columns |= {f"{level:.0%} interval": "interval", "R², here": ("r_squared", "{:.3f}")}
     columns |= {"R², Pythia": ("other_r_squared", "{:.3f}")}
     caption = (
         "<b>Exponents side by side.</b> The interval of the difference is Welch’s, from the scatter about both lines. "
