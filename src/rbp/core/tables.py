@@ -7,12 +7,12 @@ pandera schema (`checked`). Nothing here unpickles. What is read is noted (`prov
 
 import csv
 import io
+import logging
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import pandas as pd
 import pandera.pandas as pa
@@ -24,6 +24,8 @@ from rbp.core import provenance
 from rbp.core.errors import DataError
 from rbp.core.names import nearest
 from rbp.core.paths import label
+
+log = logging.getLogger(__name__)
 
 
 def read_csv(path: Path) -> pd.DataFrame:
@@ -62,7 +64,7 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
     provenance.note(path)
     if separator != ",":
-        warn(f"{label(path)}: the cells are taken to be separated by {_SEPARATORS[separator]}.", stacklevel=2)
+        log.warning("%s: the cells are taken to be separated by %s.", label(path), _SEPARATORS[separator])
     header_line = next(iter(rows))
     header = rows.pop(header_line)
     if len(set(header)) < len(header):
@@ -88,11 +90,11 @@ def _separator(text: str) -> str:
 
 def any_case(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
     """`raw` with those of `columns` that it spells in other letters ("Model", "SIZE") renamed; a warning says so."""
-    other = {name: name.lower() for name in raw if name not in columns and name.lower() in columns}
+    other = {name: low for name in raw if (low := str(name).lower()) in columns and name not in columns}
     names = {name: low for name, low in other.items() if low not in raw and list(other.values()).count(low) == 1}
     if names:
         renamed = ", ".join(f"{name} for {low}" for name, low in names.items())
-        warn(f"{label(path)}: columns are taken without regard to capitals: {renamed}.", stacklevel=2)
+        log.warning("%s: columns are taken without regard to capitals: %s.", label(path), renamed)
     return raw.rename(columns=names)
 
 
