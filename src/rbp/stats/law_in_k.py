@@ -135,14 +135,18 @@ def sampling_tests(
     """`sampling_test` of each fitted model whose number of tokens is known.
 
     `tokens` comes from `rbp.evidence.tokens.tokens_behind`; numbers that are bounds only are not used. One row a model:
-    `MODEL`, `tokens`, `residual_se` (of `fits`), and the fields of `SamplingTest`. May be empty.
+    `MODEL`, `tokens`, `residual_se` (of `fits`), and the fields of `SamplingTest`. Models that cannot be tested are
+    left out; the table may be empty.
     """
     known = tokens[tokens["basis"].isin(["counted", "recovered"])]
     fitted = fits.dropna(subset="alpha").merge(known, on=["dataset", "family"])
     rows = []
     for row in fitted.to_dict("records"):
         own = points[(points["dataset"] == row["dataset"]) & (points["model"] == row["model"])]
-        test = sampling_test(own["k"].astype(float), own["value"], row["tokens"], level=level)
+        try:
+            test = sampling_test(own["k"].astype(float), own["value"], row["tokens"], level=level)
+        except FitError:
+            continue
         rows.append({name: row[name] for name in (*MODEL, "tokens", "residual_se")} | asdict(test))
     return pd.DataFrame(rows, columns=[*MODEL, "tokens", "residual_se", *SamplingTest.__dataclass_fields__])
 
