@@ -278,3 +278,24 @@ def test_the_old_name_goes_on_working(write):
     assert len(old.select(old.load(write(OWN)).table, k=1)) == 2
     with pytest.raises(DataError, match="more hits than tokens"):
         old.load(write(OWN.iloc[:2].assign(tokens=10, hits=11)))
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_separators_and_capitals_are_guessed_and_said(tmp_path, caplog, separator, name):
+    rows = ["dataset,Model,FAMILY,size,metric,k,value", "news,m1,A,1000,neg_log_rbp,1,0.5"]
+    plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
+    plain.write_text("\n".join(rows).lower().replace(",a,", ",A,"))
+    other.write_text("\n".join(rows).replace(",", separator))
+    columns = ["dataset", "model", "family", "size", "metric", "k", "value"]
+    expected = open_source(plain).table[columns]
+    assert not caplog.messages
+    pd.testing.assert_frame_equal(open_source(other).table[columns], expected)
+    assert f"separated by {name}" in caplog.messages[0]
+    assert "Model for model, FAMILY for family" in caplog.messages[1]
+
+
+def test_a_decimal_comma_is_named(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("dataset;model;family;size;metric;k;value\nnews;m1;A;1000;neg_log_rbp;1;0,5")
+    with pytest.raises(DataError, match=r"'0,5' \(write a point for the decimal comma\)"):
+        _ = open_source(path).table

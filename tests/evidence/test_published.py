@@ -155,7 +155,7 @@ def test_other_encodings_are_an_error_but_a_byte_order_mark_is_not(folder):
     path.write_text(text, encoding="utf-16-le")
     with pytest.raises(DataError, match="zero bytes"):
         published.models(folder)
-    path.write_text(text.replace(",", ";"), encoding="utf-8")
+    path.write_text(text.replace(",", "|"), encoding="utf-8")
     with pytest.raises(DataError, match="column model is missing"):
         published.models(folder)
 

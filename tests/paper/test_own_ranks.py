@@ -6,9 +6,8 @@ The cells are executed in this process, and figures are not drawn: the point is 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from toy_stores import make_store
+from own_sources import stores
 
 from rbp.book.chapters import all_chapters, find
 from rbp.book.page import Page
@@ -17,7 +16,6 @@ from rbp.core.errors import RbpError
 from rbp.core.paths import Project
 from rbp.evidence import open_source
 
-VOCABULARY = 300
 FOLDERS = ("myladder", "published2", "ladder")
 MINE = "myladder/ranks, published2, ./ladder"
 QUICK = {
@@ -34,14 +32,8 @@ SHIPPED_DATA = ("data/ladder/ranks", "data/ladder/seeds")
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with six models of one family on Wikipedia, two in each of FOLDERS."""
-    root, rng = tmp_path_factory.mktemp("mine"), np.random.default_rng(1)
-    lengths = [60] * 30
-    for i, size in enumerate([10_000, 40_000, 160_000, 640_000, 2_560_000, 10_240_000]):
-        near = np.exp(rng.normal(2.0 - 0.3 * i, 1.5, sum(lengths))).astype(int)
-        far = rng.integers(0, VOCABULARY, sum(lengths))
-        greater = np.where(rng.random(sum(lengths)) < 0.3 - 0.02 * i, far, near.clip(max=VOCABULARY - 1))
-        folder = root / FOLDERS[i // 2] / ("ranks" if i < 2 else "") / f"store-{i}"
-        make_store(folder, greater, lengths, model=f"m{i}", size=size, vocabulary=VOCABULARY, nll=5 * 0.9**i)
+    root = tmp_path_factory.mktemp("mine")
+    stores(root, place=lambda i: f"{FOLDERS[i // 2]}{'/ranks' * (i < 2)}/store-{i}")
     return root
 
 

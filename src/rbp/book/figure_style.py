@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from rbp.core.errors import DataError
+
 INK, GRID = "#202124", "#d9dbde"
 
 #: family → (colour, marker); families that are not listed get the spare ones in the order of their names
@@ -92,12 +94,18 @@ class Panels:
     """A figure of several panels, one for each key: beside each other on a wide page, below each other on a phone.
 
     `draw(ax, key)` draws one panel. A page shows the panels one by one and lets them flow; files hold them together.
+    Raises DataError without keys: the measurements leave nothing to draw.
     """
 
     keys: Sequence[Any]
     draw: Callable[[Axes, Any], None]
     size: tuple[float, float] = (4.6, 3.7)
     columns: int = 2
+
+    def __post_init__(self) -> None:
+        if not len(self.keys):
+            what = "the measurements leave a figure of this chapter without a point"
+            raise DataError(what, "measurements", "Give more models, more tokens, or other thresholds.")
 
     def single(self, key: Any) -> Figure:
         """One panel as a figure of its own."""

@@ -6,6 +6,7 @@ the folder that the environment variable RBP_OUT names, else into `runs/interact
 
 import html
 import io
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -53,12 +54,16 @@ class Page:
     ) -> None:
         """Record numbers (or words) by their keys, each once: for the prose, for CI, and for the ledger.
 
-        `tolerance` is relative; None says that the values are not compared between builds. They may move by `within`
-        besides, in their own unit, and `because` says what that was counted from (see `results.Recorded`).
+        A number that is not finite is left out: of a reader's own measurements some things cannot be told, and what
+        the book's own run lacks, `rbp verify` finds. `tolerance` is relative; None says that the values are not
+        compared between builds. They may move by `within` besides, in their own unit, and `because` says what that
+        was counted from (see `results.Recorded`).
         """
         for key, value in values.items():
             if key in self.values:
                 raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value its own key.")
+            if isinstance(value, float) and not math.isfinite(value):
+                continue
             self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
 
     def record_table(

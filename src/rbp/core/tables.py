@@ -7,8 +7,10 @@ pandera schema (`checked`). Nothing here unpickles. What is read is noted (`prov
 
 import csv
 import io
+import logging
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,14 @@ from rbp.core.errors import DataError
 from rbp.core.names import nearest
 from rbp.core.paths import label
 
+log = logging.getLogger(__name__)
+
 
 def read_csv(path: Path) -> pd.DataFrame:
     """The cells of a CSV file as text (None where empty); the index is the line on which a row begins.
+
+    Cells are separated by commas, or by what stands most often in the header: semicolons, as spreadsheets write them
+    in many countries, or tabs; then a warning says so.
 
     Raises DataError if the file is missing, empty, no UTF-8 or no CSV.
     """
@@ -41,7 +48,8 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("the file is not UTF-8 text", f"{label(path)}, line {line}", remedy) from None
     if "\0" in text:
         raise DataError("the file is not CSV: it holds zero bytes", label(path), "Export it again as CSV.")
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    separator = _separator(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     rows: dict[int, list[str]] = {}
     begin = 1
     try:
@@ -55,6 +63,8 @@ def read_csv(path: Path) -> pd.DataFrame:
     if not rows:
         raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
     provenance.note(path)
+    if separator != ",":
+        log.warning("%s: the cells are taken to be separated by %s.", label(path), _SEPARATORS[separator])
     header_line = next(iter(rows))
     header = rows.pop(header_line)
     if len(set(header)) < len(header):
@@ -62,9 +72,30 @@ def read_csv(path: Path) -> pd.DataFrame:
     for line, row in rows.items():
         if len(row) != len(header):
             what = f"{len(row)} cells where the header has {len(header)}"
-            raise DataError(what, f"{label(path)}, line {line}", "Separate the cells with single commas.")
+            raise DataError(
+                what, f"{label(path)}, line {line}", f"Separate the cells with single {_SEPARATORS[separator]}."
+            )
     cells = [[cell or None for cell in row] for row in rows.values()]
     return pd.DataFrame(cells, pd.Index(list(rows), name="line"), header, dtype=object)
+
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+def _separator(text: str) -> str:
+    """Of the possible separators the one that stands most often in the header; else the comma."""
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    return max(_SEPARATORS, key=header.count)
+
+
+def any_case(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
+    """`raw` with those of `columns` that it spells in other letters ("Model", "SIZE") renamed; a warning says so."""
+    other = {name: low for name in raw if (low := str(name).lower()) in columns and name not in columns}
+    names = {name: low for name, low in other.items() if low not in raw and list(other.values()).count(low) == 1}
+    if names:
+        renamed = ", ".join(f"{name} for {low}" for name, low in names.items())
+        log.warning("%s: columns are taken without regard to capitals: %s.", label(path), renamed)
+    return raw.rename(columns=names)
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
@@ -99,7 +130,9 @@ def _real(value: object) -> float:
     try:
         number = float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"is no number: {value!r}") from None
+        comma = isinstance(value, str) and re.fullmatch(r"[+-]?\d*,\d+", value)
+        hint = " (write a point for the decimal comma)" if comma else ""
+        raise ValueError(f"is no number: {value!r}{hint}") from None
     if not math.isfinite(number):
         raise ValueError(f"is {'NaN' if math.isnan(number) else 'infinite'}: {value!r}")
     return number + 0.0  # −0 becomes 0

@@ -22,7 +22,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
 from rbp.core.names import split_names
 from rbp.core.paths import LADDER, label
-from rbp.core.tables import checked, read_csv, read_parquet
+from rbp.core.tables import any_case, checked, read_csv, read_parquet
 from rbp.evidence import published
 from rbp.evidence.document_hits import Hits, count
 from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
@@ -340,7 +340,7 @@ def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
 
 
 def _from_file(path: Path) -> pd.DataFrame:
-    raw = read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path)
+    raw = any_case(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
     table = checked(raw, _SCHEMA, path, keys=KEYS, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
     _one_per_model(table, [f"{label(path)}, {raw.index.name} {row}" for row in table.index])

@@ -1,7 +1,7 @@
 """What the chapter on the ladder asks of a family's rank stores: the law, its intervals, its scatter, and Pythia's."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import nan
 from typing import Any
 
@@ -218,7 +218,7 @@ def scatter_parts(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFr
         if 2 * len(whole) > len(draws) and np.isfinite(y[:, i]).all():
             found = split_scatter(hits.sizes, y[:, i], whole, len(hits.tokens), level=level)
             rows.append({"dataset": hits.dataset, "family": hits.family, "k": k} | asdict(found))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
 
 
 _NEAR = np.log(1.1)  # a published threshold within ten per cent of a share of the vocabulary stands for it
@@ -264,6 +264,8 @@ def ladder_laws(
     """
     if wrong := [share for share in shares if not 0 < share < 1]:
         raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
+    if not [*ks, *shares]:
+        raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
     if resamples < 100:
         raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
     counted, shown = _counted(source, ks, shares)
@@ -314,7 +316,7 @@ def _counted(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tupl
 def published_laws(datasets: Sequence[str], *, level: float = 0.95) -> pd.DataFrame:
     """The power laws through Pythia's published −ln RBP_k on those of `datasets` that have them (`fit_table`).
 
-    Only thresholds at which as many models are published as at any other.
+    Only thresholds at which as many models are published as at any other; none where no dataset is the authors'.
     """
     table = select(open_source("published").table, metric="neg_log_rbp", family="Pythia")
     fits = fit_table(table[table["dataset"].isin(datasets)], ["dataset", "family", "k"], level=level)
@@ -330,9 +332,7 @@ def beside(found: LadderLaws, others: pd.DataFrame, shares: Sequence[float], *, 
     alpha_low, alpha_high, text_low, text_high, r_squared, other_alpha, other_low, other_high, other_r_squared,
     difference (α here − α there), low, high: Welch's interval, from the scatter about the two lines.
     """
-    vocabulary = int(
-        models().query("family in @families", local_dict={"families": set(others["family"])}).vocab_size.min()
-    )
+    vocabulary = models().query("family in @families", local_dict={"families": set(others["family"])}).vocab_size.min()
     named = {f"{share:g} V": share for share in shares}
     kept = ["dataset", "k", "threshold", "alpha", "alpha_low", "alpha_high", "text_low", "text_high", "r_squared"]
     rows = []

@@ -32,7 +32,8 @@ def exchange_by_k(
     family = span.idxmax()
     chosen = largest(traded[traded["family"] == family])
     own = in_k[in_k["model"].isin(chosen["model"])]
-    return exchange(points[points["family"] == family], own, k_from, sorted(each for each in set(k) if each > k_from))
+    larger = sorted(each for each in {*k, *traded["k_to"]} if each > k_from)
+    return exchange(points[points["family"] == family], own, k_from, larger)
 
 
 def noise_excess(noise: pd.DataFrame, level: float) -> "pd.Series[float]":

@@ -21,7 +21,11 @@ MIXED = ("dataset", "metric", "k")  # values of two of these on one line are not
 
 
 def fit_table(
-    table: pd.DataFrame, by: Sequence[str] = ("dataset", "family", "k"), *, level: float = 0.95
+    table: pd.DataFrame,
+    by: Sequence[str] = ("dataset", "family", "k"),
+    *,
+    level: float = 0.95,
+    required: bool = True,
 ) -> pd.DataFrame:
     """Fit one power law to each cell of ``table``, the rows that agree in the columns ``by``.
 
@@ -29,7 +33,7 @@ def fit_table(
     own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
     and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
     and ``note`` says why ("" elsewhere); a model that stands twice in a cell is such a reason. Raises FitError
-    where no cell at all can be fitted.
+    where no cell at all can be fitted, if one is ``required``.
 
     Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
     """
@@ -40,7 +44,7 @@ def fit_table(
             f"the table has no column {', '.join(missing)}",
             remedy=f"It has {', '.join(map(str, table.columns))}.",
         )
-    rows = []
+    rows, remedies = [], []
     for key, points in table.groupby(by, dropna=False, observed=True):
         cell = dict(zip(by, key, strict=True))
         for name in MIXED:
@@ -53,10 +57,11 @@ def fit_table(
         except FitError as error:
             note = error.what + (f" ({error.where})" if error.where else "")
             rows.append(cell | {"n": len(points), "level": level, "note": note})
+            remedies.append(error.remedy)
         else:
             rows.append(cell | fit.as_dict() | {"note": ""})
-    if rows and all(row["note"] for row in rows):
-        remedy = "A law needs at least three sizes of one family: add models to the measurements."
+    if required and rows and len(remedies) == len(rows):
+        remedy = remedies[0] or "A law needs at least three sizes of one family: add models to the measurements."
         raise FitError(f"no law can be fitted: {rows[0]['note']}", _named(rows[0], by), remedy)
     columns = [*by, *FIELDS, "note"]
     fits = pd.DataFrame(rows, columns=columns)

@@ -28,15 +28,16 @@ def enough_thresholds(points: pd.DataFrame, minimum: int) -> pd.DataFrame:
     return enough
 
 
-def fit_in_k(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def fit_in_k(points: pd.DataFrame, *, level: float = 0.95, required: bool = True) -> pd.DataFrame:
     """Fit B·k^(−α_k) to each model on each dataset by OLS of ln y on ln k, as the preprint does.
 
     `points` are rows of a measurement table of −ln RBP_k. One row a model and dataset: `MODEL`, the fields of
-    `PowerLawFit` (`k_min` and `k_max` in place of its sizes) and `note`, as `fit_table` gives them. The intervals
+    `PowerLawFit` (`k_min` and `k_max` in place of its sizes) and `note`, as `fit_table` gives them (`required` is
+    its). The intervals
     treat the points as independent; they describe the scatter about the line, no more.
     """
     abscissa = points.assign(parameters=points["size"], size=points["k"].astype(float)).drop(columns="k")
-    fits = fit_table(abscissa, ["dataset", "family", "model", "parameters"], level=level)
+    fits = fit_table(abscissa, ["dataset", "family", "model", "parameters"], level=level, required=required)
     return fits.rename(columns={"parameters": "size", "size_min": "k_min", "size_max": "k_max"})
 
 
@@ -55,7 +56,7 @@ def bend(points: pd.DataFrame, middle: float) -> pd.DataFrame:
     DataError where no model is left.
     """
     below, above = (
-        fit_in_k(side).dropna(subset="alpha").set_index(MODEL)["alpha"]
+        fit_in_k(side, required=False).dropna(subset="alpha").set_index(MODEL)["alpha"]
         for side in (points[points["k"] <= middle], points[points["k"] >= middle])
     )
     table = pd.concat({"alpha_below": below, "alpha_above": above}, axis=1, join="inner").reset_index()
@@ -134,14 +135,18 @@ def sampling_tests(
     """`sampling_test` of each fitted model whose number of tokens is known.
 
     `tokens` comes from `rbp.evidence.tokens.tokens_behind`; numbers that are bounds only are not used. One row a model:
-    `MODEL`, `tokens`, `residual_se` (of `fits`), and the fields of `SamplingTest`. May be empty.
+    `MODEL`, `tokens`, `residual_se` (of `fits`), and the fields of `SamplingTest`. Models that cannot be tested are
+    left out; the table may be empty.
     """
     known = tokens[tokens["basis"].isin(["counted", "recovered"])]
     fitted = fits.dropna(subset="alpha").merge(known, on=["dataset", "family"])
     rows = []
     for row in fitted.to_dict("records"):
         own = points[(points["dataset"] == row["dataset"]) & (points["model"] == row["model"])]
-        test = sampling_test(own["k"].astype(float), own["value"], row["tokens"], level=level)
+        try:
+            test = sampling_test(own["k"].astype(float), own["value"], row["tokens"], level=level)
+        except FitError:
+            continue
         rows.append({name: row[name] for name in (*MODEL, "tokens", "residual_se")} | asdict(test))
     return pd.DataFrame(rows, columns=[*MODEL, "tokens", "residual_se", *SamplingTest.__dataclass_fields__])
 

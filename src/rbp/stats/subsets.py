@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.stats import nct
 
 from rbp.core.arrays import check_level
-from rbp.core.errors import ParameterError
+from rbp.core.errors import FitError, ParameterError
 from rbp.stats.cells import fit_table
 from rbp.stats.compare import paired_exponents
 
@@ -84,16 +84,19 @@ def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
     Columns models, dataset, family, k, next_k, difference (α at next_k less α at k), low, high: the interval is
     paired, as both thresholds are measured on the same models (`paired_exponents`). Thresholds without a fit are
-    left out.
+    left out, and so is a step at which all values change by one factor: it leaves no scatter to make an interval of.
     """
     rows = []
     sets = set_points(table)
     points = sets.set_index([*CHAIN, "k"]).sort_index()
-    fits = fit_table(sets, [*CHAIN, "k"], level=level).dropna(subset=["alpha"])
+    fits = fit_table(sets, [*CHAIN, "k"], level=level, required=False).dropna(subset=["alpha"])
     for key, chain in fits.groupby(CHAIN):
         for k, following in pairwise(sorted(chain["k"])):
             at, after = (points.loc[(*key, each)].sort_values("model") for each in (k, following))
-            paired = paired_exponents(after["size"], after["value"], at["value"], level=level)
+            try:
+                paired = paired_exponents(after["size"], after["value"], at["value"], level=level)
+            except FitError:
+                continue
             rows.append((*key, k, following, paired.difference, paired.low, paired.high))
     columns = [*CHAIN, "k", "next_k", "difference", "low", "high"]
     return pd.DataFrame(rows, columns=columns).astype({"k": "int64", "next_k": "int64"})

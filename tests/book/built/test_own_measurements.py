@@ -4,10 +4,10 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from own_sources import table
 
 from rbp.book.chapters import execute, find
 from rbp.book.standalone import render_chapter
@@ -16,23 +16,12 @@ from rbp.core.paths import Project
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
 
-ALPHAS = {1: 0.08, 10: 0.12, 100: 0.2}
-
 
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two datasets, two families of five sizes, three thresholds and the cross-entropy; no numbers of tokens."""
-    rng = np.random.default_rng(3)
-    rows = []
-    for dataset in ("news", "poems"):
-        for family, size in ((f, int(s * m)) for f, m in (("A", 1), ("B", 1.7)) for s in (1e7, 5e7, 2e8, 1e9, 4e9)):
-            values = [("neg_log_rbp", k, 2 * size**-alpha) for k, alpha in ALPHAS.items()]
-            for metric, k, value in [*values, ("cross_entropy", None, 9 * size**-0.08)]:
-                noise = np.exp(rng.normal(0, 0.01))
-                rows.append((dataset, f"{family}-{size}", family, size, metric, k, value * noise))
     path = tmp_path_factory.mktemp("own") / "mine.csv"
-    columns = ["dataset", "model", "family", "size", "metric", "k", "value"]
-    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    table(thresholds={1: 0.08, 10: 0.12, 100: 0.2}).to_csv(path, index=False)
     return str(path)
 
 
@@ -46,7 +35,9 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
     given = {"measurements": mine} | values
     execute(chapter, given, out, tmp_path, finish=lambda new: render_chapter(project, chapter, new))
     page = BeautifulSoup((out / f"{chapter.name}.html").read_text(), "html.parser")
-    assert f"measurements = {mine}" in page.select_one("article h1 + blockquote").get_text()
+    told = page.select_one("article h1 + blockquote").get_text()
+    assert "run with" in told
+    assert f"measurements = {mine}" in told
     prose = " ".join(part.get_text() for part in page.select("article p"))
     assert "{value" not in prose
     assert page.select(".problematic, .system-message") == []
@@ -109,9 +100,9 @@ def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values:
     ("name", "values"), [("03", {}), ("04", {"thresholds": [10]}), ("06", {}), ("08", {}), ("09", {})]
 )
 def test_one_model_is_no_law(mine: str, tmp_path: Path, name: str, values: dict) -> None:
-    table = pd.read_csv(mine)
+    every = pd.read_csv(mine)
     one = tmp_path / "one.csv"
-    table[table.model == table.model.iloc[0]].to_csv(one, index=False)
+    every[every.model == every.model.iloc[0]].to_csv(one, index=False)
     with pytest.raises(RbpError, match=r"three sizes|four sizes"):
         execute(find(Project(), name), {"measurements": str(one)} | values, tmp_path / "out", tmp_path)
     assert not (tmp_path / "out").exists()

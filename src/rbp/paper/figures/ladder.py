@@ -71,6 +71,7 @@ def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
 
     `points` has dataset, size, k, threshold (its name), value, low, high. Where there is no fit, there is no line.
     """
+    points = points[points["value"] > 0]  # 0 has no logarithm
     named = points.sort_values("k").drop_duplicates("k")
     thresholds = dict(zip(named["k"].tolist(), named["threshold"], strict=True))
     colours = dict(zip(thresholds, ramp(len(thresholds)), strict=True))
@@ -288,16 +289,16 @@ def parts_shown(parts: pd.DataFrame) -> dict[str, Any]:
 
 
 def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The exponents of `beside`, ours and Pythia's."""
+    """The exponents of `beside`, those found here and Pythia's."""
     columns: Columns = {
         "dataset": "Text",
         "threshold": "k",
-        "alpha": ("α, ladder", "{:.3f}"),
+        "alpha": ("α, here", "{:.3f}"),
         "other_k": "k, Pythia",
         "other_alpha": ("α, Pythia", "{:.3f}"),
         "difference": ("difference", "{:+.3f}"),
         ("low", "high"): (f"{level:.0%} interval", INTERVAL),
-        "r_squared": ("R², ladder", "{:.3f}"),
+        "r_squared": ("R², here", "{:.3f}"),
         "other_r_squared": ("R², Pythia", "{:.3f}"),
     }
     caption = (

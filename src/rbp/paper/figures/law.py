@@ -24,6 +24,7 @@ from rbp.book.figure_style import (
     single_panel,
 )
 from rbp.core.errors import FitError
+from rbp.evidence import published
 from rbp.paper.figures.interactive import scaling_by_k
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
@@ -40,8 +41,9 @@ def scaling_panel(
     """Measured values against S, by family, with the fitted power laws and the confidence bands of the lines.
 
     `points` has columns family, size, value; `fits` maps a family to its `PowerLawFit` (families without one show
-    their points alone). Both axes are logarithmic, so a power law is a straight line.
+    their points alone). Both axes are logarithmic, so a power law is a straight line; a value of 0 is left out.
     """
+    points = points[points.value > 0]
     families = list(dict.fromkeys(points.family))
     ends: dict[str, tuple[float, float, str]] = {}
     for family in families:
@@ -59,8 +61,10 @@ def scaling_panel(
     ax.set_xscale("log")
     ax.set_yscale("log")
     # A band of three or four points can be wide beyond use: the points and lines set the view.
-    low, high = points["value"].min(), points["value"].max()
-    ax.set_ylim(low / (high / low) ** 0.15, high * (high / low) ** 0.15)
+    if len(points):
+        low, high = points["value"].min(), points["value"].max()
+        margin = (high / low) ** 0.15 if high > low else 1.5
+        ax.set_ylim(low / margin, high * margin)
     log_axis(ax, "x", plain=False)
     log_axis(ax, "y")
     ax.set_xlabel(LABELS["size"])
@@ -92,11 +96,16 @@ def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) ->
 def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
     """What `Page.figure` takes for the points and the law at one k, as in the paper's figure of this `number`."""
     k = int(points["k"].iloc[0])
+    drawn = published.rbp().query(f"source == 'figure {number}'")["k"]  # by the authors
+    theirs = points["source"].isin(published.SOURCES).all() and k in set(drawn)
+    origin = f" (figure {number} of the paper, recomputed)" if theirs else ""
+    zeros = int((points["value"] == 0).sum())
     return {
         "figure": scaling_panels(points, ylabel=neg_log_rbp_label(k), level=level),
-        "caption": f"<b>−ln RBP<sub>{k}</sub> against model size</b> (figure {number} of the paper, recomputed). One "
+        "caption": f"<b>−ln RBP<sub>{k}</sub> against model size</b>{origin}. One "
         f"line per family, with the {level:.0%} confidence band of the line, cut off at the edge; lower is better. "
-        "Dashed: fitted to four models or fewer. Few points make wide bands.",
+        "Dashed: fitted to four models or fewer. Few points make wide bands."
+        + (f" Not shown: {zeros} values of 0, which have no logarithm; their families have no line." if zeros else ""),
         "alt": f"Log-log plot of −ln RBP at k = {k} against model size: points of each family about a straight line",
         "data": points,
     }
@@ -250,21 +259,30 @@ def against_k_shown(
     fits: pd.DataFrame, quantity: Quantity, printed: pd.DataFrame, curves: pd.DataFrame, *, level: float = 0.95
 ) -> dict[str, Any]:
     """What `Page.figure` takes for `against_k`, with the cells of Table 1 and the curves of figure 6 (with alpha)."""
+    drawn_there, printed_there = (set(fits["dataset"]) & set(table["dataset"]) for table in (curves, printed))
+    theirs = "Crosses: cells of Table 1 without points to refit. " if printed_there else ""
+    theirs += "Black line: the paper’s curve for Pythia. " if drawn_there else ""
     crosses = printed[printed["k"].isin([500, 2500, 10000]) & (printed["r_squared"] < 1)]
     name, number = {"alpha": ("The exponent α", "6b"), "r_squared": ("R²", "6a")}[quantity]
+    origin = f" (figure {number} of the paper, with every family here)" if drawn_there else ""
     own = {
         "alpha": "An interval may leave the view.",
         "r_squared": "Dashed: R² = 0.9. The axis is spread towards 1. Intervals: of the R² that a family of such sizes "
-        "has, were its models drawn anew. The printed R² = 1.000 of Qwen2.5 on HumanEval at k = 10 000 is left out: "
-        "with a slope of 0.000 it says that the values do not vary.",
+        "has, were its models drawn anew."
+        + (
+            " The printed R² = 1.000 of Qwen2.5 on HumanEval at k = 10 000 is left out: with a slope of 0.000 it says "
+            "that the values do not vary."
+            if "humaneval" in printed_there
+            else ""
+        ),
     }[quantity]
     return {
         "figure": against_k(fits.dropna(subset="alpha"), quantity, printed=crosses, published=curves),
-        "caption": f"<b>{name} against k</b> (figure {number} of the paper, with every family here). Filled, solid "
+        "caption": f"<b>{name} against k</b>{origin}. Filled, solid "
         f"line: all models, with {level:.0%} intervals. Hollow, dotted line: the common models, where they are fewer. "
-        "Crosses: cells of Table 1 without points to refit. Black line: the paper’s curve for Pythia. Lines are broken "
-        f"where the gap in k is wide. Families stand slightly apart at each k, for legibility. {own}",
-        "alt": f"{name} against threshold k: one line a family, beside the paper's curve for Pythia",
+        f"{theirs}Lines are broken where the gap in k is wide. "
+        f"Families stand slightly apart at each k, for legibility. {own}",
+        "alt": f"{name} against threshold k: one line a family",
         "data": fits,
     }
 
