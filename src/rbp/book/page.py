@@ -152,8 +152,7 @@ class Page:
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
         read = provenance.noted()
-        files = tuple(file for file in read.files if not Path(file).is_absolute())  # the project's own
-        found = results.ChapterResults(self.name, self.values, files, tuple(read.steps))
+        found = results.ChapterResults(self.name, self.values, tuple(read.files), tuple(read.steps))
         results.write_chapter(self.out / "results.json", found)
         self.show(rerun_box(self.name, find(Project(), self.name).parameters))
 

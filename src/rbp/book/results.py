@@ -72,7 +72,7 @@ def recorded(
 
 @dataclass(frozen=True)
 class ChapterResults:
-    """What a chapter recorded, the project's data files that it read (relative to the root), and the steps."""
+    """What a chapter recorded, the files that it read (the project's: relative to its root), and the steps."""
 
     chapter: str
     values: dict[str, Recorded]
