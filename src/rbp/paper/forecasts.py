@@ -133,7 +133,7 @@ def one_exponent_shown(common: pd.DataFrame, level: float) -> dict[str, Any]:
             "p_holm": ("p, Holm", "{:.3f}"),
         },
         caption="<b>One exponent for all families?</b> A small p rejects it. The common α is the one that parallel "
-        "lines would have; where it is rejected it describes no family. Most families rest on four or five sizes.",
+        "lines would have; where it is rejected it describes no family. Four or five sizes of a family decide little.",
     )
 
 

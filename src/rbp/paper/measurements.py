@@ -70,8 +70,8 @@ def checks_shown(checked: pd.DataFrame) -> dict[str, Any]:
             "unit": "of which kind",
         },
         caption="<b>The checks of the published files.</b> Table 1 is printed to three digits, so half a unit of the "
-        "third is the most that a correct number can differ. The two numbers of figure 6 that differ are at "
-        "k = 10,000, where our points come from the coarser, linear axis of figure 7.",
+        "third is the most that a correct number can differ. At k = 10,000 our points come from the coarser, "
+        "linear axis of figure 7.",
     )
 
 

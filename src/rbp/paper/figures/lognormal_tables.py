@@ -117,7 +117,7 @@ def fits(from_1: pd.DataFrame, data: pd.DataFrame) -> Shown:
         | _all_as("{:.3f}", p1="p₁", entropy="entropy")
         | {"note": "note"},
         caption=f"<b>Fits of all ranks, smallest and largest model of {cell_label(ends.iloc[0])}.</b> KS: the largest "
-        "gap between the distribution functions. All families are rejected at these numbers of tokens; distances say "
+        "gap between the distribution functions. With so many tokens, distances say "
         f"more than p-values. V = {vocabularies}.",
         data=data,
     )
