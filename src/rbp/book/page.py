@@ -220,15 +220,22 @@ def _cell(value: Any, how: Format | None) -> str:
 
 
 def _html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
-    """The table as HTML: numbers to the right, words to the left, and only long texts wrap."""
+    """The table as HTML: numbers to the right, words to the left, and only long texts wrap.
+
+    On a phone, rows with a long text become cards. Cells stand apart in the text that search reads.
+    """
     cells = {column: [_cell(value, formats.get(str(column))) for value in table[column]] for column in table}
     kinds = {}
     for column, texts in cells.items():
         longest = max(map(len, texts), default=0)
         kinds[column] = "num" if pd.api.types.is_numeric_dtype(table[column]) else "long" if longest > 32 else "txt"
-    head = "".join(f'<th class="{kinds[column]}">{html.escape(str(column))}</th>' for column in table)
-    rows = "".join(
-        "<tr>" + "".join(f'<td class="{kinds[c]}">{html.escape(cells[c][i])}</td>' for c in table) + "</tr>"
+    heads = {column: html.escape(str(column)) for column in table}
+    head = " ".join(f'<th class="{kinds[column]}" scope="col">{heads[column]}</th>' for column in table)
+    rows = "\n".join(
+        "<tr>"
+        + " ".join(f'<td class="{kinds[c]}" data-label="{heads[c]}">{html.escape(cells[c][i])}</td>' for c in table)
+        + "</tr>"
         for i in range(len(table))
     )
-    return f'<table class="rbp-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    cards = " rbp-cards" if "long" in kinds.values() else ""
+    return f'<table class="rbp-table{cards}"><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>'

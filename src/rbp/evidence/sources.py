@@ -147,11 +147,17 @@ class _Ranks(_Part):
         return store.folder, canonical_json(store.manifest), self.rule
 
 
-#: what comes with the project, by the word that asks for it; each word is the name of a part
-_SHIPPED: dict[str, Callable[[TieRule], _Part]] = {
+#: what comes with the project, by the word that asks for it, which is the name of a part
+_MAKE: dict[str, Callable[[TieRule], _Part]] = {
     "published": lambda rule: _Published("published", (published.FOLDER,)),
     "ladder": lambda rule: _Ranks("ladder", (LADDER / "ranks", LADDER / "seeds"), rule),
     "outside": lambda rule: _Outside("outside", (outside.FOLDER,)),
+}
+#: the same words, each with what it means to a reader
+SHIPPED = {
+    "published": "the authors' published numbers",
+    "ladder": "the ladder: small models trained here",
+    "outside": "training runs by others",
 }
 
 
@@ -296,7 +302,7 @@ _TWICE = "Leave it out of one of them: which to believe is yours to say."
 
 
 def _is_word(one: str | Path) -> bool:
-    return isinstance(one, str) and one in _SHIPPED
+    return isinstance(one, str) and one in SHIPPED
 
 
 def _part(one: str | Path, rule: TieRule) -> _Part:
@@ -304,7 +310,7 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
     if not name or "\0" in name:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if _is_word(one):
-        return _SHIPPED[name](rule)
+        return _MAKE[name](rule)
     if exists(path) and path.is_dir():
         if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
             return _Ranks(name, (path,), rule)
