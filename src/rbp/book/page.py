@@ -89,8 +89,8 @@ class Page:
         whole = figure.together() if isinstance(figure, figure_style.Panels) else figure
         svg = _svg(whole)
         if isinstance(figure, figure_style.Panels) and len(figure.keys) > 1:
-            panels = [(_svg(figure.single(key)), key) for key in figure.keys]
-            shown = "".join(_inline(each, f"{alt} ({key})", f"{name}-{i}-") for i, (each, key) in enumerate(panels))
+            panels = [(figure.single(key), key) for key in figure.keys]
+            shown = "".join(inline_svg(one, f"{alt} ({key})", f"{name}-{i}-") for i, (one, key) in enumerate(panels))
             columns = figure.columns
         else:
             shown, columns = _inline(svg, alt, f"{name}-"), 1
@@ -135,7 +135,7 @@ class Page:
         `formats` maps a column to a format string or a function. A missing value is shown as a dash.
         """
         self._once(name)
-        body = _html_table(table, formats or {})
+        body = html_table(table, formats or {})
         self._save_csv(name, table if data is None else data)
         self._show(name, f'<div class="rbp-scroll" tabindex="0">{body}</div>', caption, ("csv",))
 
@@ -193,6 +193,11 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+def inline_svg(figure: Figure, alt: str, prefix: str) -> str:
+    """A figure as SVG for within a page: see `_inline`."""
+    return _inline(_svg(figure), alt, prefix)
+
+
 def _inline(svg: str, alt: str, prefix: str) -> str:
     """A figure's SVG for within the page, in the page's own ink, so that it reads in the dark as well.
 
@@ -219,7 +224,7 @@ def _cell(value: Any, how: Format | None) -> str:
     return re.sub(r"^-(?=\d)", "−", text)
 
 
-def _html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
+def html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
     """The table as HTML: numbers to the right, words to the left, and only long texts wrap.
 
     On a phone, rows with a long text become cards. Cells stand apart in the text that search reads.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rbp.book.chapters import ChapterFailed
-from rbp.cli import ladder, ranks, study
+from rbp.cli import ladder, law, ranks, study
 from rbp.core.errors import RbpError
 from rbp.core.files import refusal
 from rbp.core.paths import Project
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 app.command()(ranks.extract)
+app.command()(law.law)
 app.add_typer(ranks.ranks, name="ranks")
 app.add_typer(ladder.ladder, name="ladder")
 app.add_typer(study.study, name="study")

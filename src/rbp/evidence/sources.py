@@ -180,6 +180,11 @@ class Source:
         return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
 
     @property
+    def has_stores(self) -> bool:
+        """Whether all of it are rank stores."""
+        return all(isinstance(part, _Ranks) for part in self._parts)
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The files and folders that it is read from, relative to the project where they lie inside it."""
         return tuple(label(path) for part in self._parts for path in part.folders)
@@ -299,6 +304,14 @@ _REMEDY = (
     "ranks."
 )
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
+
+
+def is_measured(text: str) -> bool:
+    """Whether a text names what `open_source` could open, by its look: a shipped word, a table, a folder of ranks."""
+    path = Path(text)
+    if _is_word(text) or path.suffix.lower() in (".csv", ".parquet"):
+        return True
+    return exists(path) and path.is_dir() and (is_store(path) or any(is_store(folder) for folder in path.iterdir()))
 
 
 def _is_word(one: str | Path) -> bool:
