@@ -61,7 +61,8 @@ def contributions(errors: npt.ArrayLike, nll: npt.ArrayLike) -> Reals:
     surprise = -log_p[e]
     # more weight on a token at e moves ln Q_e by its distance from the mean, over p_e; and C by q_e of that
     confidence = -log_c + np.exp(-mean[e] - log_c + surprise) * (value - mean[e])
-    return np.column_stack([surprise, value - surprise - confidence, confidence])
+    # with each term in one piece of memory, so that numpy adds it up pairwise
+    return np.stack([surprise, value - surprise - confidence, confidence]).T
 
 
 def terms(errors: npt.ArrayLike, nll: npt.ArrayLike, parts: npt.ArrayLike | None = None) -> Reals:

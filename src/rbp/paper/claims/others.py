@@ -4,7 +4,7 @@ The rules were written down before the terms were fitted; the first look that pr
 share of cross-entropy on three texts, and nothing of how the terms scale.
 """
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, PART, Numbers, claim
+from rbp.paper.claims.ledger import FAILS, HOLDS, OTHERS, PART, Numbers, claim
 
 SISTER = "What scales in cross-entropy"
 CHAPTER = "24_sister_law"
@@ -17,6 +17,7 @@ CHAPTER = "24_sister_law"
     "Error-entropy follows a power law in S, and more closely than cross-entropy does.",
     rule="holds if R² of error-entropy is at least 0.97, and above that of cross-entropy, on every text of the ladder; in part if only the first",
     evidence=f"{CHAPTER}#fits",
+    group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
     texts, high, closer = (n.count(f"{CHAPTER}::{key}") for key in ("texts", "entropy_high", "entropy_closer"))
@@ -35,6 +36,7 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="holds if, on every text of the ladder, neither changes from the smallest rung to the largest by more than a tenth of what "
     "cross-entropy does; in part if one of them never does",
     evidence=f"{CHAPTER}#changes",
+    group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
     texts, alignment, confidence = (
@@ -55,6 +57,7 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="holds if its share lies between 0.8 and 0.9 at the smallest rung and falls to the largest, on every text of the ladder; in part "
     "if one of the two, on every text",
     evidence=f"{CHAPTER}#shares",
+    group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
     texts, inside, falls = (n.count(f"{CHAPTER}::{key}") for key in ("texts", "share_inside", "share_falls"))
