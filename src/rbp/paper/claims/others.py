@@ -45,7 +45,8 @@ def _(n: Numbers) -> tuple[str, str]:
     verdict = HOLDS if alignment == confidence == texts else PART if texts in (alignment, confidence) else FAILS
     return verdict, (
         f"Self-alignment changes by no more than a tenth of the fall of cross-entropy on {alignment} of {texts} texts, "
-        f"confidence on {confidence}."
+        f"confidence on {confidence}. Confidence makes {n.number(f'{CHAPTER}::confidence_min'):.0f} to "
+        f"{n.number(f'{CHAPTER}::confidence_max'):.0f}% of that fall all the same, as it moves one way."
     )
 
 
@@ -65,6 +66,6 @@ def _(n: Numbers) -> tuple[str, str]:
     first, last = (100 * (1 + n.number(f"17_premise::gap_share.{end}")) for end in ("first", "last"))
     return verdict, (
         f"On the ladder it is {100 * n.number(f'{CHAPTER}::share_min'):.0f} to {100 * n.number(f'{CHAPTER}::share_max'):.0f}% of "
-        f"cross-entropy: the other two terms together are negative. From the smallest rung to the largest the share falls on "
-        f"{falls} of {texts} texts. For Pythia on Wikipedia it is {first:.0f}% at the smallest model and {last:.0f}% at the largest."
+        f"cross-entropy, as confidence is negative. From the smallest rung to the largest the share falls on {falls} of "
+        f"{texts} texts. For Pythia on Wikipedia it is {first:.0f}% at the smallest model and {last:.0f}% at the largest."
     )
