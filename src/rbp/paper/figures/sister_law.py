@@ -165,6 +165,8 @@ def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
         f"<b>A power law of cross-entropy and of each term,</b> extrapolated, with both {level:.0%} intervals of α. "
         "Confidence is −ln C, so the law is that of ln C; a negative α is a term that grows with S."
     )
+    if not table["note"].any():
+        columns = {name: column for name, column in columns.items() if name != "note"}
     return shown(table, columns, caption=caption, data=fits)
 
 
@@ -176,12 +178,7 @@ def changes_shown(changes: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "smallest": "from",
         "largest": "to",
         "fall": ("fall, nats", "{:.3f}"),
-        "error_entropy": ("error-entropy, %", "{:.1f}"),
-        ("error_entropy_low", "error_entropy_high"): ("of error-entropy", PERCENT),
-        "self_alignment": ("self-alignment, %", "{:.1f}"),
-        ("self_alignment_low", "self_alignment_high"): ("of self-alignment", PERCENT),
-        "confidence": ("confidence, %", "{:.1f}"),
-        ("confidence_low", "confidence_high"): ("of confidence", PERCENT),
+        **{(name, f"{name}_low", f"{name}_high"): (f"{NAMES[name]}, %", f"{{:.1f}} {PERCENT}") for name in TERMS},
     }
     caption = (
         "<b>The fall of cross-entropy from the smallest model to the largest, and each term’s part of it</b> in per "
