@@ -11,7 +11,7 @@ CHAPTER = "24_sister_law"
 
 
 @claim(
-    33,
+    53,
     SISTER,
     "arXiv:2510.04067, read at second hand",
     "Error-entropy follows a power law in S, and more closely than cross-entropy does.",
@@ -29,7 +29,7 @@ def _(n: Numbers) -> tuple[str, str]:
 
 
 @claim(
-    34,
+    54,
     SISTER,
     "arXiv:2510.04067, read at second hand",
     "Self-alignment and confidence hardly change with size.",
@@ -51,7 +51,7 @@ def _(n: Numbers) -> tuple[str, str]:
 
 
 @claim(
-    35,
+    55,
     SISTER,
     "arXiv:2510.04067, read at second hand",
     "Error-entropy is 80 to 90% of cross-entropy in small models, and a smaller share in larger ones.",
