@@ -1,0 +1,290 @@
+"""Laws of two variables, size S and training tokens D: y = E + A·S^(−a) + B·D^(−b), and y = A·S^(−a)·D^(−b).
+
+Fitted by the likelihood that the values have: of ln y where y is a loss or −ln RBP_k of many tokens; of binomial counts
+where y is −ln of a share of few items, so that a share of 0 is a value like any other. Intervals leave out whole units
+in turn (a sweep, all runs of one size): runs of one unit err together, and are no independent draws.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.linalg import block_diag
+from scipy.optimize import nnls
+from scipy.special import xlogy
+from scipy.stats import t as t_distribution
+
+from rbp.core.arrays import Reals, as_positive, check_level
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.stats.newton import minimum
+
+ADDITIVE, PRODUCT = "additive", "product"
+FORMS = (ADDITIVE, PRODUCT)
+#: columns that a fit of two variables needs; `training_tokens` is D
+COLUMNS = ("size", "training_tokens", "value")
+_STARTS = (0.2, 0.4, 0.8)  # exponents from which the search sets out
+
+#: y → the negative log-likelihood of the data, and its first and second derivative by each y
+_Loss = Callable[[Reals], tuple[float, Reals, Reals]]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A fitted law of S and D.
+
+    `alpha` is a, `beta` is b, `offset` is E ≥ 0 (0 in the product form). `size_term` is A·S^(−a), `token_term` B·D^(−b)
+    at the `centre`, the geometric means of S and D; in the product form `size_term` is y there and `token_term` 0.
+    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant: R² of ln y in
+    the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of freedom
+    (1 where counting is all the noise).
+    """
+
+    form: str
+    alpha: float
+    beta: float
+    offset: float
+    size_term: float
+    token_term: float
+    centre: tuple[float, float]
+    n: int
+    deviance: float
+    explained: float
+    dispersion: float
+
+    def _terms(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals]:
+        x, z = (np.log(np.asarray(at, dtype=float) / middle) for at, middle in zip((size, tokens), self.centre, strict=True))
+        if self.form == PRODUCT:
+            return np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z)), np.zeros(1)
+        by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
+        return np.asarray(by_size), np.asarray(by_tokens)
+
+    def predict(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
+        """y at S and D; shapes broadcast."""
+        by_size, by_tokens = self._terms(size, tokens)
+        return np.asarray(self.offset + by_size + by_tokens, dtype=np.float64)
+
+    def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
+        """The local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant tokens per parameter.
+
+        In the product form a + along·b everywhere; in the additive form the mean of a, along·b and 0 with the three terms
+        as weights.
+        """
+        by_size, by_tokens = self._terms(size, tokens)
+        if self.form == PRODUCT:
+            return np.full(by_size.shape, self.alpha + along * self.beta)
+        whole = self.offset + by_size + by_tokens
+        return np.asarray((self.alpha * by_size + along * self.beta * by_tokens) / whole, dtype=np.float64)
+
+
+def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None) -> Surface:
+    """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
+
+    trials: None where `value` is y, positive: least squares of ln y. Else `value` is the share of so many trials that
+    succeed, 0 and 1 included, and y is its −ln: binomial likelihood. More scatter than counting makes leaves the estimate
+    as it is, and stands in `dispersion`. E is held at 0 where the likelihood would have it below.
+
+    Raises ParameterError for an unknown form, DataError for a missing column or shares outside 0 … 1, FitError for fewer
+    than three sizes or token counts, too few rows, or values that do not determine the law.
+    """
+    if form not in FORMS:
+        raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
+    if missing := [name for name in COLUMNS if name not in table.columns]:
+        raise DataError(f"the table has no column {', '.join(missing)}", remedy=f"It needs {', '.join(COLUMNS)}.")
+    size, tokens = (as_positive(table[name], name) for name in COLUMNS[:2])
+    parameters = 5 if form == ADDITIVE else 3
+    fewest = min(np.unique(size).size, np.unique(tokens).size)
+    if len(table) <= parameters or fewest < 3:
+        what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form} form"
+        raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
+    centre = float(np.exp(np.log(size).mean())), float(np.exp(np.log(tokens).mean()))
+    x, z = np.log(size / centre[0]), np.log(tokens / centre[1])
+    one = np.ones_like(x)
+    y, loss, least, of_constant = _data(table["value"], trials)
+    if form == PRODUCT:
+        design = [np.column_stack([one, -x, -z])]
+        found = _solve(design, False, loss, np.linalg.lstsq(design[0], np.log(y), rcond=None)[0])
+        level, alpha, beta = found
+        values = {"alpha": alpha, "beta": beta, "offset": 0.0, "size_term": np.exp(level), "token_term": 0.0}
+    else:
+        design = [np.column_stack([one, -x]), np.column_stack([one, -z])]
+        found = _additive(design, loss, y)
+        values = {"alpha": found[1], "beta": found[3], "offset": found[4] if len(found) > 4 else 0.0}
+        values |= {"size_term": np.exp(found[0]), "token_term": np.exp(found[2])}
+    fitted = _mean(design, found)[0]
+    deviance = 2 * (loss(fitted)[0] - least)
+    dispersion = _dispersion(fitted, table["value"], trials) / (len(table) - len(found))
+    about = {"form": form, "centre": centre, "n": len(table), "deviance": deviance}
+    return Surface(
+        **about, **{name: float(v) for name, v in values.items()}, explained=1 - deviance / of_constant, dispersion=dispersion
+    )
+
+
+def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:
+    """The deviance of other rows from a surface that was fitted without them."""
+    _, loss, least, _ = _data(table["value"], trials)
+    return 2 * (loss(surface.predict(table["size"], table["training_tokens"]))[0] - least)
+
+
+@dataclass(frozen=True)
+class ShareLaw:
+    """−ln of a share as a power law of S: `alpha` with its Student interval of n − 2 degrees of freedom.
+
+    `typical` is −ln p at the geometric mean of the sizes. `dispersion` is Pearson's χ² over the degrees of freedom; the
+    interval is that of counting times its root (or counting's own, where it is below 1).
+    """
+
+    typical: float
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    alpha_se: float
+    dispersion: float
+    n: int
+
+
+def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level: float = 0.95) -> ShareLaw:
+    """Fit −ln p = A·S^(−α) to shares of `trials` by binomial likelihood, shares of 0 included; shapes (n,), n ≥ 3.
+
+    The models are the units: their scatter about the law is in `dispersion`, and so in the interval. Raises FitError for
+    fewer than three sizes, or shares that are all 0 or all 1.
+    """
+    check_level(level)
+    sizes = as_positive(size, "size")
+    if np.unique(sizes).size < 3:
+        raise FitError("a law needs three sizes at least", "size", "Give more models.")
+    y, loss, _, _ = _data(share, trials)
+    x = np.log(sizes)
+    design = [np.column_stack([np.ones_like(x), x.mean() - x])]
+    found = _solve(design, False, loss, np.linalg.lstsq(design[0], np.log(y), rcond=None)[0])
+    fitted, slopes, _ = _mean(design, found)
+    df = len(x) - 2
+    dispersion = _dispersion(fitted, share, trials) / df
+    # Fisher's information: a binomial share has the weight n·p/(1 − p) in y = −ln p
+    information = (slopes * (trials / np.expm1(fitted))[:, None]).T @ slopes
+    error = float(np.sqrt(max(dispersion, 1.0) * np.linalg.inv(information)[1, 1]))
+    half = float(t_distribution.ppf((1 + level) / 2, df)) * error
+    alpha = float(found[1])
+    return ShareLaw(float(np.exp(found[0])), alpha, alpha - half, alpha + half, error, dispersion, len(x))
+
+
+def leave_one_out(
+    table: pd.DataFrame, unit: str, estimate: Callable[[pd.DataFrame], Mapping[str, float]], *, level: float = 0.95
+) -> pd.DataFrame:
+    """Estimates with intervals that treat whole units as the independent draws: the jackknife over `table[unit]`.
+
+    A row for each of what `estimate` returns: quantity, estimate, se, low, high, units. se² = (G − 1)/G·Σ(θ_g − θ)² over
+    the G estimates θ_g without one unit; Student's t with G − 1 degrees of freedom. Few units make wide intervals and not
+    wrong ones, where resampling so few draws samples without a law. Raises DataError for fewer than three units.
+    """
+    check_level(level)
+    units = list(pd.unique(table[unit]))
+    count = len(units)
+    if count < 3:
+        raise DataError(f"{count} of {unit} are too few to leave one out", unit, "Give three at least.")
+    whole = dict(estimate(table))
+    without = pd.DataFrame([estimate(table[table[unit] != one]) for one in units])[list(whole)]
+    at = np.array(list(whole.values()))
+    error = np.sqrt((count - 1) / count * ((without.to_numpy() - at) ** 2).sum(axis=0))
+    half = t_distribution.ppf((1 + level) / 2, count - 1) * error
+    columns = {"quantity": list(whole), "estimate": at, "se": error, "low": at - half, "high": at + half}
+    return pd.DataFrame(columns).assign(units=count)
+
+
+def explained_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> float:
+    """How much of the deviance a form explains of units that it was not fitted to: each left out in turn, and foretold.
+
+    1 − Σ deviance/deviance of the constant that is best for all; below 0 where the constant would have done better.
+    """
+    missed = 0.0
+    for one in pd.unique(table[unit]):
+        out = table[unit] == one
+        missed += deviance(fit_surface(table[~out], form, trials=trials), table[out], trials=trials)
+    return 1 - missed / _data(table["value"], trials)[3]
+
+
+def _data(value: npt.ArrayLike, trials: int | None) -> tuple[Reals, _Loss, float, float]:
+    """y (positive, to start from), the loss, its least value, and the deviance of a constant."""
+    if trials is None:
+        y = as_positive(value, "value")
+        log = np.log(y)
+
+        def of_logs(fitted: Reals) -> tuple[float, Reals, Reals]:
+            away = np.log(fitted) - log
+            return float(away @ away) / 2, away / fitted, (1 - away) / fitted**2
+
+        return y, of_logs, 0.0, float(((log - log.mean()) ** 2).sum())
+    share = np.asarray(value, dtype=np.float64)
+    if not ((share >= 0) & (share <= 1)).all():
+        raise DataError("a share lies between 0 and 1", "value", "Check the shares.")
+    mean = float(share.mean())
+    if mean in (0, 1):
+        raise FitError("no trial succeeds, or all do: there is no law to fit", "value")
+
+    def of_counts(fitted: Reals) -> tuple[float, Reals, Reals]:
+        failing = -np.expm1(-fitted)
+        odds = np.exp(-fitted) / failing
+        value = share @ fitted - (1 - share) @ np.log(failing)
+        return trials * float(value), trials * (share - (1 - share) * odds), trials * (1 - share) * odds / failing
+
+    least = -trials * float((xlogy(share, share) + xlogy(1 - share, 1 - share)).sum())
+    constant = -trials * len(share) * float(xlogy(mean, mean) + xlogy(1 - mean, 1 - mean))
+    return -np.log((share * trials + 0.5) / (trials + 1)), of_counts, least, 2 * (constant - least)
+
+
+def _dispersion(fitted: Reals, value: npt.ArrayLike, trials: int | None) -> float:
+    """The sum of squared residuals, in units of counting's own for shares."""
+    seen = np.asarray(value, dtype=np.float64)
+    if trials is None:
+        return float(((np.log(fitted) - np.log(seen)) ** 2).sum())
+    share = np.exp(-fitted)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where the law leaves no chance, and none was had
+        pearson = trials * (seen - share) ** 2 / (share * -np.expm1(-fitted))
+    return float(np.nan_to_num(pearson, nan=0.0).sum())
+
+
+def _mean(design: Sequence[Reals], found: Reals) -> tuple[Reals, Reals, Sequence[Reals]]:
+    """y as a sum of exponentials of the designs' linear forms, with E if there is one more parameter; dy/d(parameters)."""
+    widths = np.cumsum([part.shape[1] for part in design])
+    parts = np.split(found, widths)
+    terms = [np.exp(own @ part) for own, part in zip(design, parts[:-1], strict=True)]
+    slopes = [own * term[:, None] for own, term in zip(design, terms, strict=True)]
+    fitted = np.asarray(sum(terms), dtype=np.float64)
+    if len(parts[-1]):
+        fitted = fitted + parts[-1][0]
+        slopes.append(np.ones((len(fitted), 1)))
+    return fitted, np.hstack(slopes), terms
+
+
+def _solve(design: Sequence[Reals], offset: bool, loss: _Loss, start: Reals) -> Reals:
+    """The parameters of least loss."""
+
+    def function(found: Reals) -> tuple[float, Reals, Reals]:
+        fitted, slopes, terms = _mean(design, found)
+        value, first, second = loss(fitted)
+        bends = [(own * (first * term)[:, None]).T @ own for own, term in zip(design, terms, strict=True)]
+        curved = block_diag(*bends, *([np.zeros((1, 1))] if offset else []))
+        return value, slopes.T @ first, (slopes * second[:, None]).T @ slopes + curved
+
+    with np.errstate(all="ignore"):  # a step too far is taken back
+        return minimum(function, start)
+
+
+def _additive(design: Sequence[Reals], loss: _Loss, y: Reals) -> Reals:
+    """(ln A, a, ln B, b, E) at the centre, or the first four where E = 0 is best."""
+    starts = []
+    for exponents in product(_STARTS, repeat=2):
+        powers = [np.exp(own[:, 1] * exponent) for own, exponent in zip(design, exponents, strict=True)]
+        # relative errors, as the logarithm has them
+        linear = np.column_stack([*powers, np.ones_like(y)]) / y[:, None]
+        amounts = np.maximum(nnls(linear, np.ones_like(y))[0], 1e-3 * np.exp(np.log(y).mean()))
+        logs = np.log(amounts[:2])
+        starts.append(np.array([logs[0], exponents[0], logs[1], exponents[1], amounts[2]]))
+    start = min(starts, key=lambda each: loss(_mean(design, each)[0])[0])
+    try:
+        found = _solve(design, True, loss, start)
+    except FitError:  # it may run to an E below 0, which the values do not bound
+        found = np.full(5, -1.0)
+    return found if found[4] >= 0 else _solve(design, False, loss, start[:4])
