@@ -97,6 +97,17 @@ def item_errors(size: npt.ArrayLike, share: npt.ArrayLike, items: int = ITEMS) -
     return {"independent": error(alone), "nested": error(both), "most": error(np.where(same, both, apart))}
 
 
+def series_apart(table: pd.DataFrame) -> pd.DataFrame:
+    """How many items apart the two series of snapshots are, by model: `apart`, the median over the steps after 1 000.
+
+    Two trainings of one size on different texts should differ at each step.
+    """
+    own = table[table["step"] > 1000]
+    wide = own.pivot(index=["model", "step"], columns="family", values="accuracy").dropna()
+    away = (wide.iloc[:, 0] - wide.iloc[:, 1]).abs() * ITEMS
+    return away.groupby("model").median().to_frame("apart")
+
+
 def runs(architecture: str = "Llama") -> pd.DataFrame:
     """The xLSTM runs of one architecture that did not diverge, with `rank` (−ln RBP_1) beside `loss`.
 
@@ -260,10 +271,10 @@ def estimates_shown(found: Mapping[str, pd.DataFrame], level: float) -> dict[str
         "at_ratio": "exponent in S at constant D/S",
     }
     rows = pd.concat(found, names=["runs"]).reset_index("runs")
-    measure, quantity = rows["quantity"].str.split(".", n=1).str
-    of = measure.map(SUBJECTS | {"difference": f"{SUBJECTS['rank']} less {SUBJECTS['loss']}"})
+    parts = rows["quantity"].str.split(".", n=1, expand=True)
+    of = parts[0].map(SUBJECTS | {"difference": f"{SUBJECTS['rank']} less {SUBJECTS['loss']}"})
     return shown(
-        rows.assign(of=of, what=quantity.map(named)),
+        rows.assign(of=of, what=parts[1].map(named)),
         {
             "runs": "runs",
             "of": "of",
