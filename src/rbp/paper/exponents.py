@@ -1,7 +1,7 @@
 """What an exponent in S depends on: how far training has come, how D goes with S, and which models are compared.
 
-Three sets of others' measurements (`rbp.evidence.outside`): Pythia's snapshots on LAMBADA, the runs of xLSTM Scaling Laws
-(−ln RBP_1 and loss over S and D), and OpenLM's (LAMBADA over S and D).
+Three sets of others' measurements (`rbp.evidence.outside`): Pythia's snapshots on LAMBADA, the runs of xLSTM Scaling
+Laws (−ln RBP_1 and loss over S and D), and OpenLM's (LAMBADA over S and D).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,9 @@ import pandas as pd
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
 from rbp.evidence import outside, published
-from rbp.paper.display import INTERVAL, shown
+from rbp.paper.display import INTERVAL, Column, shown
 from rbp.stats.power_law import PowerLawFit, fit_power_law
-from rbp.stats.surface import FORMS, explained_elsewhere, fit_shares, fit_surface, leave_one_out
+from rbp.stats.surface import COLUMNS, FORMS, explained_elsewhere, fit_shares, fit_surface, leave_one_out
 
 ITEMS = 5153
 """The passages of LAMBADA, all answered by every model: each accuracy here is a whole number over it."""
@@ -29,7 +29,8 @@ SUBJECTS = {"rank": "−ln RBP₁", "loss": "loss", "lambada": "−ln accuracy (
 
 
 def snapshots() -> pd.DataFrame:
-    """Pythia's accuracy on LAMBADA without examples, at each step that was kept, of models trained in its own precision.
+    """Pythia's accuracy on LAMBADA without examples, at each step that was kept, of models trained in its own
+    precision.
 
     Columns family ("Pythia", "Pythia deduped"), model, size, step, training_tokens, accuracy, by these.
     """
@@ -45,8 +46,8 @@ def snapshots() -> pd.DataFrame:
 def by_snapshot(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """The exponent in S of −ln accuracy at each step: `fit_shares`, with all models and `without` the smallest.
 
-    Columns family, step, training_tokens, the fields of `ShareLaw`, without. Steps at which no model has a success are left
-    out.
+    Columns family, step, training_tokens, the fields of `ShareLaw`, without. Steps at which no model has a success are
+    left out.
     """
     rows = []
     for (family, step), own in table.groupby(["family", "step"]):
@@ -64,11 +65,12 @@ def by_snapshot(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def change(table: pd.DataFrame, early: int, late: int, *, level: float = 0.95) -> PowerLawFit:
     """By how much the exponent grew between two steps of the same models: `alpha` of the law of y_late/y_early in S.
 
-    table: the snapshots of one family. Each model is compared with itself, so what it keeps of its own drops out. Raises
-    ParameterError for a step without a success of every model.
+    table: the snapshots of one family. Each model is compared with itself, so what it keeps of its own drops out.
+    Raises ParameterError for a step without a success of every model.
     """
-    y = table.assign(y=-np.log(table["accuracy"].where(table["accuracy"] > 0)))
-    wide = y.pivot(index="size", columns="step", values="y").dropna(axis="columns")
+    known = table[table["accuracy"] > 0]
+    known = known.assign(y=-np.log(known["accuracy"].to_numpy(float)))
+    wide = known.pivot_table(index="size", columns="step", values="y").dropna(axis="columns")
     if missing := [step for step in (early, late) if step not in wide]:
         there = ", ".join(map(str, wide.columns))
         raise ParameterError(f"not all models have a success at step {missing[0]}", "step", f"They have at: {there}.")
@@ -78,10 +80,10 @@ def change(table: pd.DataFrame, early: int, late: int, *, level: float = 0.95) -
 def item_errors(size: npt.ArrayLike, share: npt.ArrayLike, items: int = ITEMS) -> dict[str, float]:
     """What drawing the items does to a least-squares exponent of −ln share, if only the shares are known.
 
-    All models answer the same items, so their errors are correlated, and nobody has published which items each got right.
-    `independent`: as if each had its own. `nested`: what a smaller share gets right, a larger one does too. `most`: the most
-    that any joint answers with these shares can do (pairs that pull the slope the same way are nested, the others as
-    contrary as can be).
+    All models answer the same items, so their errors are correlated, and nobody has published which items each got
+    right. `independent`: as if each had its own. `nested`: what a smaller share gets right, a larger one does too.
+    `most`: the most that any joint answers with these shares can do (pairs that pull the slope the same way are nested,
+    the others as contrary as can be).
     """
     x, p = np.log(np.asarray(size, dtype=float)), np.asarray(share, dtype=float)
     x = x - x.mean()
@@ -103,7 +105,7 @@ def series_apart(table: pd.DataFrame) -> pd.DataFrame:
     Two trainings of one size on different texts should differ at each step.
     """
     own = table[table["step"] > 1000]
-    wide = own.pivot(index=["model", "step"], columns="family", values="accuracy").dropna()
+    wide = own.pivot_table(index=["model", "step"], columns="family", values="accuracy").dropna()
     away = (wide.iloc[:, 0] - wide.iloc[:, 1]).abs() * ITEMS
     return away.groupby("model").median().to_frame("apart")
 
@@ -122,16 +124,19 @@ def runs(architecture: str = "Llama") -> pd.DataFrame:
 
 
 def openlm() -> pd.DataFrame:
-    """OpenLM's runs with `lambada`, the share of LAMBADA's items that they get right; runs without a success among them."""
+    """OpenLM's runs with `lambada`, the share of LAMBADA's items that they get right; some get none."""
     return outside.openlm().rename(columns={"lambada_openai": "lambada"})
 
 
 def at_middle(table: pd.DataFrame) -> tuple[float, float]:
     """The geometric means of S and D: where local exponents are named."""
-    return float(np.exp(np.log(table["size"]).mean())), float(np.exp(np.log(table["training_tokens"].astype(float)).mean()))
+    size, tokens = (float(np.exp(np.log(table[name].to_numpy(float)).mean())) for name in COLUMNS[:2])
+    return size, tokens
 
 
-def estimates(table: pd.DataFrame, measures: Sequence[str], trials: int | None, at: tuple[float, float]) -> dict[str, float]:
+def estimates(
+    table: pd.DataFrame, measures: Sequence[str], trials: int | None, at: tuple[float, float]
+) -> dict[str, float]:
     """The additive form's numbers of each measure, and the differences of the first two, of the same runs.
 
     By "measure.quantity": alpha, beta, offset; at_d and at_ratio, the local exponents in S at `at`, at fixed D and at
@@ -161,8 +166,8 @@ def with_intervals(
 def forms(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | None]]) -> pd.DataFrame:
     """Both forms on each of `tables`: name → (table, unit, measures, trials).
 
-    Columns name, measure, unit, form, n, units, explained (of the rows fitted), elsewhere (of units left out in turn: see
-    `explained_elsewhere`), dispersion.
+    Columns name, measure, unit, form, n, units, explained (of the rows fitted), elsewhere (of units left out in turn:
+    see `explained_elsewhere`), dispersion.
     """
     rows = []
     for name, (table, unit, measures, trials) in tables.items():
@@ -177,7 +182,7 @@ def forms(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | Non
 
 
 def by_sweep(table: pd.DataFrame) -> pd.DataFrame:
-    """The additive form on each sweep by itself: sweep, context, batch, n, and alpha, beta, explained of each measure."""
+    """The additive form on each sweep by itself: sweep, context, batch, n; alpha, beta, explained of each measure."""
     rows = []
     for sweep, own in table.groupby("sweep"):
         row = {"sweep": sweep, "context": own["context"].iloc[0], "n": len(own)}
@@ -190,10 +195,11 @@ def by_sweep(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_ratios(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """OpenLM's exponent in S where D is a constant number of tokens per parameter, by no law of D: a line for each number.
+    """OpenLM's exponent in S where D is a constant number of tokens per parameter, by no law of D: a line for each
+    number.
 
-    Columns ratio (tokens per parameter), training_tokens (geometric mean), and the columns of `leave_one_out`, whose units
-    are the sizes. Ratios of fewer than four sizes are left out: without one of them there would be no line.
+    Columns ratio (tokens per parameter), training_tokens (geometric mean), and the columns of `leave_one_out`, whose
+    units are the sizes. Ratios of fewer than four sizes are left out: without one of them there would be no line.
     """
 
     def estimate(own: pd.DataFrame) -> dict[str, float]:
@@ -203,7 +209,7 @@ def at_ratios(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     for multiplier, own in table.groupby("chinchilla_multiplier"):
         if own["size"].nunique() > 3:
             fit = leave_one_out(own, "size", estimate, level=level)
-            parts.append(fit.assign(ratio=20 * multiplier, training_tokens=at_middle(own)[1]))
+            parts.append(fit.assign(ratio=20 * float(str(multiplier)), training_tokens=at_middle(own)[1]))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -236,8 +242,9 @@ def snapshots_shown(fits: pd.DataFrame, level: float) -> dict[str, Any]:
             "without": ("α without the smallest", "{:.3f}"),
             "dispersion": ("dispersion", "{:.0f}"),
         },
-        caption="<b>The exponent in S of −ln accuracy on LAMBADA, snapshot by snapshot.</b> Binomial likelihood; the models "
-        "are the units of the interval. Dispersion: the models’ scatter about the line, in variances of counting.",
+        caption="<b>The exponent in S of −ln accuracy on LAMBADA, snapshot by snapshot.</b> Binomial likelihood; the "
+        "models are the units of the interval. Dispersion: the models’ scatter about the line, in variances "
+        "of counting.",
     )
 
 
@@ -256,8 +263,8 @@ def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
             ("units", "unit"): ("left out in turn", "{} of {}"),
         },
         caption="<b>Two forms of one law of S and D.</b> Additive: E + A·S<sup>−a</sup> + B·D<sup>−b</sup>; product: "
-        "A·S<sup>−a</sup>·D<sup>−b</sup>. Explained: the share of the deviance of a constant (for the xLSTM runs R² of ln y). "
-        "Left out: the same for units that the fit had not seen.",
+        "A·S<sup>−a</sup>·D<sup>−b</sup>. Explained: the share of the deviance of a constant (for the xLSTM "
+        "runs R² of ln y). Left out: the same for units that the fit had not seen.",
     )
 
 
@@ -283,14 +290,15 @@ def estimates_shown(found: Mapping[str, pd.DataFrame], level: float) -> dict[str
             ("low", "high"): (f"{level:.0%} interval", INTERVAL),
             "units": "units",
         },
-        caption="<b>The additive form, with intervals by whole units</b> (sweeps of the xLSTM runs, sizes of OpenLM’s). The "
-        "local exponents are those at the geometric means of S and D. The differences are of the same runs.",
+        caption="<b>The additive form, with intervals by whole units</b> (sweeps of the xLSTM runs, sizes of "
+        "OpenLM’s). The local exponents are those at the geometric means of S and D. The differences are of "
+        "the same runs.",
     )
 
 
 def sweeps_shown(table: pd.DataFrame) -> dict[str, Any]:
     """The sweeps of `by_sweep`, for `Page.table`."""
-    columns: dict[str, Any] = {"sweep": "sweep", "batch": "batch", "n": "runs"}
+    columns: dict[str | tuple[str, ...], Column] = {"sweep": "sweep", "batch": "batch", "n": "runs"}
     for measure in MEASURES:
         columns |= {
             f"{measure}_{name}": (f"{label}, {SUBJECTS[measure]}", "{:.3f}")

@@ -1,8 +1,9 @@
 """Lists of k and tries of k: the paper's RBP_k beside pass@k, and what a mixture of easy and hard tokens says of both.
 
 A list of k holds the k likeliest tokens; k tries are k tokens drawn from the prediction. If a try hits a token with
-probability q, k tries miss it with (1 − q)^k, and their share over all tokens is the mean of that over the distribution of
-q. With a Beta distribution of q, Beta(a, b), it is the product of (b + i)/(a + b + i) over i < k: two numbers for all k.
+probability q, k tries miss it with (1 − q)^k, and their share over all tokens is the mean of that over the distribution
+of q. With a Beta distribution of q, Beta(a, b), it is the product of (b + i)/(a + b + i) over i < k: two numbers for
+all k.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,8 +48,8 @@ class BetaMixture:
 def fit_mixture(first: float, later: float, k: int) -> BetaMixture:
     """The mixture with −ln of the share hit equal to `first` at k = 1 and to `later` at another `k`.
 
-    Raises FitError where there is none: `later` must lie above what k tries would give if all tokens were equally hard, and
-    below `first`.
+    Raises FitError where there is none: `later` must lie above what k tries would give if all tokens were equally hard,
+    and below `first`.
     """
     missed, target = -np.expm1(-first), np.log(-np.expm1(-later))
 
@@ -66,7 +67,8 @@ def fit_mixture(first: float, later: float, k: int) -> BetaMixture:
 
 
 def of_tokens(stores: Iterable[RankStore], ks: Sequence[int], rule: TieRule = "paper") -> pd.DataFrame:
-    """−ln of the share of tokens hit by a list of k and by k tries, of each store: exact, by the tokens' own probabilities.
+    """−ln of the share of tokens hit by a list of k and by k tries, of each store: exact, by the tokens' own
+    probabilities.
 
     Columns way (LIST, TRIES), dataset, family, model, size, k, value. Raises DataError where a k exceeds a vocabulary.
     """
@@ -89,8 +91,8 @@ def of_tokens(stores: Iterable[RankStore], ks: Sequence[int], rule: TieRule = "p
 def foretold(points: pd.DataFrame, fitted: int, ks: Sequence[int]) -> pd.DataFrame:
     """Each model's −ln share at `ks` by the mixture that it has at k = 1 and at `fitted`: `points` with `foretold`.
 
-    points: dataset, family, model, size, k, value (rows of −ln RBP_k, or of `of_tokens`). Models without both thresholds,
-    or without a mixture, are left out. Raises DataError where none is left.
+    points: dataset, family, model, size, k, value (rows of −ln RBP_k, or of `of_tokens`). Models without both
+    thresholds, or without a mixture, are left out. Raises DataError where none is left.
     """
     parts = []
     for _, own in points.groupby([*CELL, "model"]):
@@ -113,10 +115,10 @@ def foretold(points: pd.DataFrame, fitted: int, ks: Sequence[int]) -> pd.DataFra
 def exponents_foretold(points: pd.DataFrame, fitted: int, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
     """The exponent in S at each k beside three forecasts of it from k = 1 and `fitted`.
 
-    `mixture`: of the values that `foretold` gives the same models. `line`: a straight line in ln k through the exponents at
-    1 and `fitted`. `same`: that at `fitted`. A row for each dataset, family and k of at least three sizes: alpha, these
-    three, off (mixture − alpha) with off_low, off_high (Student's, of the models' own errors: each model is compared with
-    itself), level_off (the mean of ln of foretold over measured), n.
+    `mixture`: of the values that `foretold` gives the same models. `line`: a straight line in ln k through the
+    exponents at 1 and `fitted`. `same`: that at `fitted`. A row for each dataset, family and k of at least three sizes:
+    alpha, these three, off (mixture − alpha) with off_low, off_high (Student's, of the models' own errors: each model
+    is compared with itself), level_off (the mean of ln of foretold over measured), n.
     """
     told = foretold(points, fitted, [1, fitted, *ks])
     rows = []
@@ -148,7 +150,8 @@ def _slope(points: pd.DataFrame, column: str) -> float:
 
 
 def by_k(told: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Exponents in S by way, dataset, family and k of `value`, with their intervals, and `foretold`, that of the mixture.
+    """Exponents in S by way, dataset, family and k of `value`, with their intervals, and `foretold`, that of the
+    mixture.
 
     told: `foretold` with a column `way`.
     """
@@ -175,6 +178,7 @@ def foretold_shown(table: pd.DataFrame, fitted: int, level: float) -> dict[str, 
             ("off_low", "off_high"): (f"{level:.0%} interval", INTERVAL),
             "level_off": ("ln of level", "{:+.2f}"),
         },
-        caption=f"<b>α(k) foretold from k = 1 and k = {fitted}.</b> The mixture gives each model two numbers; the line and "
-        f"“as at k = {fitted}” are controls that know nothing of tokens. Level: the mean of ln(foretold/measured) of −ln RBP.",
+        caption=f"<b>α(k) foretold from k = 1 and k = {fitted}.</b> The mixture gives each model two numbers; the "
+        f"line and “as at k = {fitted}” are controls that know nothing of tokens. Level: the mean of "
+        "ln(foretold/measured) of −ln RBP.",
     )

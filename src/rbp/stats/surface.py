@@ -37,9 +37,9 @@ class Surface:
 
     `alpha` is a, `beta` is b, `offset` is E ≥ 0 (0 in the product form). `size_term` is A·S^(−a), `token_term` B·D^(−b)
     at the `centre`, the geometric means of S and D; in the product form `size_term` is y there and `token_term` 0.
-    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant: R² of ln y in
-    the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of freedom
-    (1 where counting is all the noise).
+    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant: R² of ln y
+    in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of
+    freedom (1 where counting is all the noise).
     """
 
     form: str
@@ -55,9 +55,11 @@ class Surface:
     dispersion: float
 
     def _terms(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals]:
-        x, z = (np.log(np.asarray(at, dtype=float) / middle) for at, middle in zip((size, tokens), self.centre, strict=True))
+        x = np.log(np.asarray(size, dtype=float) / self.centre[0])
+        z = np.log(np.asarray(tokens, dtype=float) / self.centre[1])
         if self.form == PRODUCT:
-            return np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z)), np.zeros(1)
+            whole = np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z))
+            return whole, np.zeros_like(whole)
         by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
         return np.asarray(by_size), np.asarray(by_tokens)
 
@@ -69,8 +71,8 @@ class Surface:
     def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
         """The local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant tokens per parameter.
 
-        In the product form a + along·b everywhere; in the additive form the mean of a, along·b and 0 with the three terms
-        as weights.
+        In the product form a + along·b everywhere; in the additive form the mean of a, along·b and 0 with the three
+        terms as weights.
         """
         by_size, by_tokens = self._terms(size, tokens)
         if self.form == PRODUCT:
@@ -83,11 +85,11 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
     """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
 
     trials: None where `value` is y, positive: least squares of ln y. Else `value` is the share of so many trials that
-    succeed, 0 and 1 included, and y is its −ln: binomial likelihood. More scatter than counting makes leaves the estimate
-    as it is, and stands in `dispersion`. E is held at 0 where the likelihood would have it below.
+    succeed, 0 and 1 included, and y is its −ln: binomial likelihood. More scatter than counting makes leaves the
+    estimate as it is, and stands in `dispersion`. E is held at 0 where the likelihood would have it below.
 
-    Raises ParameterError for an unknown form, DataError for a missing column or shares outside 0 … 1, FitError for fewer
-    than three sizes or token counts, too few rows, or values that do not determine the law.
+    Raises ParameterError for an unknown form, DataError for a missing column or shares outside 0 … 1, FitError for
+    fewer than three sizes or token counts, too few rows, or values that do not determine the law.
     """
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
@@ -106,19 +108,25 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
     if form == PRODUCT:
         design = [np.column_stack([one, -x, -z])]
         found = _solve(design, False, loss, np.linalg.lstsq(design[0], np.log(y), rcond=None)[0])
-        level, alpha, beta = found
-        values = {"alpha": alpha, "beta": beta, "offset": 0.0, "size_term": np.exp(level), "token_term": 0.0}
+        (at_middle, alpha, beta), of_tokens, offset = found, -np.inf, 0.0
     else:
         design = [np.column_stack([one, -x]), np.column_stack([one, -z])]
         found = _additive(design, loss, y)
-        values = {"alpha": found[1], "beta": found[3], "offset": found[4] if len(found) > 4 else 0.0}
-        values |= {"size_term": np.exp(found[0]), "token_term": np.exp(found[2])}
+        at_middle, alpha, of_tokens, beta, offset = np.append(found, 0.0)[:5]
     fitted = _mean(design, found)[0]
-    deviance = 2 * (loss(fitted)[0] - least)
-    dispersion = _dispersion(fitted, table["value"], trials) / (len(table) - len(found))
-    about = {"form": form, "centre": centre, "n": len(table), "deviance": deviance}
+    missed = 2 * (loss(fitted)[0] - least)
     return Surface(
-        **about, **{name: float(v) for name, v in values.items()}, explained=1 - deviance / of_constant, dispersion=dispersion
+        form=form,
+        alpha=float(alpha),
+        beta=float(beta),
+        offset=float(offset),
+        size_term=float(np.exp(at_middle)),
+        token_term=float(np.exp(of_tokens)),
+        centre=centre,
+        n=len(table),
+        deviance=missed,
+        explained=1 - missed / of_constant,
+        dispersion=_dispersion(fitted, table["value"], trials) / (len(table) - len(found)),
     )
 
 
@@ -148,8 +156,8 @@ class ShareLaw:
 def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level: float = 0.95) -> ShareLaw:
     """Fit −ln p = A·S^(−α) to shares of `trials` by binomial likelihood, shares of 0 included; shapes (n,), n ≥ 3.
 
-    The models are the units: their scatter about the law is in `dispersion`, and so in the interval. Raises FitError for
-    fewer than three sizes, or shares that are all 0 or all 1.
+    The models are the units: their scatter about the law is in `dispersion`, and so in the interval. Raises FitError
+    for fewer than three sizes, or shares that are all 0 or all 1.
     """
     check_level(level)
     sizes = as_positive(size, "size")
@@ -175,9 +183,10 @@ def leave_one_out(
 ) -> pd.DataFrame:
     """Estimates with intervals that treat whole units as the independent draws: the jackknife over `table[unit]`.
 
-    A row for each of what `estimate` returns: quantity, estimate, se, low, high, units. se² = (G − 1)/G·Σ(θ_g − θ)² over
-    the G estimates θ_g without one unit; Student's t with G − 1 degrees of freedom. Few units make wide intervals and not
-    wrong ones, where resampling so few draws samples without a law. Raises DataError for fewer than three units.
+    A row for each of what `estimate` returns: quantity, estimate, se, low, high, units. se² = (G − 1)/G·Σ(θ_g − θ)²
+    over the G estimates θ_g without one unit; Student's t with G − 1 degrees of freedom. Few units make wide intervals
+    and not wrong ones, where resampling so few draws samples without a law. Raises DataError for fewer than three
+    units.
     """
     check_level(level)
     units = list(pd.unique(table[unit]))
@@ -246,7 +255,7 @@ def _dispersion(fitted: Reals, value: npt.ArrayLike, trials: int | None) -> floa
 
 
 def _mean(design: Sequence[Reals], found: Reals) -> tuple[Reals, Reals, Sequence[Reals]]:
-    """y as a sum of exponentials of the designs' linear forms, with E if there is one more parameter; dy/d(parameters)."""
+    """y, the sum of exponentials of the designs' linear forms (and E, if one more is found); its slopes; its terms."""
     widths = np.cumsum([part.shape[1] for part in design])
     parts = np.split(found, widths)
     terms = [np.exp(own @ part) for own, part in zip(design, parts[:-1], strict=True)]

@@ -1,6 +1,7 @@
 """Figures of exponents that change: over training, with D beside S, and with k."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,13 +20,15 @@ SERIES = (("#2A7FC0", "o"), ("#D55E00", "s"))
 
 
 def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, steps: Sequence[int]) -> Panels:
-    """Left: −ln accuracy of a family's models against S at some steps, with their laws. Right: the exponents, step by step.
+    """Left: −ln accuracy of a family's models against S at some steps, with their laws. Right: the exponents, step by
+    step.
 
     snapshots: `exponents.snapshots`; fits: `exponents.by_snapshot`, whose other families are in the right panel too.
     """
     own = snapshots[(snapshots["family"] == family) & (snapshots["accuracy"] > 0)]
     laws = fits[fits["family"] == family].set_index("step")
-    colours = dict(zip(steps, ramp(len(steps)), strict=True))
+    there = [step for step in steps if step in laws.index]
+    colours = dict(zip(there, ramp(len(there)), strict=True))
 
     def lines(ax: Axes) -> None:
         ends = {}
@@ -33,9 +36,10 @@ def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, st
             points = own[own["step"] == step].sort_values("size")
             size = points["size"].to_numpy(float)
             middle = np.exp(np.log(size).mean())
-            law = laws.at[step, "typical"] * (size / middle) ** -laws.at[step, "alpha"]
+            fit = laws.loc[step]
+            law = fit["typical"] * (size / middle) ** -fit["alpha"]
             ax.plot(size, law, color=colour, lw=1.3)
-            ax.plot(size, -np.log(points["accuracy"]), "o", color=colour, ms=4.5, mew=0)
+            ax.plot(size, -np.log(points["accuracy"].to_numpy(float)), "o", color=colour, ms=4.5, mew=0)
             ends[f"{step:,}"] = (float(size[-1]), float(law[-1]), colour)
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -51,7 +55,7 @@ def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, st
         seen = fits[fits["step"] >= 1000]
         for (name, rows), (colour, marker) in zip(seen.groupby("family"), SERIES, strict=False):
             main = name == family
-            style = {"lw": 1.4 if main else 0.9, "alpha": 1.0 if main else 0.75}
+            style: dict[str, Any] = {"lw": 1.4 if main else 0.9, "alpha": 1.0 if main else 0.75}
             ax.plot(rows["step"], rows["alpha"], marker=marker, color=colour, ms=4.5, mew=0, label=name, **style)
             ax.vlines(rows["step"], rows["alpha_low"], rows["alpha_high"], color=colour, **style)
             if main:
@@ -70,10 +74,11 @@ def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, st
 
 
 def local_panels(curves: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.DataFrame]) -> Panels:
-    """A panel for each set of runs: the additive form's exponent in S over D, D fixed (lines) or in proportion to S (dashes).
+    """A panel for each set of runs: the additive form's exponent in S over D, D fixed (lines) or in proportion to S
+    (dashes).
 
-    curves: `exponents.curves` by the name of the runs; ratios: `exponents.at_ratios`, points with bars, for those that have
-    them.
+    curves: `exponents.curves` by the name of the runs; ratios: `exponents.at_ratios`, points with bars, for those that
+    have them.
     """
 
     def draw(ax: Axes, name: str) -> None:
@@ -82,7 +87,9 @@ def local_panels(curves: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.Dat
         for size, colour in zip(sizes, ("#2A7FC0", "#D55E00", "#009E73"), strict=False):
             rows = table[table["size"] == size]
             ax.plot(rows["training_tokens"], rows["at_d"], color=colour, label=f"S = {power_of_ten(size)}, D fixed")
-            ax.plot(rows["training_tokens"], rows["at_ratio"], "--", color=colour, lw=1.2, label="   D in proportion to S")
+            ax.plot(
+                rows["training_tokens"], rows["at_ratio"], "--", color=colour, lw=1.2, label="   D in proportion to S"
+            )
         if name in ratios:
             points = ratios[name]
             ax.vlines(points["training_tokens"], points["low"], points["high"], color=INK, lw=0.9)
@@ -90,7 +97,7 @@ def local_panels(curves: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.Dat
             ax.plot(points["training_tokens"], points["estimate"], "D", color=INK, ms=4.5, mew=0, label=label)
         ax.set_xscale("log")
         log_axis(ax, "x", plain=False)
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 1.3 * table[["at_d", "at_ratio"]].max().max())  # a bar of few sizes may leave the picture
         ax.set_xlabel("training tokens D")
         ax.set_ylabel(f"local exponent in S of {SUBJECTS[str(table['measure'].iloc[0])]}")
         ax.set_title(name)
