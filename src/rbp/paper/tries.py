@@ -127,7 +127,7 @@ def exponents_foretold(points: pd.DataFrame, fitted: int, ks: Sequence[int], *, 
             known = {k: _slope(own[own["k"] == k], "value") for k in (1, fitted)}
         except FitError:
             continue
-        for k in ks:
+        for k in (k for k in ks if k not in known):
             there = own[own["k"] == k]
             try:
                 alpha, mixture = _slope(there, "value"), _slope(there, "foretold")
