@@ -31,7 +31,7 @@ def test_two_values_give_the_mixture_back(a: float, b: float, k: int) -> None:
 
 
 def test_no_mixture_is_more_even_than_equal_difficulty() -> None:
-    """(1 − q)^k is the least that can be missed, by Jensen's inequality; and what is missed once may be missed always."""
+    """(1 − q)^k is the least that can be missed, by Jensen’s inequality; at most all is missed that one try misses."""
     even = -np.log(1 - 0.7**10)
     with pytest.raises(FitError, match="no mixture"):
         fit_mixture(-np.log(0.3), even * 0.99, 10)
@@ -51,9 +51,7 @@ def family(shape: float = 0.3) -> pd.DataFrame:
 
 def test_exponents_of_mixtures_are_foretold() -> None:
     points = family()
-    points["value"] *= np.exp(
-        np.random.default_rng(0).normal(0, 1e-9, len(points))
-    )  # errors, so that there is an interval
+    points["value"] *= np.exp(np.random.default_rng(0).normal(0, 1e-9, len(points)))  # or no interval
     told = tries.exponents_foretold(points, 10, [1, 10, 100, 1000]).set_index("k")
     assert list(told.index) == [100, 1000]
     for k in (100, 1000):
@@ -63,8 +61,8 @@ def test_exponents_of_mixtures_are_foretold() -> None:
         assert row["mixture"] == pytest.approx(row["alpha"], rel=1e-7)
         assert row["level_off"] == pytest.approx(0, abs=1e-7)
     first, later = (fit_power_law(o["size"], o["value"]).alpha for o in (points[points["k"] == k] for k in (1, 10)))
-    assert told.at[100, "line"] == pytest.approx(2 * later - first)
-    assert told.at[100, "same"] == later
+    assert told.loc[100, "line"] == pytest.approx(2 * later - first)
+    assert told.loc[100, "same"] == later
     assert set(tries.foretold_shown(told.reset_index(), 10, 0.95)["table"]["k"]) == {100, 1000}
 
 
