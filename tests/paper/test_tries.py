@@ -103,6 +103,14 @@ def test_tries_are_draws_from_the_prediction(tmp_path) -> None:
         tries.of_tokens([store], [1000])
 
 
+def test_a_change_is_that_of_the_exponents() -> None:
+    points = family()
+    row = tries.change(points.assign(way=LIST), 100).iloc[0]
+    first, later = (fit_power_law(o["size"], o["value"]).alpha for o in (points[points["k"] == k] for k in (1, 100)))
+    assert row["change"] == pytest.approx(later - first)
+    assert row["low"] < row["change"] < row["high"]
+
+
 def test_the_figure_has_both_ways_and_their_mixtures() -> None:
     told = tries.foretold(family(), 10, KS)
     table = tries.by_k(pd.concat([told.assign(way=LIST), told.assign(way=TRIES, value=told["value"] * 1.1)]))

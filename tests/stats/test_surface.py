@@ -8,7 +8,16 @@ from draws import loop_and_slow, may_be
 from scipy.optimize import least_squares
 
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.surface import ADDITIVE, FORMS, PRODUCT, explained_elsewhere, fit_shares, fit_surface, leave_one_out
+from rbp.stats.surface import (
+    ADDITIVE,
+    FORMS,
+    PRODUCT,
+    RAISED,
+    explained_elsewhere,
+    fit_shares,
+    fit_surface,
+    leave_one_out,
+)
 
 SIZES = np.geomspace(5e6, 7e9, 8)
 RATIOS = 20 * 2.0 ** np.arange(-2, 6)
@@ -31,7 +40,7 @@ def product(table: pd.DataFrame, alpha: float = 0.2, beta: float = 0.15) -> np.n
     return (1.5 * np.exp(-alpha * x - beta * z)).to_numpy()
 
 
-LAWS = {ADDITIVE: additive, PRODUCT: product}
+LAWS = {ADDITIVE: additive, PRODUCT: product, RAISED: lambda table: 0.3 + product(table)}
 
 
 @pytest.mark.parametrize("trials", [None, TRIALS])
@@ -40,7 +49,7 @@ def test_a_perfect_law_is_recovered(form: str, trials: int | None) -> None:
     table = grid()
     y = LAWS[form](table)
     fit = fit_surface(table.assign(value=y if trials is None else np.exp(-y)), form, trials=trials)
-    expected = (0.35, 0.6, 0.3) if form == ADDITIVE else (0.2, 0.15, 0)
+    expected = {ADDITIVE: (0.35, 0.6, 0.3), PRODUCT: (0.2, 0.15, 0), RAISED: (0.2, 0.15, 0.3)}[form]
     assert (fit.alpha, fit.beta, fit.offset) == pytest.approx(expected, rel=1e-7, abs=1e-12)
     assert fit.predict(table["size"], table["training_tokens"]) == pytest.approx(y, rel=1e-7)
     assert fit.explained == pytest.approx(1, abs=1e-9)
@@ -117,7 +126,7 @@ def test_local_exponents_are_the_slopes_of_the_surface() -> None:
 
 def test_exponents_in_size_grow_with_tokens_only_in_a_sum() -> None:
     table = grid()
-    added, multiplied = (fit_surface(table.assign(value=LAWS[form](table)), form) for form in FORMS)
+    added, multiplied = (fit_surface(table.assign(value=LAWS[form](table)), form) for form in (ADDITIVE, PRODUCT))
     tokens = np.geomspace(1e8, 1e12, 9)
     assert (np.diff(added.exponent(1e8, tokens)) > 0).all()
     assert multiplied.exponent(1e8, tokens) == pytest.approx(0.2)
@@ -126,19 +135,19 @@ def test_exponents_in_size_grow_with_tokens_only_in_a_sum() -> None:
 def test_units_that_were_left_out_are_foretold_by_the_true_form() -> None:
     table = grid()
     noise = np.exp(0.01 * np.random.default_rng(1).normal(size=len(table)))
-    for true, other in (FORMS, FORMS[::-1]):
+    for true in (ADDITIVE, PRODUCT):
         own = table.assign(value=LAWS[true](table) * noise)
         held = {form: explained_elsewhere(own, "size", form) for form in FORMS}
         assert held[true] > 0.97
-        if true == ADDITIVE:  # a sum has the room to imitate a product where it is fitted
-            assert held[other] < held[true] - 0.05
+        if true == ADDITIVE:  # the other way round, a sum has the room to imitate a product
+            assert held[PRODUCT] < held[true] - 0.05
 
 
 @pytest.mark.parametrize("trials", [None, TRIALS])
-@pytest.mark.parametrize("draws", loop_and_slow(12, 240))
+@pytest.mark.parametrize("draws", loop_and_slow(12, 160))
 def test_intervals_by_whole_units_cover(trials: int | None, draws: int) -> None:
     """Runs of one size err together, and counts are overdispersed: intervals by units cover, those by runs do not."""
-    table, found = grid(), {"size": 0, "run": 0}
+    table, found, zeros = grid(), {"size": 0} | ({"run": 0} if draws > 100 else {}), 0
     table["run"] = np.arange(len(table))
 
     def estimate(own: pd.DataFrame) -> dict[str, float]:
@@ -152,12 +161,13 @@ def test_intervals_by_whole_units_cover(trials: int | None, draws: int) -> None:
             value = y * np.exp(rng.normal(0, 0.01, len(y)))
         else:
             value = drawn(y, rng, 0.0005)
-            assert (value == 0).any()
+            zeros += (value == 0).any()
         for unit in found:
             row = leave_one_out(table.assign(value=value), unit, estimate).iloc[0]
             found[unit] += row["low"] <= 0.35 <= row["high"]
+    assert trials is None or zeros >= draws / 2
     assert may_be(found["size"], draws, 0.88, 0.99)
-    assert draws < 100 or not may_be(found["run"], draws, 0.88, 0.99)
+    assert "run" not in found or not may_be(found["run"], draws, 0.88, 0.99)
 
 
 def test_leaving_one_out_of_a_mean_is_its_standard_error() -> None:
@@ -195,3 +205,11 @@ def test_what_cannot_be_fitted_says_why() -> None:
         fit_shares([1e6, 1e6, 1e7], [0.1, 0.1, 0.2], TRIALS)
     with pytest.raises(DataError, match="too few to leave one out"):
         leave_one_out(table.assign(unit=0), "unit", lambda own: {"n": len(own)})
+
+
+def test_a_product_is_one_above_nothing() -> None:
+    table = grid()
+    below = table.assign(value=product(table) - 0.02 * product(table).min())  # as if E lay below 0
+    raised, plain = (fit_surface(below, form) for form in (RAISED, PRODUCT))
+    assert raised.offset == 0
+    assert (raised.alpha, raised.beta, raised.deviance) == pytest.approx((plain.alpha, plain.beta, plain.deviance))

@@ -164,7 +164,7 @@ def with_intervals(
 
 
 def forms(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | None]]) -> pd.DataFrame:
-    """Both forms on each of `tables`: name → (table, unit, measures, trials).
+    """Every form on each of `tables`: name → (table, unit, measures, trials).
 
     Columns name, measure, unit, form, n, units, explained (of the rows fitted), elsewhere (of units left out in turn:
     see `explained_elsewhere`), dispersion.
@@ -249,7 +249,7 @@ def snapshots_shown(fits: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The two forms of `forms`, for `Page.table`."""
+    """The rows of `forms`, for `Page.table`."""
     rows = table.assign(measure=table["measure"].map(SUBJECTS))
     return shown(
         rows,
@@ -262,9 +262,9 @@ def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
             "elsewhere": ("explained, left out", "{:.3f}"),
             ("units", "unit"): ("left out in turn", "{} of {}"),
         },
-        caption="<b>Two forms of one law of S and D.</b> Additive: E + A·S<sup>−a</sup> + B·D<sup>−b</sup>; product: "
-        "A·S<sup>−a</sup>·D<sup>−b</sup>. Explained: the share of the deviance of a constant (for the xLSTM "
-        "runs R² of ln y). Left out: the same for units that the fit had not seen.",
+        caption="<b>Forms of one law of S and D.</b> Additive: E + A·S<sup>−a</sup> + B·D<sup>−b</sup>; product: "
+        "A·S<sup>−a</sup>·D<sup>−b</sup>, and that above an E. Explained: the share of the deviance of a constant (for "
+        "the xLSTM runs R² of ln y). Left out: the same for units that the fit had not seen.",
     )
 
 

@@ -149,6 +149,19 @@ def _slope(points: pd.DataFrame, column: str) -> float:
     return fit_power_law(points["size"], points[column]).alpha
 
 
+def change(points: pd.DataFrame, k: int, *, level: float = 0.95) -> pd.DataFrame:
+    """By how much the exponent in S at `k` exceeds that at 1: change, low, high, by way, dataset and family.
+
+    points: as of `of_tokens`. Each model is compared with itself. Raises FitError for fewer than three sizes.
+    """
+    both = points[points["k"] == 1].merge(points[points["k"] == k], on=["way", *CELL, "model", "size"])
+    rows = []
+    for key, own in both.groupby(["way", *CELL]):
+        fit = fit_power_law(own["size"], own["value_y"] / own["value_x"], level=level)
+        rows.append((*key, fit.alpha, fit.alpha_low, fit.alpha_high))
+    return pd.DataFrame(rows, columns=["way", *CELL, "change", "low", "high"])
+
+
 def by_k(told: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Exponents in S by way, dataset, family and k of `value`, with their intervals, and `foretold`, that of the
     mixture.

@@ -45,7 +45,7 @@ def _(n: Numbers) -> tuple[str, str]:
 def _(n: Numbers) -> tuple[str, str]:
     return UNCHECKED, (
         f"Theirs are tasks, and fits with an irreducible term. For k tries on a next token of our ladder, computed exactly, the "
-        f"exponent in size rises up to k of about {n.count(f'{CHAPTER}::k.fitted')} on {n.count(f'{CHAPTER}::tries.rise')} of "
+        f"exponent in size is higher at k = {n.count(f'{CHAPTER}::k.fitted')} than at 1 on {n.count(f'{CHAPTER}::tries.rise')} of "
         f"{n.count(f'{CHAPTER}::texts')} texts, and at k = {n.count(f'{CHAPTER}::k.last')} it is below that of one try on "
         f"{n.count(f'{CHAPTER}::tries.lower')}. Of lists of k, RBP_k, it has grown on {n.count(f'{CHAPTER}::list.higher')}."
     )
