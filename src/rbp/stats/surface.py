@@ -184,8 +184,7 @@ def leave_one_out(
 
     A row for each of what `estimate` returns: quantity, estimate, se, low, high, units. se² = (G − 1)/G·Σ(θ_g − θ)²
     over the G estimates θ_g without one unit; Student's t with G − 1 degrees of freedom. Of few units that makes wide
-    intervals, where drawing units anew covers too seldom (of 4 sweeps: 78 per cent by percentiles, 96 per cent so, at
-    95). Raises DataError for fewer than three units.
+    intervals, where drawing units anew would cover too seldom. Raises DataError for fewer than three units.
     """
     check_level(level)
     units = list(pd.unique(table[unit]))
