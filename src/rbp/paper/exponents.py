@@ -231,11 +231,11 @@ def curves(table: pd.DataFrame, measure: str, sizes: Sequence[float], trials: in
 def snapshots_shown(fits: pd.DataFrame, level: float) -> dict[str, Any]:
     """The exponents of `by_snapshot`, for `Page.table`."""
     return shown(
-        fits,
+        fits.assign(billions=fits["training_tokens"] / 1e9),
         {
             "family": "Family",
             "step": ("step", "{:,}"),
-            "training_tokens": ("tokens D", "{:.2e}"),
+            "billions": ("D (10⁹ tokens)", "{:.0f}"),
             "n": "models",
             "alpha": ("α", "{:.3f}"),
             ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
@@ -260,7 +260,7 @@ def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
             "n": "n",
             "explained": ("explained", "{:.3f}"),
             "elsewhere": ("explained, left out", "{:.3f}"),
-            ("units", "unit"): ("left out in turn", "{} of {}"),
+            ("units", "unit"): ("left out in turn", "each of {} {}s"),
         },
         caption="<b>Forms of one law of S and D.</b> Additive: E + A·S<sup>−a</sup> + B·D<sup>−b</sup>; product: "
         "A·S<sup>−a</sup>·D<sup>−b</sup>, and that above an E. Explained: the share of the deviance of a constant (for "
