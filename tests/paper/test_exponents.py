@@ -84,6 +84,19 @@ def test_two_series_of_one_size_are_one_model(snapshots: pd.DataFrame) -> None:
     assert apart.drop("pythia-2.8b").min() > 10 * apart["pythia-2.8b"]
 
 
+def test_the_first_look_at_the_runs_was_right() -> None:
+    """Its R² of the product, its exponents of the sum; but its errors took runs as independent."""
+    llama = exponents.runs()
+    rows = exponents.forms({"Llama": (llama, "sweep", exponents.MEASURES, None)}).set_index(["measure", "form"])
+    assert rows.loc[("rank", "product"), "explained"] == pytest.approx(0.853, abs=0.0005)
+    assert rows.loc[("rank", "additive"), "elsewhere"] > rows.loc[("rank", "product"), "elsewhere"]
+    own = exponents.estimates(llama, exponents.MEASURES, None, (1e8, 1e10))
+    assert (own["rank.alpha"], own["loss.alpha"]) == pytest.approx((0.434, 0.425), abs=0.0005)
+    sweeps = exponents.by_sweep(llama).set_index("sweep")
+    assert sweeps["n"].sum() == rows["n"].iloc[0] == 316
+    assert len(exponents.sweeps_shown(sweeps.reset_index())["table"]) == 4
+
+
 def test_intervals_of_the_runs_are_wider_by_sweeps_than_by_runs() -> None:
     llama = exponents.runs()
     found = {unit: exponents.with_intervals(llama, unit, ["rank"]).set_index("quantity") for unit in ("sweep", "width")}
