@@ -82,6 +82,9 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
         (28, {"07_more_k::larger": 100}, PART),
         (31, {"09_forecasts::forecast.covered.all": 58}, HOLDS),
         (31, {"09_forecasts::forecast.error_median.all": 12.0}, FAILS),
+        (56, {"26_exponent::missed.llama.rank.additive": 20.0}, PART),
+        (56, {f"26_exponent::missed.llama.{y}.product": 1.0 for y in ("rank", "loss")}, FAILS),
+        (58, {"26_exponent::change_low": -0.01}, HOLDS),
         (32, {"10_table1::agree.rounded": 100, "10_table1::agree": 50}, FAILS),
     ],
 )
