@@ -117,5 +117,24 @@ def fits_with_and_without_1(ranks: Sequence[MeasuredRanks]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def as_drawn(ranks: Sequence[MeasuredRanks]) -> pd.DataFrame:
+    """How close the lognormal is in figure 8c: R² of ln(mass/width) over the bins from rank 2, by model.
+
+    The lognormal is the authors' (continuous, rounded, from rank 2). Columns model, size, bins, r_squared; a bin
+    without tokens has no logarithm and is left out.
+    """
+    rows = []
+    for own in ranks:
+        counts = own.counts.since(2)
+        fitted = fit(family("lognormal_rounded"), own.counts, first=2).distribution
+        seen = counts.count > 0
+        y, predicted = np.log(counts.count[seen] / counts.total), np.log(counts.sums(fitted.masses, 2)[seen])
+        width = np.log((counts.high - counts.low + 1)[seen])
+        y, predicted = y - width, predicted - width
+        r_squared = 1 - float(((y - predicted) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+        rows.append({"model": own.model, "size": own.size, "bins": int(seen.sum()), "r_squared": r_squared})
+    return pd.DataFrame(rows)
+
+
 def _p1(distribution: RankDistribution) -> float:
     return float(distribution.pmf(1))
