@@ -230,7 +230,8 @@ def _section(group: Group, entries: list[Entry], titles: Mapping[str, str]) -> s
 
 
 def _typeset(text: str) -> str:
-    """A sentence as HTML, with indices and exponents set as such: RBP_k, S^(−α)."""
+    """A sentence as HTML: indices and exponents set as such, RBP_k, S^(−α), and thousands apart, as in 20 000."""
+    text = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "\N{NARROW NO-BREAK SPACE}", text)
     marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
     return re.sub(r"(?<=[A-Zα])_([a-zSN])(?![a-z])", r"<sub>\1</sub>", marked)
 
