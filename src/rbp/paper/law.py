@@ -16,8 +16,8 @@ def gains(points: pd.DataFrame, low: int, high: int) -> dict[str, int]:
     models or more at both thresholds; of those, gain_factor: −ln RBP_k falls by the larger factor at `high`;
     gain_points: RBP_k itself gains more there.
     """
-    wide = points[points["k"].isin([low, high])].pivot_table("value", [*CELL, "size"], "k").dropna()
-    ends = wide.reindex(columns=[low, high]).groupby(CELL).agg(["first", "last", "size"])
+    wide = points.pivot_table("value", [*CELL, "size"], "k").reindex(columns=[low, high]).dropna()
+    ends = wide.groupby(CELL).agg(["first", "last", "size"])
     ends = ends[ends[low, "size"] > 1]
     factor = {k: ends[k, "first"] / ends[k, "last"] for k in (low, high)}
     gained = {k: np.exp(-ends[k, "last"]) - np.exp(-ends[k, "first"]) for k in (low, high)}

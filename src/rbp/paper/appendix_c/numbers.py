@@ -57,7 +57,7 @@ class Sums:
 
     @property
     def fraction(self) -> Number:
-        """What equation 17 (or 21) adds to −ln p₁ to give CE: (26), or its exact counterpart."""
+        """CE + ln p₁: what equation 17 adds to −ln p₁; with the approximate sums, equation 26 as printed."""
         lam = -self.mu / self.sigma**2
         return ((1 + lam) * self.z1 + self.z2 / (2 * self.sigma**2)) / self.z
 
