@@ -164,6 +164,14 @@ def test_a_verdict_changes_with_its_numbers(number: int, changes: dict[str, obje
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
+def test_a_rule_says_when_a_claim_holds_and_when_in_part(claim: Claim) -> None:
+    cases = {verdict for number, _, verdict in CASES.args[1] if number == claim.number}
+    seen = cases | {ACCEPTED[f"verdict.{claim.number:02d}"]}
+    assert HOLDS not in seen or "holds if" in claim.rule.lower()
+    assert PART not in seen or "in part" in claim.rule
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
 def test_a_verdict_flipped_by_hand_is_found(claim: Claim) -> None:
     accepted = ACCEPTED[f"verdict.{claim.number:02d}"]
     assert not _problems(claim, accepted)
@@ -208,4 +216,6 @@ def test_before_any_chapter_was_executed_the_ledger_says_what_to_do(tmp_path: Pa
 def test_sentences_are_escaped_and_typeset() -> None:
     assert _typeset("RBP_k < S^(−α)") == "RBP<sub>k</sub> &lt; S<sup>−α</sup>"
     assert _typeset("α_k/α_S") == "α<sub>k</sub>/α<sub>S</sub>"
+    assert _typeset("RBP_100 and RBP_1") == "RBP<sub>100</sub> and RBP<sub>1</sub>"
+    assert _typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20\u202f000, 30\u202f000 and 500, 2500"
     assert _typeset("<script>") == "&lt;script&gt;"

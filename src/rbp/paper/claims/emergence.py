@@ -72,7 +72,7 @@ def _(n: Numbers) -> tuple[str, str]:
     EMERGENCE,
     "5.1, equation 7, figure 7",
     "−ln p(N, k) is proportional to N·S^(−α), linear in N; figure 7 confirms it.",
-    rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k",
+    rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k; in part if at half of them",
     evidence="14_emergence#length-exponent",
 )
 def _(n: Numbers) -> tuple[str, str]:

@@ -233,7 +233,7 @@ def _typeset(text: str) -> str:
     """A sentence as HTML: indices and exponents set as such, RBP_k, S^(−α), and thousands apart, as in 20 000."""
     text = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "\N{NARROW NO-BREAK SPACE}", text)
     marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
-    return re.sub(r"(?<=[A-Zα])_([a-zSN])(?![a-z])", r"<sub>\1</sub>", marked)
+    return re.sub(r"(?<=[A-Zα])_(\d+|[a-zSN])(?![a-z\d])", r"<sub>\1</sub>", marked)
 
 
 def _row(entry: Entry, titles: Mapping[str, str]) -> str:

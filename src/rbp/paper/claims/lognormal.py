@@ -134,7 +134,7 @@ def _(n: Numbers) -> tuple[str, str]:
     26,
     LOGNORMAL,
     "earlier version, B.4",
-    "μ²/(2σ²) is the dominant term of both.",
+    "μ²/(2σ²) is the dominant term of the cross-entropy and of −ln p₁.",
     rule="holds if the ratio of the sum to it tends to 1 along the paths examined",
     evidence="18_appendix_c",
     group=EARLIER,
