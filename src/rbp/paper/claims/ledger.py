@@ -166,7 +166,7 @@ def of_group(entries: list[Entry], group: Group) -> list[Entry]:
 
 def counts(entries: list[Entry]) -> dict[str, int]:
     """How many claims of each group have each verdict, by "group.verdict"; `judged` are those decided either way."""
-    result = {}
+    result: dict[str, int] = {}
     for group in GROUPS:
         found = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
         own = {key: found[key] for key, _ in VERDICTS.values()}
