@@ -1,5 +1,8 @@
-"""Verdicts follow from the recorded numbers, and change with them."""
+"""Verdicts follow from the recorded numbers, change with them, and cannot be set by hand unseen."""
 
+import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,10 +11,33 @@ from rbp.book import results
 from rbp.core.errors import ChapterError
 from rbp.core.paths import Project
 from rbp.paper.claims import ledger
-from rbp.paper.claims.ledger import FAILS, HOLDS, PART, _typeset, by_exceptions
+from rbp.paper.claims.ledger import (
+    CLAIMS,
+    FAILS,
+    HOLDS,
+    OPEN,
+    PART,
+    UNCHECKED,
+    VERDICTS,
+    Claim,
+    _typeset,
+    by_exceptions,
+)
 
 EXPECTED = results.read_book(Project().expected)
-LOGNORMAL_BEST = {"better_2_count": 0, "lognormal_rank.1": 1, "lognormal_at_limit": 0}
+ACCEPTED = {key: str(each.value) for key, each in EXPECTED["11_claims"].items() if key.startswith("verdict.")}
+UNDECIDABLE = {30, 35}  # whatever the chapters record
+
+
+R_SQUARED = [
+    f"{chapter}::{key}" for chapter in ("03_k1", "04_moderate_k") for key in EXPECTED[chapter] if "r_squared." in key
+]
+#: seven of the 64 fits below 0.97, and fits whose median is no 0.99
+WORSE = dict.fromkeys(R_SQUARED[-7:], 0.96)
+K_TO_100 = dict.fromkeys(R_SQUARED, 0.98)
+#: no fit at large k with R² above 0.9, and GPT-2's rising everywhere
+CHAOS: dict[str, object] = {f"05_large_k::{key}": 0.5 for key in EXPECTED["05_large_k"] if key.startswith("r_squared.")}
+CHAOS |= {f"05_large_k::{key}": -0.1 for key in EXPECTED["05_large_k"] if re.match(r"alpha\..*\.GPT-2\.", key)}
 
 
 def _numbers(**changes: object) -> ledger.Numbers:
@@ -19,13 +45,8 @@ def _numbers(**changes: object) -> ledger.Numbers:
     recorded = {chapter: dict(values) for chapter, values in EXPECTED.items()}
     for name, value in changes.items():
         chapter, key = name.split("::")
-        recorded[chapter][key] = results.recorded(key, value)
+        recorded.setdefault(chapter, {})[key] = results.recorded(key, value)
     return ledger.Numbers(recorded)
-
-
-def _verdict(number: int, **changes: object) -> str:
-    (entry,) = [e for e in ledger.judge_all(_numbers(**changes)) if e.claim.number == number]
-    return entry.verdict
 
 
 def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
@@ -38,35 +59,51 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
         assert counts[f"{group.key}.all"] == sum(counts[f"{group.key}.{key}"] for key, _ in ledger.VERDICTS.values())
 
 
-@pytest.mark.parametrize(
+#: claim, numbers on another side of one of its rule's bars, and the verdict there
+CASES = pytest.mark.parametrize(
     ("number", "changes", "verdict"),
     [
-        (2, {"03_k1::r_squared_high": 16}, HOLDS),
-        (2, {"03_k1::r_squared_high": 10}, FAILS),
+        (1, WORSE, PART),
+        (1, K_TO_100, FAILS),
+        (2, {"03_k1::r_squared.humaneval.GPT-2": 0.97}, HOLDS),
+        (2, {"03_k1::r_squared.wikipedia.OPT": 0.96}, FAILS),
         (3, {"04_moderate_k::r_squared_below": 0}, HOLDS),
         (3, {"04_moderate_k::r_squared_below": 3}, PART),
         (3, {"04_moderate_k::r_squared_below": 20}, FAILS),
-        (6, {f"06_every_k::{key}": 16 for key in ("rise", "close_02", "below_01")}, HOLDS),
+        (4, {"06_every_k::figure6.low": 6}, PART),
+        (4, {"06_every_k::figure6.low": 7}, FAILS),
+        (5, {"08_cross_entropy::r_squared_within_001": 22}, HOLDS),
+        (5, {"08_cross_entropy::r_squared_within_001": 11}, FAILS),
+        (6, {"06_every_k::figure6.close_02": 4}, HOLDS),
+        (6, {"06_every_k::figure6.below_01": 3}, FAILS),
+        (6, {"06_every_k::published_falling": 8}, FAILS),
         (7, {"02_measurements::sizes_orders_of_magnitude": 5.1}, HOLDS),
         (7, {"02_measurements::models": 23}, FAILS),
         (8, {"02_measurements::thresholds_orders_of_magnitude": 5.0}, HOLDS),
         (9, {"02_measurements::cells_below_stated": 0}, HOLDS),
-        (11, {"05_large_k::r_squared_lower": 2}, FAILS),
+        (8, {"02_measurements::threshold_max": 9999}, FAILS),
+        (10, {"10_table1::others.low": 0}, HOLDS),
+        (10, {"10_table1::others.low": 13}, FAILS),
+        (11, {"05_large_k::r_squared_lower": 4}, FAILS),
+        (11, {f"05_large_k::alpha.{text}.GPT-2.k30000": 0.1 for text in ("auslegal", "wikipedia")}, FAILS),
+        (11, CHAOS, HOLDS),
         (12, {"16_noise::large_enough": 14, "16_noise::rising_surely": 0}, HOLDS),
         (12, {"16_noise::large_enough": 3}, FAILS),
-        (14, {"15_independence::cells_below": 10}, HOLDS),
-        (14, {"15_independence::cells_below": 200}, PART),
+        (13, {"02_measurements::vocabulary_agrees.Pythia": "yes"}, HOLDS),
+        (13, {f"02_measurements::vocabulary_agrees.{family}": "no" for family in ("OPT", "GPT-2")}, FAILS),
+        (14, {"14_emergence::algebra.equation6": "does not follow"}, FAILS),
         (15, {"14_emergence::length_below_one.Pythia": 0}, HOLDS),
         (15, {"14_emergence::length_below_one.Pythia": 3}, PART),
         (16, {"14_emergence::sharper": 40}, HOLDS),
-        (16, {"14_emergence::turns": 0}, FAILS),
+        (16, {"14_emergence::algebra.sharper": "follows"}, HOLDS),
+        (16, {"14_emergence::algebra.sigmoid": "does not follow"}, FAILS),
         (17, {"14_emergence::predictions_inside": 600}, HOLDS),
         (17, {"14_emergence::rises": 300}, FAILS),
         (18, {"08_cross_entropy::tested_apart": 0}, HOLDS),
         (18, {"08_cross_entropy::closest_1": 3}, FAILS),
         (19, {"01_metric::rbp1.crowded": 1.0, "01_metric::rbp1.even": 1.0}, FAILS),
-        (20, {"20_rank_distributions::better_2_count": 0}, PART),
-        (20, {f"20_rank_distributions::{k}": v for k, v in LOGNORMAL_BEST.items()}, HOLDS),
+        (20, {"19_predicted_curves::limits": 0}, HOLDS),
+        (20, {"19_predicted_curves::figure_8c.r_squared_min": 0.969}, FAILS),
         (21, {"19_predicted_curves::predicted_apart": False}, PART),
         (22, {"18_appendix_c::ratio_r_squared.S": 0.999}, HOLDS),
         (22, {"18_appendix_c::ratio_r_squared.lnS": 0.6}, FAILS),
@@ -74,22 +111,90 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
         (23, {"18_appendix_c::verdict.14": "does not follow"}, FAILS),
         (24, {"18_appendix_c::verdict.24": "follows"}, HOLDS),
         (24, {"18_appendix_c::verdict.24": "does not follow"}, FAILS),
-        (25, {"18_appendix_c::verdict.after 26": "follows", "18_appendix_c::fraction_share_max": 0.05}, HOLDS),
+        (25, {"18_appendix_c::verdict.after 26": "follows", "18_appendix_c::fraction26_share_max": 0.05}, HOLDS),
         (25, {"18_appendix_c::verdict.after 26": "follows"}, FAILS),
         (26, {"18_appendix_c::verdict.earlier, B.4": "follows"}, HOLDS),
         (27, {"07_more_k::r_squared_high": 63}, FAILS),
         (27, {"07_more_k::noise_rejected": 0}, HOLDS),
-        (28, {"07_more_k::larger": 100}, PART),
+        (28, {"07_more_k::larger": 191}, FAILS),
+        (28, {"07_more_k::s_rises": 8, "07_more_k::rising_cells": 8}, HOLDS),
+        (29, {"07_more_k::local_impossible": 0}, HOLDS),
         (31, {"09_forecasts::forecast.covered.all": 58}, HOLDS),
         (31, {"09_forecasts::forecast.error_median.all": 12.0}, FAILS),
         (56, {"26_exponent::missed.llama.rank.additive": 20.0}, PART),
         (56, {f"26_exponent::missed.llama.{y}.product": 1.0 for y in ("rank", "loss")}, FAILS),
         (58, {"26_exponent::change_low": -0.01}, HOLDS),
         (32, {"10_table1::agree.rounded": 100, "10_table1::agree": 50}, FAILS),
+        (33, {f"99_any::told_by_cross_entropy.{key}": 10 for key in ("closer", "cells")}, FAILS),
+        (33, {"99_any::told_by_cross_entropy.closer": 8, "99_any::told_by_cross_entropy.cells": 10}, PART),
+        (33, {"99_any::told_by_cross_entropy.closer": 4, "99_any::told_by_cross_entropy.cells": 10}, HOLDS),
+        (34, {"03_k1::falls": 60}, PART),
+        (34, {"03_k1::falls": 30}, FAILS),
+        (36, {"02_measurements::threshold_share_of_vocabulary": 0.95}, HOLDS),
+        (36, {"06_every_k::covered_min": 0.85}, FAILS),
+        (37, {"02_measurements::vocabulary.Qwen2.5.large": "Qwen2.5-14B"}, HOLDS),
+        (37, {"02_measurements::vocabulary.Qwen2.5.0": 151_935}, FAILS),
+        (38, {"06_every_k::figure6.kept": 4}, HOLDS),
+        (38, {"06_every_k::figure6.kept": 1}, FAILS),
+        (39, {"06_every_k::printed_good.large": 36}, PART),
+        (39, {"06_every_k::printed_good.large": 36, "06_every_k::printed_good.small": 64}, FAILS),
+        (40, {"06_every_k::gain_points": 15}, HOLDS),
+        (40, {"06_every_k::gain_factor": 14}, FAILS),
+        (41, {f"99_any::told_by_cross_entropy.{key}": 10 for key in ("closer", "cells")}, FAILS),
+        (41, {"99_any::told_by_cross_entropy.closer": 8, "99_any::told_by_cross_entropy.cells": 10}, PART),
+        (41, {"99_any::told_by_cross_entropy.closer": 4, "99_any::told_by_cross_entropy.cells": 10}, HOLDS),
+        (42, {"15_independence::cells_below": 10}, HOLDS),
+        (42, {"15_independence::cells_below": 200}, PART),
     ],
 )
+
+
+def _problems(claim: Claim, accepted: str) -> list[str]:
+    """What is wrong with a claim's verdicts: as accepted, and beyond each of its bars."""
+    cases = [(changes, verdict) for number, changes, verdict in CASES.args[1] if number == claim.number]
+    judged = [(changes, claim.judge(_numbers(**changes))[0], wanted) for changes, wanted in [({}, accepted), *cases]]
+    return [f"{changes}: {verdict}, not {wanted}" for changes, verdict, wanted in judged if verdict != wanted]
+
+
+def _other(verdict: str) -> Iterable[str]:
+    return (each for each in VERDICTS if each != verdict)
+
+
+@CASES
 def test_a_verdict_changes_with_its_numbers(number: int, changes: dict[str, object], verdict: str) -> None:
-    assert _verdict(number, **changes) == verdict
+    (claim,) = [each for each in CLAIMS if each.number == number]
+    assert claim.judge(_numbers(**changes))[0] == verdict
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
+def test_a_rule_says_when_a_claim_holds_and_when_in_part(claim: Claim) -> None:
+    cases = {verdict for number, _, verdict in CASES.args[1] if number == claim.number}
+    seen = cases | {ACCEPTED[f"verdict.{claim.number:02d}"]}
+    assert HOLDS not in seen or "holds if" in claim.rule.lower()
+    assert PART not in seen or "in part" in claim.rule
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
+def test_a_verdict_flipped_by_hand_is_found(claim: Claim) -> None:
+    accepted = ACCEPTED[f"verdict.{claim.number:02d}"]
+    assert not _problems(claim, accepted)
+    for flipped in _other(accepted):
+        assert _problems(claim, flipped), "flipped in the table of accepted verdicts"
+    for verdict in VERDICTS:  # written instead of judged
+        if verdict != accepted or claim.number not in UNDECIDABLE:
+            assert _problems(replace(claim, judge=lambda _, verdict=verdict: (verdict, "")), accepted), verdict
+
+
+def test_what_no_number_decides_says_what_would() -> None:
+    unchecked = [entry.claim for entry in ledger.judge_all(_numbers()) if entry.verdict == UNCHECKED]
+    assert {claim.number for claim in unchecked} == UNDECIDABLE
+    assert all("would be decided by" in claim.rule for claim in unchecked)
+
+
+def test_an_open_claim_waits_for_its_number() -> None:
+    without = {chapter: {k: v for k, v in values.items() if "told_by" not in k} for chapter, values in EXPECTED.items()}
+    waiting = {e.claim.number for e in ledger.judge_all(ledger.Numbers(without)) if e.verdict == OPEN}
+    assert waiting == {33, 41}
 
 
 @pytest.mark.parametrize(
@@ -114,4 +219,6 @@ def test_before_any_chapter_was_executed_the_ledger_says_what_to_do(tmp_path: Pa
 def test_sentences_are_escaped_and_typeset() -> None:
     assert _typeset("RBP_k < S^(−α)") == "RBP<sub>k</sub> &lt; S<sup>−α</sup>"
     assert _typeset("α_k/α_S") == "α<sub>k</sub>/α<sub>S</sub>"
+    assert _typeset("RBP_100 and RBP_1") == "RBP<sub>100</sub> and RBP<sub>1</sub>"
+    assert _typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20\u202f000, 30\u202f000 and 500, 2500"
     assert _typeset("<script>") == "&lt;script&gt;"

@@ -21,6 +21,18 @@ def points(alphas: dict[int, float], family: str = "Toy") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "metric", "k", "value"])
 
 
+def test_gains_compare_the_ends_of_each_family_at_two_thresholds() -> None:
+    # at k = 100 −ln RBP falls by 10 instead of 2, but from 0.1: RBP gains 8.5 points, and 14 at k = 1
+    rows = [("Toy", 1, 10**6, 1.0), ("Toy", 1, 10**9, 0.5), ("Toy", 100, 10**6, 0.1), ("Toy", 100, 10**9, 0.01)]
+    rows += [("Toy", 100, 10**7, 5.0), ("Toy", 10, 10**6, 9.0)]  # not at both thresholds
+    rows += [("One", k, 10**6, 1.0) for k in (1, 100)]
+    table = pd.DataFrame(rows, columns=["family", "k", "size", "value"]).assign(dataset="new")
+    assert law.gains(table, 1, 100) == {"gain_cells": 1, "gain_factor": 1, "gain_points": 0}
+    wider = table.assign(value=table["value"].mask((table["k"] == 100) & (table["size"] == 10**6), 3.0))
+    assert law.gains(wider, 1, 100) == {"gain_cells": 1, "gain_factor": 1, "gain_points": 1}
+    assert law.gains(table[table["k"] == 1], 1, 100)["gain_cells"] == 0
+
+
 def test_fits_stand_in_rows_and_a_family_without_one_says_why() -> None:
     both = pd.concat([points({1: 0.1, 20: -0.05}), points({1: 0.1}, "Few")[:2]])
     shown = law.fits_shown(fit_table(both), level=0.9)

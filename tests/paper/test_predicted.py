@@ -1,5 +1,7 @@
 """The predicted curves against the authors' published ones, and the fits of measured ranks against theirs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from simulated import in_bins
@@ -46,6 +48,16 @@ def test_the_authors_parameters_come_out_of_their_histogram() -> None:
     np.testing.assert_allclose(found["sigma"], given["sigma"], atol=0.0048)
     assert found["limit"].all()
     assert (found["tau"] < 0).all()
+
+
+def test_the_lognormal_comes_close_as_drawn_and_a_power_law_is_told_apart() -> None:
+    true = RankDistribution(family("lognormal_rounded"), (1.5, 2.5), 50_000, 2)
+    single = RankCounts(np.arange(1, 50_001), np.arange(1, 50_001), np.append(1e8, true.masses * 1e8), 50_000)
+    binned = in_bins(single, np.append(1, np.unique(np.round(np.geomspace(2, 50_001, 30)))))
+    own = replace(open_source("published").histograms[0], counts=binned)
+    found = predicted_curves.as_drawn([own]).set_index("distribution").r_squared
+    assert found["lognormal_rounded"] == pytest.approx(1, abs=1e-6)
+    assert found["power_law"] < 0.99
 
 
 def test_published_counts_add_up_to_the_recovered_tokens() -> None:

@@ -6,11 +6,13 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import sympy as sp
 from scipy.special import log_ndtr
 from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
+from rbp.paper.appendix_c.notation import FAILS, FOLLOWS
 from rbp.stats.newton import minimum
 from rbp.stats.power_law import fit_power_law
 
@@ -168,6 +170,31 @@ def transitions(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     for end in ("", "_low", "_high"):
         table[f"steepest{end}"] = table[f"alpha{end}"] * np.log(10) / np.e
     return table
+
+
+def algebra() -> dict[str, str]:
+    """What follows of section 5.1, by sympy: FOLLOWS or FAILS for each step.
+
+    equation6: N events, independent and of probability r each, all happen with probability r^N. equation7: with
+    −ln r = C·S^(−α), −ln r^N = N·C·S^(−α). sigmoid: equation 8 against x = ln S goes from 0 to 1 with one turn.
+    sharper: its slope there grows with N.
+    """
+    r, constant, length, alpha, size = sp.symbols("r C N alpha S", positive=True)
+    i, x = sp.Symbol("i", integer=True), sp.Symbol("x", real=True)
+    power = sp.product(r, (i, 1, length))
+    law = sp.exp(-constant * size**-alpha)
+    linear = sp.expand_log(-sp.log(power.subs(r, law)), force=True) - length * constant * size**-alpha
+    p = law.subs(constant, constant * length).subs(size, sp.exp(x))
+    turns = sp.solve(sp.simplify(sp.diff(p, x, 2) / p), x)
+    ends = [sp.limit(p.subs({constant: 1, length: 1, alpha: 1}), x, end) for end in (-sp.oo, sp.oo)]
+    steepest = [sp.simplify(sp.diff(p, x).subs(x, turn)) for turn in turns]
+    steps = {
+        "equation6": power == r**length,
+        "equation7": sp.simplify(linear) == 0,
+        "sigmoid": len(turns) == 1 and ends == [0, 1],
+        "sharper": any(sp.diff(slope, length).is_positive for slope in steepest),
+    }
+    return {step: FOLLOWS if holds else FAILS for step, holds in steps.items()}
 
 
 @dataclass(frozen=True)

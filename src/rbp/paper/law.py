@@ -1,11 +1,28 @@
-"""The tables of the chapters on the law, from k = 1 to every k: fits, exceptions, exponents, and what counting does."""
+"""The tables of the chapters on the law, from k = 1 to every k: fits, gains, exponents, and what counting does."""
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rbp.paper.display import INTERVAL, WEAK, shown, written
 from rbp.stats.subsets import CELL
+
+
+def gains(points: pd.DataFrame, low: int, high: int) -> dict[str, int]:
+    """Whether more is gained at threshold `high` than at `low`, from the smallest to the largest model of a family.
+
+    points: dataset, family, model, size, k and value (−ln RBP_k). gain_cells: the cells of dataset and family with two
+    models or more at both thresholds; of those, gain_factor: −ln RBP_k falls by the larger factor at `high`;
+    gain_points: RBP_k itself gains more there.
+    """
+    wide = points.pivot_table("value", [*CELL, "size"], "k").reindex(columns=[low, high]).dropna()
+    ends = wide.groupby(CELL).agg(["first", "last", "size"])
+    ends = ends[ends[low, "size"] > 1]
+    factor = {k: ends[k, "first"] / ends[k, "last"] for k in (low, high)}
+    gained = {k: np.exp(-ends[k, "last"]) - np.exp(-ends[k, "first"]) for k in (low, high)}
+    larger = {name: int((each[high] > each[low]).sum()) for name, each in {"factor": factor, "points": gained}.items()}
+    return {"gain_cells": len(ends)} | {f"gain_{name}": count for name, count in larger.items()}
 
 
 def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:

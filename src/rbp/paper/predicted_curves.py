@@ -117,5 +117,26 @@ def fits_with_and_without_1(ranks: Sequence[MeasuredRanks]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def as_drawn(ranks: Sequence[MeasuredRanks]) -> pd.DataFrame:
+    """How close a fit from rank 2 comes in figure 8c: R² of ln(mass/width) over its bins.
+
+    A row for each model and distribution: the authors' lognormal (continuous, rounded), and a power law, to tell how
+    mild a test this is. Columns model, size, distribution, r_squared. A bin without tokens has no logarithm and is
+    left out.
+    """
+    rows = []
+    for own in ranks:
+        counts = own.counts.since(2)
+        seen = counts.count > 0
+        width = (counts.high - counts.low + 1)[seen]
+        y = np.log(counts.count[seen] / counts.total / width)
+        for name in ("lognormal_rounded", "power_law"):
+            fitted = fit(family(name), own.counts, first=2).distribution
+            off = y - np.log(counts.sums(fitted.masses, 2)[seen] / width)
+            r_squared = 1 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
+            rows.append({"model": own.model, "size": own.size, "distribution": name, "r_squared": r_squared})
+    return pd.DataFrame(rows)
+
+
 def _p1(distribution: RankDistribution) -> float:
     return float(distribution.pmf(1))

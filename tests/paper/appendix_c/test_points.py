@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from rbp.core.errors import ParameterError
 from rbp.paper.appendix_c import all_checked, notation, numbers
@@ -22,6 +23,18 @@ def test_terms_add_up(terms: pd.DataFrame) -> None:
     row = terms.iloc[-1]
     z = (ranks ** -(1 + row["lam"]) * np.exp(-(np.log(ranks) ** 2) / (2 * row["sigma"] ** 2))).sum()
     assert row["c_over_phi"] * row["sigma"] == pytest.approx(z, rel=1e-3)
+
+
+def test_the_fraction_as_printed_stands_beside_what_it_approximates(terms: pd.DataFrame) -> None:
+    mu, sigma = (terms[name].iloc[-1] for name in ("mu", "sigma"))
+    mass, density = norm.cdf(mu / sigma), norm.pdf(mu / sigma)
+    top = mass * ((sigma**2 - mu**2) / (2 * sigma**2) + mu) + density * (sigma - mu / (2 * sigma))
+    printed = top / (density / (2 * sigma) + mass)  # equation 26 over equation 20
+    last = terms.iloc[-1]
+    assert last["fraction_approx"] == pytest.approx(printed, rel=1e-12)
+    assert last["fraction_share_approx"] == pytest.approx(printed / last["entropy_approx"], rel=1e-12)
+    assert last["fraction_share"] == pytest.approx(1 - last["neg_log_p1"] / last["entropy"], rel=1e-12)
+    assert abs(last["fraction"] / printed - 1) > 0.05  # two numbers, not one under two names
 
 
 def test_zeta_is_missing_where_it_does_not_exist(terms: pd.DataFrame) -> None:

@@ -57,7 +57,7 @@ class Sums:
 
     @property
     def fraction(self) -> Number:
-        """What equation 17 (or 21) adds to −ln p₁ to give CE: (26), or its exact counterpart."""
+        """CE + ln p₁: what equation 17 adds to −ln p₁; with the approximate sums, equation 26 as printed."""
         lam = -self.mu / self.sigma**2
         return ((1 + lam) * self.z1 + self.z2 / (2 * self.sigma**2)) / self.z
 
@@ -142,8 +142,10 @@ def equation_terms(points: pd.DataFrame) -> pd.DataFrame:
     """Every term of −ln p₁ and CE at the μ and σ of `points`, by exact sums and as equations 18 to 21 have them.
 
     Adds lam (−μ/σ²), ratio (μ/σ), log_scale, square, log_c, neg_log_p1, fraction, entropy; the last four again with
-    `_approx`; fraction_share of the entropy; c_error (the relative error of equation 20's c), c_over_phi (Z/σ of
-    equation 24), and zeta_p1 and zeta_entropy: the leading terms of path (b), missing where λ ≤ 0.
+    `_approx`: fraction_approx is equation 26 as printed, and fraction its exact counterpart, CE + ln p₁;
+    fraction_share and fraction_share_approx: of the respective entropy; c_error (the relative error of equation 20's
+    c), c_over_phi (Z/σ of equation 24), and zeta_p1 and zeta_entropy: the leading terms of path (b), missing where
+    λ ≤ 0.
     """
     rows = []
     for mu, sigma in points[["mu", "sigma"]].itertuples(index=False, name=None):
@@ -157,7 +159,8 @@ def equation_terms(points: pd.DataFrame) -> pd.DataFrame:
         row |= dict(zip(("zeta_p1", "zeta_entropy"), _zeta(lam), strict=True))
         rows.append({name: float(value) for name, value in row.items()})
     table = pd.concat([points.reset_index(drop=True), pd.DataFrame(rows)], axis=1)
-    return table.assign(fraction_share=table["fraction"] / table["entropy"])
+    shares = {f"fraction_share{end}": table[f"fraction{end}"] / table[f"entropy{end}"] for end in ("", "_approx")}
+    return table.assign(**shares)
 
 
 def _zeta(lam: float) -> tuple[float, float]:

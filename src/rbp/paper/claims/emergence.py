@@ -1,6 +1,8 @@
 """Claims on success over N tokens in a row, and on noise at large k."""
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, PART, Numbers, by_exceptions, claim
+from rbp.paper.appendix_c.notation import FOLLOWS
+from rbp.paper.claims.comparisons import told_by_cross_entropy
+from rbp.paper.claims.ledger import FAILS, HOLDS, OPEN, OWN, PART, Numbers, by_exceptions, claim
 
 EMERGENCE = "Emergence"
 
@@ -34,14 +36,31 @@ def _(n: Numbers) -> tuple[str, str]:
     EMERGENCE,
     "5.1, equation 6",
     "If places are independent and alike, N tokens in a row are all in the top k with probability RBP_k^N.",
-    rule="holds if the measured success of windows equals that power, within its interval, in nine of ten cases",
+    rule="holds if algebra derives the power from the condition; whether the condition is met is claim 42",
+    evidence="14_emergence#sharpness",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    follows = n.word("14_emergence::algebra.equation6") == FOLLOWS
+    return HOLDS if follows else FAILS, (
+        "The chance that independent events all happen is the product of their chances, and these are equal. Text does not meet the "
+        "condition (claim 42)."
+    )
+
+
+@claim(
+    42,
+    EMERGENCE,
+    "5.1; our test",
+    "Places are independent and alike, as equation 6 assumes: windows succeed with probability RBP_k^N.",
+    rule="holds if the measured success of windows equals that power, within its interval, in nine of ten cases; in part if in half",
     evidence="15_independence#ratio",
+    group=OWN,
 )
 def _(n: Numbers) -> tuple[str, str]:
     below, cells, zeros = (n.count(f"15_independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
     above = n.count("15_independence::cells_above")
     return by_exceptions(below + above, cells, holds=0.1), (
-        f"The formula follows from its premise, but the premise fails: windows succeed more often in {below} of {cells} "
+        f"Windows succeed more often in {below} of {cells} "
         f"cases, by more than their interval ({zeros} have no success to compare). −ln p of 10 tokens at k = 1 is "
         f"{n.number('15_independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
         f"{n.number('15_independence::effective.Pythia.k10.n100'):.0f} independent ones."
@@ -53,7 +72,7 @@ def _(n: Numbers) -> tuple[str, str]:
     EMERGENCE,
     "5.1, equation 7, figure 7",
     "−ln p(N, k) is proportional to N·S^(−α), linear in N; figure 7 confirms it.",
-    rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k",
+    rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k; in part if at half of them",
     evidence="14_emergence#length-exponent",
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -72,20 +91,20 @@ def _(n: Numbers) -> tuple[str, str]:
     EMERGENCE,
     "5.1, equation 8",
     "The curves of success against size are sigmoidal, and a larger N sharpens the transition.",
-    rule="holds if a tenth of the measured curves passes 1/e, where a sigmoid of equation 8 turns, and the rise is steeper than "
-    "for one token in most tests; in part if one of the two",
+    rule="holds if algebra gives equation 8, p against ln S, one turn between 0 and 1, and a steeper one for a larger N, or if the rise is "
+    "measured to be steeper than for one token in most tests; in part if only the first",
     evidence="14_emergence#sharpness",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    visible, curves = n.count("14_emergence::visible"), n.count("14_emergence::curves")
-    sharper, duller = n.count("14_emergence::sharper"), n.count("14_emergence::duller")
-    tests = n.count("14_emergence::slopes")
-    turns = n.count("14_emergence::turns")
-    bent, sharp = turns >= 0.1 * curves, sharper > tests / 2
-    return HOLDS if bent and sharp else PART if bent or sharp else FAILS, (
-        f"{visible} of {curves} measured curves show a whole sigmoid, from below 0.1 to above 0.9; {turns} pass 1/e, where one "
-        f"turns. The second half fails. Equation 8 itself says that N moves the curve along ln S and leaves its shape: the steepest rise is α/e for "
-        f"every N. Measured, it is steeper than that of single tokens in {sharper} of {tests} cases, and flatter in {duller}."
+    sigmoid, steeper = (n.word(f"14_emergence::algebra.{key}") == FOLLOWS for key in ("sigmoid", "sharper"))
+    visible, turns, curves = (n.count(f"14_emergence::{key}") for key in ("visible", "turns", "curves"))
+    sharper, duller, tests = (n.count(f"14_emergence::{key}") for key in ("sharper", "duller", "slopes"))
+    sharp = steeper or sharper > tests / 2
+    return FAILS if not sigmoid else HOLDS if sharp else PART, (
+        f"Sigmoidal, yes: of {curves} measured curves, pieces of a whole one, {turns} pass its turn at 1/e, and {visible} go from below "
+        "0.1 to above 0.9. Sharper, no: a larger N moves the curve of equation 8 along ln S and leaves its shape, whose steepest rise "
+        f"is α/e for every N. Measured, it is steeper than that of single tokens in {sharper} of {tests} cases, and flatter in {duller}. "
+        "What grows with N is the relative gain, d ln p/d ln S."
     )
 
 
@@ -108,4 +127,24 @@ def _(n: Numbers) -> tuple[str, str]:
         f"model is off by a factor of 10^({n.number('14_emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
         f"to 10 tokens comes within a factor {n.number('15_independence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
         "up to 100."
+    )
+
+
+@claim(
+    41,
+    EMERGENCE,
+    "introduction, 5.1",
+    "The account of emergence by cross-entropy (Schaeffer et al., 2023) cannot cover greedy decoding or top-k sampling.",
+    rule="as claim 33: what tells RBP₁ covers greedy decoding, which is right where the first guess is. Holds if cross-entropy tells −ln RBP₁ "
+    "less closely than S does in most cells; fails if more closely in nine of ten; in part between",
+    evidence="08_cross_entropy",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    told = told_by_cross_entropy(n)
+    if told is None:
+        return OPEN, "As claim 33. By logic alone cross-entropy gives greedy decoding no more than a bound (claim 19)."
+    closer, cells = told
+    return FAILS if closer >= 0.9 * cells else PART if closer >= 0.5 * cells else HOLDS, (
+        f"In {closer} of {cells} cells, a curve in cross-entropy tells −ln RBP₁ more closely than the law in S does. So an account by "
+        "cross-entropy reaches greedy decoding as far as this one does, within these families."
     )

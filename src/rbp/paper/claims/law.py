@@ -2,23 +2,25 @@
 
 from statistics import median
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, OWN, PART, Numbers, by_exceptions, claim
+from rbp.paper.claims.ledger import EARLIER, FAILS, HOLDS, OWN, PART, UNCHECKED, Numbers, by_exceptions, claim
 
 LAW, DATA, LARGE = "The law", "Models and measurements", "Large k"
+GOOD, KEPT = 0.97, 0.9  # R² of a good fit (section 4.2), and of one that the law still describes (4.4)
 
 
 @claim(
     1,
     LAW,
     "introduction, 4.1, 4.2",
-    "−ln RBP_k is proportional to S^(−α) for k far below the vocabulary; R² is about 0.99 for k from 1 to 100.",
-    rule="holds if, over all fits at k = 1, 10, 50 and 100, the median R² is at least 0.985 and none is below 0.97; in part if only the median is",
+    "−ln RBP_k is proportional to S^(−α) for k far below the vocabulary; R² is approximately 0.99 for k from 1 to 100.",
+    rule="holds if, over all fits at k = 1, 10, 50 and 100, the median R² rounds to 0.99 or more and nine in ten reach 0.97, "
+    "the paper's bar in 4.2; in part if only the median does",
     evidence="04_moderate_k#fits-moderate-k",
 )
 def _(n: Numbers) -> tuple[str, str]:
     values = n.all("03_k1::r_squared.") + n.all("04_moderate_k::r_squared.")
-    high = sum(value >= 0.97 for value in values)
-    verdict = FAILS if median(values) < 0.985 else HOLDS if high == len(values) else PART
+    high = sum(value >= GOOD for value in values)
+    verdict = FAILS if median(values) < 0.985 else HOLDS if high >= 0.9 * len(values) else PART
     return verdict, (
         f"R² is {median(values):.3f} at the median, at least 0.97 in {high} of {len(values)} fits, and {min(values):.3f} "
         f"at worst. R² cannot tell a power law from other smooth curves, though: with an offset, the median is "
@@ -32,15 +34,15 @@ def _(n: Numbers) -> tuple[str, str]:
     LAW,
     "4.1, figure 3",
     "At k = 1, every family on every dataset lies on a straight line in log-log axes.",
-    rule="holds if R² is at least 0.98 in every fit; in part if in nine of ten",
+    rule="holds if R² is at least 0.97, the paper's bar in 4.2, in every fit; in part if in nine of ten",
     evidence="03_k1#figure-3",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    high, fits = n.count("03_k1::r_squared_high"), n.count("03_k1::fits")
-    verdict = HOLDS if high == fits else PART if high >= 0.9 * fits else FAILS
-    return verdict, (
-        f"True for {high} of {fits}. The exception is {n.word('03_k1::r_squared_min_cell')}, with R² "
-        f"{n.number('03_k1::r_squared_min'):.3f} from four models."
+    values = n.all("03_k1::r_squared.")
+    low = sum(value < GOOD for value in values)
+    return by_exceptions(low, len(values), part=0.1), (
+        f"True for {len(values) - low} of {len(values)}. The lowest R² is {min(values):.3f}: "
+        f"{n.word('03_k1::r_squared_min_cell')}, four models."
     )
 
 
@@ -66,17 +68,17 @@ def _(n: Numbers) -> tuple[str, str]:
     LAW,
     "4.4, figure 6a",
     "R² stays above 0.9 for k below 1000.",
-    rule="holds if every fit at k < 1000, ours and the printed ones, has R² above 0.9; in part if nine of ten",
-    evidence="06_every_k",
+    rule="holds if every point of figure 6a (Pythia, four datasets) at k < 1000 lies above 0.9; in part if nine in ten do",
+    evidence="06_every_k#figure-6a",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    low, cells = n.count("06_every_k::printed_low"), n.count("06_every_k::printed_below_1000")
-    ours, fits = n.count("06_every_k::r_squared_low"), n.count("06_every_k::fits_below_1000")
-    verdict = HOLDS if low + ours == 0 else PART if low <= 0.1 * cells and ours <= 0.1 * fits else FAILS
-    return verdict, (
-        f"For Pythia, the family of figure 6, it holds: {n.number('06_every_k::published_r_squared_min'):.3f} at least. "
-        f"Over all families, {low} of {cells} cells of Table 1 are at 0.9 or below: "
-        f"{n.word('06_every_k::printed_low_cells')}. Of our {fits} fits, {ours} are."
+    points, low = n.count("06_every_k::figure6.below_1000"), n.count("06_every_k::figure6.low")
+    return by_exceptions(low, points, part=0.1), (
+        f"The lowest of the {points} points is {n.number('06_every_k::published_r_squared_min'):.3f}, and our fits give the "
+        f"same curves. The other families are not in the figure: over all, {n.count('06_every_k::printed_low')} of "
+        f"{n.count('06_every_k::printed_below_1000')} cells of Table 1 are at 0.9 or below "
+        f"({n.word('06_every_k::printed_low_cells')}), and {n.count('06_every_k::r_squared_low')} of our "
+        f"{n.count('06_every_k::fits_below_1000')} fits."
     )
 
 
@@ -85,15 +87,15 @@ def _(n: Numbers) -> tuple[str, str]:
     LAW,
     "introduction",
     "R² of the RBP law is comparable to that of cross-entropy.",
-    rule="holds if the two printed R² at k = 1 differ by at most 0.01, or RBP's is larger, in every cell of Table 1",
+    rule="holds if the two printed R² at k = 1 differ by at most 0.01, in either direction, in nine of ten cells of Table 1; in part "
+    "if in most",
     evidence="08_cross_entropy",
 )
 def _(n: Numbers) -> tuple[str, str]:
     cells, close = n.count("08_cross_entropy::printed_cells"), n.count("08_cross_entropy::r_squared_within_001")
     at_least = n.count("08_cross_entropy::r_squared_comparable")
-    verdict = HOLDS if at_least == cells else PART if at_least >= 0.9 * cells else FAILS
-    return verdict, (
-        f"They differ by at most 0.01 in {close} of {cells} cells, and RBP's is as high or higher within 0.01 in {at_least}. "
+    return by_exceptions(cells - close, cells, holds=0.1), (
+        f"They differ by at most 0.01 in {close} of {cells} cells; of the other {cells - close}, RBP's is higher in {at_least - close}. "
         f"The largest gap is {n.word('08_cross_entropy::r_squared_worst')}: "
         f"{n.number('08_cross_entropy::r_squared_worst_ce'):.3f} for cross-entropy, "
         f"{n.number('08_cross_entropy::r_squared_worst_rbp'):.3f} for RBP₁."
@@ -105,18 +107,110 @@ def _(n: Numbers) -> tuple[str, str]:
     LAW,
     "4.4, figure 6b",
     "The exponent rises with k; it is close to 0.2 at k = 100 and below 0.1 at k = 1.",
-    rule="holds if α at k = 100 exceeds α at k = 1, lies in 0.15 to 0.25, and is below 0.1 at k = 1, in every cell",
-    evidence="06_every_k",
+    rule="on the curves of figure 6b (Pythia, four datasets): holds if α rises in nine of ten steps of k, and on every dataset is "
+    "below 0.1 at k = 1 and rounds to 0.2 at k = 100; in part if two of the three",
+    evidence="06_every_k#figure-6b",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    cells = n.count("06_every_k::rise_cells")
-    rise, close, below = (n.count(f"06_every_k::{key}") for key in ("rise", "close_02", "below_01"))
-    verdict = HOLDS if min(rise, close, below) == cells else PART if rise > cells / 2 else FAILS
-    return verdict, (
-        f"α rises from k = 1 to 100 in {rise} of {cells} combinations of family and dataset. It is below 0.1 at k = 1 in "
-        f"{below}, and in 0.15 to 0.25 at k = 100 in only {close}: from "
-        f"{n.number('06_every_k::alpha_100_min'):.2f} to {n.number('06_every_k::alpha_100_max'):.2f} over all. "
-        "The caption of figure 6b says that the value decreases with k; it means the slope, −α."
+    steps, falling = n.count("06_every_k::published_steps"), n.count("06_every_k::published_falling")
+    curves, below, close = (n.count(f"06_every_k::figure6.{key}") for key in ("curves", "below_01", "close_02"))
+    met = (falling <= 0.1 * steps) + (below == curves) + (close == curves)
+    return HOLDS if met == 3 else PART if met == 2 else FAILS, (
+        f"α rises in {steps - falling} of {steps} steps. It is below 0.1 at k = 1 on {below} of {curves} datasets, and rounds to "
+        f"0.2 at k = 100 on {close}. Over all families, it rises from k = 1 to 100 in {n.count('06_every_k::rise')} of "
+        f"{n.count('06_every_k::rise_cells')} cells, and is {n.number('06_every_k::alpha_100_min'):.2f} to "
+        f"{n.number('06_every_k::alpha_100_max'):.2f} at k = 100. The caption of figure 6b says that the value decreases with k; "
+        "it means the slope, −α."
+    )
+
+
+@claim(
+    38,
+    LAW,
+    "4.4, figure 6a",
+    "The quality of the fit only starts to drop once k is close to the vocabulary's size.",
+    rule="holds if, on every curve of figure 6a (Pythia, four datasets), R² is at least 0.97 (4.2) at every k below 20 000, where 4.3 "
+    "says that k approaches the vocabulary; in part if on half of them",
+    evidence="06_every_k#figure-6a",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    curves, kept = n.count("06_every_k::figure6.curves"), n.count("06_every_k::figure6.kept")
+    return by_exceptions(curves - kept, curves), (
+        f"It is so on {kept} of {curves} datasets. Below 0.97 first: {n.word('06_every_k::figure6.first_drops')}."
+    )
+
+
+@claim(
+    39,
+    LAW,
+    "earlier version, 4.3",
+    "The law holds for small k only, typically under 100.",
+    rule="holds if the printed R² is at least 0.97 (4.2) in nine of ten cells of Table 1 with k up to 100, and in less than half of those "
+    "beyond; in part if one of the two",
+    evidence="10_table1",
+    group=EARLIER,
+)
+def _(n: Numbers) -> tuple[str, str]:
+    small, large = (n.count(f"06_every_k::printed_cells.{end}") for end in ("small", "large"))
+    good, still = (n.count(f"06_every_k::printed_good.{end}") for end in ("small", "large"))
+    met = (good >= 0.9 * small) + (still < 0.5 * large)
+    return (FAILS, PART, HOLDS)[met], (
+        f"R² reaches 0.97 in {good} of {small} cells with k up to 100, and in {still} of {large} with k = 500, 2500 or 10 000. "
+        "There is no edge at 100: it falls off slowly, and at different k for each family and dataset. The final version leaves "
+        "out the words."
+    )
+
+
+@claim(
+    40,
+    LAW,
+    "4.4",
+    "RBP_100 is easy to optimize and RBP_1 is hard, because the exponent is larger.",
+    rule="holds if in nine of ten cells, from the smallest to the largest model of a family, both −ln RBP_k falls by a larger factor "
+    "and RBP_k gains more percentage points at k = 100 than at k = 1; in part if one of the two",
+    evidence="06_every_k#exponent-by-k",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    cells = n.count("06_every_k::gain_cells")
+    factor, points = n.count("06_every_k::gain_factor"), n.count("06_every_k::gain_points")
+    met = (factor >= 0.9 * cells) + (points >= 0.9 * cells)
+    return (FAILS, PART, HOLDS)[met], (
+        f"In proportion, yes: −ln RBP_100 falls by the larger factor in {factor} of {cells} cells. In percentage points RBP_100 gains "
+        f"more in {points}: less is left to gain there. How hard training for either would be, nobody has tried."
+    )
+
+
+@claim(
+    34,
+    LAW,
+    "4.1",
+    "Greedy decoding improves as models grow, as RBP_1 does.",
+    rule="holds if RBP_1, the share of places where the first guess is right, rises in nine of ten steps to the next larger model; in "
+    "part if in most",
+    evidence="03_k1#figure-3",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    rises, steps = n.count("03_k1::falls"), n.count("03_k1::neighbours")
+    return by_exceptions(steps - rises, steps, holds=0.1), (
+        f"RBP_1 rises in {rises} of {steps} steps. This is about the next token of a given text, as the paper measures it; no text was "
+        "generated and judged."
+    )
+
+
+@claim(
+    35,
+    LAW,
+    "4.2",
+    "Top-k sampling improves as models grow, as RBP_k does for small k.",
+    rule="would be decided by the chance that a draw from the first k is right: the truth's probability over that of the first k",
+    evidence="04_moderate_k#fits-moderate-k",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    rises, steps = n.count("04_moderate_k::falls"), n.count("04_moderate_k::neighbours")
+    return UNCHECKED, (
+        f"RBP_k, which bounds that chance from above, rises in {rises} of {steps} steps to the next larger model at k = 10, 50 and 100. "
+        "But what is drawn depends on the probabilities of the first k, which were not published. It would take the models, or "
+        "for each token its probability and the sum over the first k."
     )
 
 
@@ -125,7 +219,8 @@ def _(n: Numbers) -> tuple[str, str]:
     LAW,
     "appendix B, Table 1",
     "The law holds on C4 and on GitHub too.",
-    rule="holds if the printed R² is at least 0.97 at k = 1, 10 and 100 for every family; no points were published",
+    rule="holds if the printed R² is at least 0.97 (4.2) at k = 1, 10 and 100 for every family, where no points were published; in part if "
+    "in half of the cells",
     evidence="10_table1",
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -162,7 +257,7 @@ def _(n: Numbers) -> tuple[str, str]:
     DATA,
     "introduction; appendix A",
     "The law covers 24 models over five orders of magnitude of S (“over four” in appendix A).",
-    rule="holds if there are 24 models and log₁₀ of largest over smallest S is at least 5",
+    rule="holds if there are 24 models and log₁₀ of largest over smallest S is at least 5; in part if 24, and at least 4",
     evidence="02_measurements",
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -182,15 +277,17 @@ def _(n: Numbers) -> tuple[str, str]:
     DATA,
     "appendix A",
     "The thresholds k span over five orders of magnitude.",
-    rule="holds if log₁₀ of the largest over the smallest k that was published is at least 5",
+    rule="holds if log₁₀ of the largest over the smallest k that was published is at least 5; in part if they fall into five decades, as "
+    "who counts ones, tens, … would say",
     evidence="02_measurements",
 )
 def _(n: Numbers) -> tuple[str, str]:
     orders = n.number("02_measurements::thresholds_orders_of_magnitude")
-    return HOLDS if orders >= 5 else FAILS, (
-        f"The published thresholds run from {n.count('02_measurements::threshold_min')} to "
-        f"{n.count('02_measurements::threshold_max')}: {orders:.1f} orders. Over five would need k above 100 000, which "
-        "only Qwen2.5's vocabulary has room for, and Qwen2.5 is left out at large k."
+    low, high = n.count("02_measurements::threshold_min"), n.count("02_measurements::threshold_max")
+    decades = len(str(high)) - len(str(low)) + 1
+    return HOLDS if orders >= 5 else PART if decades >= 5 else FAILS, (
+        f"The published thresholds run from {low} to {high:,}: a factor of {orders:.1f} orders, in {decades} decades. A factor of five "
+        "orders would need k above 100 000, which only Qwen2.5's vocabulary has room for, and Qwen2.5 is left out at large k."
     )
 
 
@@ -199,7 +296,7 @@ def _(n: Numbers) -> tuple[str, str]:
     DATA,
     "appendix A",
     "Every point averages at least 500 000 tokens.",
-    rule="holds if every number of tokens that can be recovered from the published shares reaches 500 000",
+    rule="holds if every number of tokens that can be recovered from the published shares reaches 500 000; in part if half do",
     evidence="02_measurements",
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -217,7 +314,7 @@ def _(n: Numbers) -> tuple[str, str]:
     DATA,
     "4.3, footnote 2",
     "The vocabularies have 50 256 (Pythia), 50 272 (OPT) and 50 257 (GPT-2) entries.",
-    rule="holds if the models' configurations say so",
+    rule="holds if the models' configurations say so of all three families; in part if of some",
     evidence="02_measurements",
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -235,20 +332,57 @@ def _(n: Numbers) -> tuple[str, str]:
 
 
 @claim(
+    36,
+    DATA,
+    "4.3, footnote 2",
+    "With k of 20 000 and 30 000, the chosen k nearly cover the entire vocabulary.",
+    rule="holds if the largest k is at least nine tenths of the vocabulary's entries; in part if at least nine tenths of the tokens of "
+    "every text are among the first 20 000",
+    evidence="02_measurements",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    share, covered = n.number("02_measurements::threshold_share_of_vocabulary"), n.number("06_every_k::covered_min")
+    return HOLDS if share >= 0.9 else PART if covered >= 0.9 else FAILS, (
+        f"k = 30 000 is {share:.0%} of GPT-2's entries. But rare entries are rarely the truth: at least {covered:.1%} of the tokens of a "
+        "text are among the first 20 000."
+    )
+
+
+@claim(
+    37,
+    DATA,
+    "4.3, footnote 2",
+    "Qwen2.5's vocabularies have 151 936 entries for models up to 7B, and 152 064 for larger ones.",
+    rule="holds if the models' configurations say so of every model; in part if the two sizes are right",
+    evidence="02_measurements",
+)
+def _(n: Numbers) -> tuple[str, str]:
+    sizes = [n.count(f"02_measurements::vocabulary.Qwen2.5.{i}") for i in range(2)]
+    larger = n.word("02_measurements::vocabulary.Qwen2.5.large")
+    right = sizes == [151_936, 152_064]
+    return HOLDS if right and larger == "Qwen2.5-14B" else PART if right else FAILS, (
+        f"The sizes are {' and '.join(f'{size:,}' for size in sizes)}, and the larger one is that of {larger}: "
+        "the 7B model is on the other side."
+    )
+
+
+@claim(
     11,
     LARGE,
     "4.3, figure 5",
     "For k of 20 000 and 30 000 the law breaks down; GPT-2's RBP_k falls with size; k = 30 000 is more random than 20 000.",
-    rule="holds if R² is lower at 30 000 than at 20 000 in every pair, and some α of GPT-2 is negative beyond its interval",
+    rule="holds if R² is at most 0.9 (4.4), if GPT-2's α is below 0, and if R² is lower at 30 000 than at 20 000, each in nine of ten "
+    "cases; in part if each in most",
     evidence="05_large_k#fits-large-k",
 )
 def _(n: Numbers) -> tuple[str, str]:
+    fits = n.all("05_large_k::r_squared.")
+    gpt2 = [n.number(key) for key in n if key.startswith("05_large_k::alpha.") and ".GPT-2." in key]
+    low, negative = sum(value <= KEPT for value in fits), sum(value < 0 for value in gpt2)
     pairs, lower = n.count("05_large_k::pairs"), n.count("05_large_k::r_squared_lower")
-    sure = n.word("05_large_k::alpha_surely_negative_cells")
-    verdict = HOLDS if lower == pairs and "GPT-2" in sure else PART if lower > pairs / 2 else FAILS
-    return verdict, (
-        f"R² runs from {n.number('05_large_k::r_squared_min'):.2f} to {n.number('05_large_k::r_squared_max'):.2f}, and is lower at "
-        f"30 000 in {lower} of {pairs} pairs. α is not positive in {n.count('05_large_k::alpha_not_positive')} of "
-        f"{n.count('05_large_k::fits')} fits ({n.word('05_large_k::alpha_not_positive_cells')}), and its interval lies below 0 for {sure}. "
-        f"For Pythia on Wikipedia, R² is still {n.number('05_large_k::r_squared.wikipedia.Pythia.k30000'):.2f} at 30 000."
+    least = min(low / len(fits), negative / len(gpt2), lower / pairs)
+    return HOLDS if least >= 0.9 else PART if least > 0.5 else FAILS, (
+        f"R² is at most 0.9 in {low} of {len(fits)} fits only, and {n.number('05_large_k::r_squared_max'):.2f} at best "
+        f"({n.word('05_large_k::r_squared_max_cell')}). GPT-2's α is below 0 in {negative} of {len(gpt2)}, beyond its interval for "
+        f"{n.word('05_large_k::alpha_surely_negative_cells')}. R² is lower at 30 000 in {lower} of {pairs} pairs."
     )

@@ -166,7 +166,7 @@ def of_group(entries: list[Entry], group: Group) -> list[Entry]:
 
 def counts(entries: list[Entry]) -> dict[str, int]:
     """How many claims of each group have each verdict, by "group.verdict"; `judged` are those decided either way."""
-    result = {}
+    result: dict[str, int] = {}
     for group in GROUPS:
         found = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
         own = {key: found[key] for key, _ in VERDICTS.values()}
@@ -230,9 +230,10 @@ def _section(group: Group, entries: list[Entry], titles: Mapping[str, str]) -> s
 
 
 def _typeset(text: str) -> str:
-    """A sentence as HTML, with indices and exponents set as such: RBP_k, S^(−α)."""
+    """A sentence as HTML: indices and exponents set as such, RBP_k, S^(−α), and thousands apart, as in 20 000."""
+    text = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "\N{NARROW NO-BREAK SPACE}", text)
     marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
-    return re.sub(r"(?<=[A-Zα])_([a-zSN])(?![a-z])", r"<sub>\1</sub>", marked)
+    return re.sub(r"(?<=[A-Zα])_(\d+|[a-zSN])(?![a-z\d])", r"<sub>\1</sub>", marked)
 
 
 def _row(entry: Entry, titles: Mapping[str, str]) -> str:

@@ -31,14 +31,15 @@ def _smallest_and_largest(table: pd.DataFrame) -> pd.DataFrame:
 
 def terms(table: pd.DataFrame) -> Shown:
     """A table of `numbers.equation_terms`."""
-    sums = {"neg_log_p1": "−ln p₁", "fraction": "fraction (26)", "entropy": "CE", "c_over_phi": "c/φ(μ/σ)"}
+    sums = {"neg_log_p1": "−ln p₁", "entropy": "CE", "fraction": "CE + ln p₁", "fraction_approx": "(26) as printed"}
+    sums |= {"c_over_phi": "c/φ(μ/σ)"}
     return shown(
         table,
         {"model": "model"}
         | _all_as("{:.2f}", mu="μ", sigma="σ")
         | _all_as("{:.3f}", lam="λ", log_c="ln c", log_scale="ln(√(2π)σ)", square="μ²/(2σ²)", **sums),
         caption="<b>Every term at the ten points</b>, by sums in 40 digits. −ln p₁ is the sum of the three columns "
-        "before it; CE is −ln p₁ plus the fraction.",
+        "before it. CE + ln p₁ is by how much CE exceeds −ln p₁; the fraction of equation 26 approximates it.",
     )
 
 
