@@ -1,13 +1,15 @@
-"""Claims of others that the ladder's ranks can test: "What Scales in Cross-Entropy Scaling Law?" (arXiv:2510.04067).
+"""Claims of others on ranks and on training, and our own test of what an exponent is.
 
-The rules were written down before the terms were fitted; the first look that preceded them had shown error-entropy's
+Those of "What Scales in Cross-Entropy Scaling Law?" (arXiv:2510.04067) are tested by the ladder's ranks. Their rules were written down before the terms were fitted; the first look that preceded them had shown error-entropy's
 share of cross-entropy on three texts, and nothing of how the terms scale.
 """
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, OTHERS, PART, Numbers, claim
+from rbp.paper.claims.ledger import FAILS, HOLDS, OTHERS, OWN, PART, UNCHECKED, Numbers, claim
 
 SISTER = "What scales in cross-entropy"
-CHAPTER = "24_sister_law"
+SHARES = "24_sister_law"
+TRAINING = "Size and training"
+EXPONENT = "26_exponent"
 
 
 @claim(
@@ -16,14 +18,14 @@ CHAPTER = "24_sister_law"
     "arXiv:2510.04067, read at second hand",
     "Error-entropy follows a power law in S, and more closely than cross-entropy does.",
     rule="holds if R² of error-entropy is at least 0.97, and above that of cross-entropy, on every text of the ladder; in part if only the first",
-    evidence=f"{CHAPTER}#fits",
+    evidence=f"{SHARES}#fits",
     group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
-    texts, high, closer = (n.count(f"{CHAPTER}::{key}") for key in ("texts", "entropy_high", "entropy_closer"))
+    texts, high, closer = (n.count(f"{SHARES}::{key}") for key in ("texts", "entropy_high", "entropy_closer"))
     verdict = FAILS if high < texts else HOLDS if closer == texts else PART
     return verdict, (
-        f"R² of error-entropy is at least 0.97 on {high} of {texts} texts ({n.number(f'{CHAPTER}::r_squared_min'):.3f} at "
+        f"R² of error-entropy is at least 0.97 on {high} of {texts} texts ({n.number(f'{SHARES}::r_squared_min'):.3f} at "
         f"least), and above that of cross-entropy on {closer}."
     )
 
@@ -35,18 +37,18 @@ def _(n: Numbers) -> tuple[str, str]:
     "Self-alignment and confidence hardly change with size.",
     rule="holds if, on every text of the ladder, neither changes from the smallest rung to the largest by more than a tenth of what "
     "cross-entropy does; in part if one of them never does",
-    evidence=f"{CHAPTER}#changes",
+    evidence=f"{SHARES}#changes",
     group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
     texts, alignment, confidence = (
-        n.count(f"{CHAPTER}::{key}") for key in ("texts", "alignment_still", "confidence_still")
+        n.count(f"{SHARES}::{key}") for key in ("texts", "alignment_still", "confidence_still")
     )
     verdict = HOLDS if alignment == confidence == texts else PART if texts in (alignment, confidence) else FAILS
     return verdict, (
         f"Self-alignment changes by no more than a tenth of the fall of cross-entropy on {alignment} of {texts} texts, "
-        f"confidence on {confidence}. Confidence makes {n.number(f'{CHAPTER}::confidence_min'):.0f} to "
-        f"{n.number(f'{CHAPTER}::confidence_max'):.0f}% of that fall all the same, as it moves one way."
+        f"confidence on {confidence}. Confidence makes {n.number(f'{SHARES}::confidence_min'):.0f} to "
+        f"{n.number(f'{SHARES}::confidence_max'):.0f}% of that fall all the same, as it moves one way."
     )
 
 
@@ -57,15 +59,81 @@ def _(n: Numbers) -> tuple[str, str]:
     "Error-entropy is 80 to 90% of cross-entropy in small models, and a smaller share in larger ones.",
     rule="holds if its share lies between 0.8 and 0.9 at the smallest rung and falls to the largest, on every text of the ladder; in part "
     "if one of the two, on every text",
-    evidence=f"{CHAPTER}#shares",
+    evidence=f"{SHARES}#shares",
     group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
-    texts, inside, falls = (n.count(f"{CHAPTER}::{key}") for key in ("texts", "share_inside", "share_falls"))
+    texts, inside, falls = (n.count(f"{SHARES}::{key}") for key in ("texts", "share_inside", "share_falls"))
     verdict = HOLDS if inside == falls == texts else PART if texts in (inside, falls) else FAILS
     first, last = (100 * (1 + n.number(f"17_premise::gap_share.{end}")) for end in ("first", "last"))
     return verdict, (
-        f"On the ladder it is {100 * n.number(f'{CHAPTER}::share_min'):.0f} to {100 * n.number(f'{CHAPTER}::share_max'):.0f}% of "
+        f"On the ladder it is {100 * n.number(f'{SHARES}::share_min'):.0f} to {100 * n.number(f'{SHARES}::share_max'):.0f}% of "
         f"cross-entropy, as confidence is negative. From the smallest rung to the largest the share falls on {falls} of "
         f"{texts} texts. For Pythia on Wikipedia it is {first:.0f}% at the smallest model and {last:.0f}% at the largest."
+    )
+
+
+@claim(
+    56,
+    TRAINING,
+    "Hoffmann et al., arXiv:2203.15556, equation 2",
+    "Size and training tokens act on the loss as a sum: E + A/S^a + B/D^b.",
+    rule="holds if the sum foretells sweeps that it was not fitted to better than a product of powers, for the loss and for "
+    "−ln RBP_1 of the Llama runs of xLSTM Scaling Laws; in part if for one of the two",
+    evidence="26_exponent#forms",
+    group=OTHERS,
+)
+def _(n: Numbers) -> tuple[str, str]:
+    missed = {
+        (measure, form): n.number(f"{EXPONENT}::missed.llama.{measure}.{form}")
+        for measure in ("loss", "rank")
+        for form in ("additive", "product")
+    }
+    better = sum(missed[measure, "additive"] < missed[measure, "product"] for measure in ("loss", "rank"))
+    verdict = HOLDS if better == 2 else PART if better else FAILS
+    return verdict, (
+        f"Of the loss in sweeps left out, the sum misses {missed['loss', 'additive']:.0f} per cent of the variation, the product "
+        f"{missed['loss', 'product']:.0f}; of −ln RBP_1, {missed['rank', 'additive']:.0f} and {missed['rank', 'product']:.0f}. "
+        f"So what was found for the loss holds for ranks too. The exponents a differ by "
+        f"{n.number(f'{EXPONENT}::value.difference.alpha'):.3f} (interval {n.number(f'{EXPONENT}::low.difference.alpha'):.3f} to "
+        f"{n.number(f'{EXPONENT}::high.difference.alpha'):.3f})."
+    )
+
+
+@claim(
+    57,
+    TRAINING,
+    "arXiv:2509.24012 (known to us at second hand)",
+    "As k grows, −ln pass@k falls ever more steeply with compute: the exponent goes from 0.12 to 0.38.",
+    rule="would be decided by their runs, which are not at hand; beside it stands what k tries do on single tokens of our ladder",
+    evidence="26_exponent#lists-and-tries",
+    group=OTHERS,
+)
+def _(n: Numbers) -> tuple[str, str]:
+    return UNCHECKED, (
+        f"Theirs are tasks, and fits with an irreducible term. For k tries on a next token of our ladder, computed exactly, the "
+        f"exponent in size is higher at k = {n.count(f'{EXPONENT}::k.fitted')} than at 1 on {n.count(f'{EXPONENT}::tries.rise')} of "
+        f"{n.count(f'{EXPONENT}::texts')} texts, and at k = {n.count(f'{EXPONENT}::k.last')} it is below that of one try on "
+        f"{n.count(f'{EXPONENT}::tries.lower')}. Of lists of k, RBP_k, it has grown on {n.count(f'{EXPONENT}::list.higher')}."
+    )
+
+
+@claim(
+    58,
+    TRAINING,
+    "asked of the law of section 4",
+    "The exponent in size is the same however long the models of a family were trained.",
+    rule="holds if the interval of the change of Pythia’s exponent on LAMBADA, each model compared with itself between two "
+    "snapshots, contains 0",
+    evidence="26_exponent#over-training",
+    group=OWN,
+)
+def _(n: Numbers) -> tuple[str, str]:
+    low, high = (n.number(f"{EXPONENT}::change_{end}") for end in ("low", "high"))
+    return HOLDS if low <= 0 <= high else FAILS, (
+        f"From step {n.count(f'{EXPONENT}::step.early')} to {n.count(f'{EXPONENT}::step.late')} it grows from "
+        f"{n.number(f'{EXPONENT}::alpha.early'):.3f} to {n.number(f'{EXPONENT}::alpha.late'):.3f}; the change lies between {low:.3f} and "
+        f"{high:.3f}. These are snapshots of one schedule, and −ln accuracy on whole words, not RBP_1. On others’ runs over sizes "
+        f"and tokens, the exponent of −ln RBP_1 in size is {n.number(f'{EXPONENT}::llama.rank.at_d'):.3f} at fixed tokens and "
+        f"{n.number(f'{EXPONENT}::llama.rank.at_ratio'):.3f} at constant tokens per parameter."
     )
