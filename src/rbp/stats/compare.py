@@ -1,4 +1,4 @@
-"""Comparisons: is an offset needed; do families share one exponent, do two metrics of the same models, and nearly so?"""
+"""Comparisons: is an offset needed; do families share one exponent; do two metrics of the same models, or nearly?"""
 
 import math
 from dataclasses import dataclass

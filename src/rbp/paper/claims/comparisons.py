@@ -11,7 +11,7 @@ TWO_METRICS, MORE_K, DEFINITION = "Cross-entropy and RBP₁", "More k", "Definit
     "5.2, figure 8a, Table 1",
     "The exponents of cross-entropy and of −ln RBP₁ are nearly identical.",
     rule="near: by two one-sided tests at 5% over the scatter of models, and of documents where ranks are kept, α of cross-entropy lies within ±10% of α of −ln RBP₁. Holds if every tested pair of family and text is near, ours included; in part if in at least half the cells of Table 1 the printed exponents lie so, and no tested cell of it is shown to lie outside",
-    evidence="08_cross_entropy#paired-tests",
+    evidence="08_cross_entropy#near-tests",
 )
 def _(n: Numbers) -> tuple[str, str]:
     cells, within = n.count("08_cross_entropy::printed_cells"), n.count("08_cross_entropy::printed_within_tenth")
