@@ -92,11 +92,16 @@ def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], l
 
 
 def with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Add ``alarm`` (p below 1 − level), ``p_holm`` and ``alarm_holm`` (the same after Holm's correction)."""
-    if table.empty:
-        return table.assign(alarm=False, p_holm=table["p"], alarm_holm=False)
-    corrected, p_holm = multipletests(table["p"], alpha=1 - level, method="holm")[:2]
-    return table.assign(alarm=table["p"] < 1 - level, p_holm=p_holm, alarm_holm=corrected)
+    """Add ``alarm`` (p below 1 − level), ``p_holm`` and ``alarm_holm`` (the same after Holm's correction).
+
+    Rows whose p is missing were not tested: they count for nothing, and give no alarm.
+    """
+    p = table["p"].astype(float)
+    tested = p.notna()
+    corrected = p.copy()
+    if tested.any():
+        corrected[tested] = multipletests(p[tested], method="holm")[1]
+    return table.assign(alarm=p < 1 - level, p_holm=corrected, alarm_holm=corrected < 1 - level)
 
 
 def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
