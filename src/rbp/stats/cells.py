@@ -165,6 +165,7 @@ def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
     """``common_exponent`` for each dataset and k, with Holm's correction; the columns are its fields.
 
     ``alarm``, ``p_holm`` and ``alarm_holm`` are those of the F test; ``welch_holm`` is Welch's p after the correction.
+    ``scatter_ratio``: the largest scatter of a family about its line over the smallest.
     ``steepest`` and ``flattest`` name the families of the largest and the smallest exponent. Families of fewer than
     three sizes are left out.
     """
@@ -175,6 +176,8 @@ def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
         ranked = sorted(test.separate, key=lambda family: test.separate[family].alpha)
         fields = ("f", "p", "df_num", "df_den", "welch_f", "welch_p", "welch_df", "alpha", "alpha_low", "alpha_high")
         row = {name: getattr(test, name) for name in fields}
+        scatter = [fit.residual_se for fit in test.separate.values()]
+        row["scatter_ratio"] = max(scatter) / min(scatter)
         row |= {"flattest": ranked[0], "alpha_min": test.separate[ranked[0]].alpha}
         return [row | {"steepest": ranked[-1], "alpha_max": test.separate[ranked[-1]].alpha}]
 
