@@ -74,7 +74,8 @@ def resampled_laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataF
     alpha_low, alpha_high: ordinary least squares, from the scatter about the line, taken as independent between
     rungs. It covers all that moves single rungs: seeds, lack of fit, and the part of the document noise that rungs
     do not share. text_low, text_high: percentiles over `draws`, each fitted anew. It covers which documents were
-    drawn, the shared part included, and takes the rungs as they are. Neither holds the other.
+    drawn, the shared part included, and takes the rungs as they are; of 24 documents, that of 95% covers about 91%.
+    Neither holds the other.
 
     One row for each k: dataset, family, k, documents, tokens, misses (fewest of a rung), n, alpha, alpha_low,
     alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
@@ -142,7 +143,8 @@ class ScatterParts:
     f, df_num, df_den, p: F = total/(document + seed) tests lack = 0. The residuals are correlated, and the
     denominator is a sum, so both degrees of freedom are Satterthwaite's approximation: df_num of the quadratic form
     |M y|² under that covariance, df_den from the seeds' and the documents' (D − 1). The first seeds are in numerator
-    and denominator, which makes the test cautious: it calls a true line bent more rarely than p says.
+    and denominator, which makes the test cautious: it rejects a true line more rarely than p says. It finds that
+    the rungs leave the line in whatever pattern; `curvature` tests whether it is bent.
     """
 
     total: float

@@ -17,15 +17,17 @@ def _(n: Numbers) -> tuple[str, str]:
     cells, within = n.count("08_cross_entropy::printed_cells"), n.count("08_cross_entropy::printed_within_tenth")
     tested, near, outside = (n.count(f"08_cross_entropy::{key}") for key in ("tested", "near", "outside"))
     of_table_1 = n.count("08_cross_entropy::outside_table_1")
+    least, most = (n.count(f"08_cross_entropy::printed_tenth_{end}") for end in ("least", "most"))
     verdict = HOLDS if near == tested else PART if 2 * within >= cells and of_table_1 == 0 else FAILS
-    relative, low, high = (
-        n.number(f"08_cross_entropy::{key}.wikipedia.Pythia") for key in ("relative", "relative_low", "relative_high")
+    pythia, low, high, ladder = (
+        f"{n.number(f'08_cross_entropy::{key}'):+.1f}".replace("-", "−")
+        for key in (*(f"relative{end}.wikipedia.Pythia" for end in ("", "_low", "_high")), "relative.wikipedia.Ladder")
     )
     return verdict, (
         f"Of {tested} pairs of family and text with both metrics model by model, {near} are shown to be near, and {outside} "
-        f"to lie outside, {of_table_1} of them in Table 1. For Pythia on Wikipedia, cross-entropy's exponent is larger by "
-        f"{relative:.1f}%, with the 90% interval {low:.1f} to {high:.1f}%. The printed exponents lie within 10% of each "
-        f"other in {within} of {cells} cells."
+        f"to lie outside, {of_table_1} of them in Table 1. On Wikipedia, cross-entropy's exponent differs by {pythia}% for "
+        f"Pythia, with the 90% interval {low} to {high}%, and by {ladder}% for the ladder. The printed exponents lie within "
+        f"10% in {within} of {cells} cells; by what rounding hides, in {least} to {most}."
     )
 
 
