@@ -9,7 +9,7 @@ from scipy.stats import f as f_distribution
 from scipy.stats import kstest, linregress, ttest_ind_from_stats
 from scipy.stats import t as t_distribution
 
-from rbp.core.errors import DataError, FitError
+from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.compare import aicc, common_exponent, compare_offset, equivalence, paired_exponents
 from rbp.stats.power_law import fit_power_law
 
@@ -242,3 +242,5 @@ def test_no_bound_where_the_second_exponent_may_be_zero() -> None:
     assert math.isnan(flat.high)
     assert not flat.within
     assert not flat.outside
+    with pytest.raises(ParameterError, match="two tests cannot err"):
+        equivalence(SIZES, first, second, level=0.5)

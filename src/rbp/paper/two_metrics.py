@@ -270,7 +270,7 @@ def near_test_shown(tests: pd.DataFrame, level: float) -> dict[str, Any]:
         },
         caption="<b>Near or not.</b> By how many per cent the exponent of cross-entropy is larger than that of −ln "
         f"RBP<sub>k</sub>. Near: all of the interval lies within ±{NEAR:.0%}, so that two one-sided tests at "
-        f"{1 - level:.0%} succeed; outside: none of it does.",
+        f"{round(100 * (1 - level), 6):g}% succeed; outside: none of it does.",
         data=tested,
     )
 

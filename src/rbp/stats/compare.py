@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import Reals, check_level
-from rbp.core.errors import DataError, FitError
+from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.offset_law import OffsetFit, fit_offset
 from rbp.stats.power_law import ROUNDING, PowerLawFit, check_models, check_points, fit_power_law
 
@@ -218,9 +218,12 @@ def equivalence(
     ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of
     ln first − ρ ln second, with n − 2 degrees of freedom. ``text``: the covariance, shape (2, 2), of the two exponents
     by what all models have in common, such as the documents that they are measured on, and its degrees of freedom; it
-    is added, with Welch's degrees of freedom for the sum. What of it is in the scatter already is then counted twice:
-    the interval is rather too wide. Raises what ``paired_exponents`` raises.
+    is added, with Welch's degrees of freedom for the sum; what of it is in the scatter already is counted twice. Raises
+    what ``paired_exponents`` raises, and ParameterError for a ``level`` of a half or less, which is no test.
     """
+    check_level(level)
+    if level <= 0.5:
+        raise ParameterError(f"two tests cannot err with probability {1 - level:g} each", "level", "Give 0.9 or 0.95.")
     sizes, ones = check_points(size, first, name="first")
     _, others = check_points(size, second, name="second")
     fit_power_law(sizes, ones / others)  # a ratio that does not vary leaves no scatter to test against
