@@ -47,6 +47,7 @@ def test_tables_show_a_row_for_each_answer(points: pd.DataFrame) -> None:
     assert len(forecasts.bent_shown(bent, 0.5)["table"]) == bent.alarm.sum() > 0
     common = cells.common_exponents(points)
     shown = forecasts.one_exponent_shown(common, 0.95)["table"]
+    assert shown["p, Welch"].tolist() == common.welch_p.tolist()
     assert shown["flattest"][0] == f"{common.flattest[0]} {common.alpha_min[0]:.3f}"
     floor = cells.offsets(points)
     verdicts = forecasts.offsets_shown(floor, "Pythia", 0.95)["table"]["verdict"]

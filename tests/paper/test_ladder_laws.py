@@ -13,7 +13,7 @@ from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
 from rbp.paper.figures.ladder import beside_panels, law_panels, learning_curves, scatter_panels
-from rbp.paper.ladder import LadderLaws, beside, ladder_laws, published_laws
+from rbp.paper.ladder import LadderLaws, beside, departures, ladder_laws, published_laws
 from rbp.stats.power_law import fit_power_law
 
 SIZES = {"a": 1000, "b": 4000, "c": 16000, "d": 64000}
@@ -45,6 +45,34 @@ def test_a_folder_of_stores_is_studied(ranks):
     pd.testing.assert_frame_equal(again.laws, found.laws)
     only = ladder_laws(open_source(ranks), ["humaneval"], [1], [], resamples=200)
     assert [one.dataset for one in only.counted] == ["humaneval"]
+
+
+def test_departures_are_two_tests_of_each_line(ranks):
+    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
+    table = departures(found, [1, 5], level=0.9)
+    assert table[["dataset", "threshold"]].to_numpy().tolist() == [
+        [d, k] for d in ("wikipedia", "humaneval") for k in ("1", "5")
+    ]
+    own = found.points.query("dataset == 'humaneval' and k == 5").sort_values("size")
+    x, y = np.log(own["size"]), np.log(own["value"])
+    line, parabola = np.polyfit(x, y, 1), np.polyfit(x, y, 2)
+    row = table.iloc[3]
+    assert row.farthest == pytest.approx(100 * np.abs(np.exp(y - np.polyval(line, x)) - 1).max())
+    assert row.coefficient == pytest.approx(parabola[0])
+    # half the interval's width as a bend: the middle of a parabola against the chord between its ends
+    c, ends = (row.high - row.low) / 2, np.array([x.min(), x.max()])
+    assert row.sag == pytest.approx(100 * (np.mean(c * ends**2) - c * np.mean(ends) ** 2))
+    tests = found.splits.query("k in [1, 5]")
+    assert table.p.tolist() == tests.p.tolist()
+    assert table.p_holm.min() == pytest.approx(min(1, 4 * tests.p.min()))
+    assert table.p_holm_bend.min() == pytest.approx(min(1, 4 * table.p_bend.min()))
+    assert (table.alarm == (table.p < 0.1)).all()
+    everywhere = departures(found, [])
+    assert len(everywhere) == 6
+    three = [folder for folder in sorted(ranks.iterdir()) if folder.name.split("-")[0] in "abc"]
+    fewer = departures(ladder_laws(open_source(three), [], [1], [0.5], resamples=200), [1])
+    assert fewer.p_bend.isna().all()
+    assert not fewer[["alarm_bend", "alarm_holm_bend"]].any(axis=None)
 
 
 def test_every_figure_can_be_drawn(ranks):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from draws import loop_and_slow, may_be
 from rank_stores import write_store
 
 from rbp.core.errors import DataError, ParameterError
@@ -110,6 +111,19 @@ def test_the_text_interval_of_alpha_covers_what_other_texts_give():
     assert row.text_low < row.alpha < row.text_high
     assert row.lost == 0
     assert row.misses == (others[0].tokens.sum() - others[0].hits.sum(axis=0)).min()
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(60, 800))
+def test_the_text_interval_of_few_documents_is_somewhat_too_narrow(draws):
+    """24 documents, as the smallest text has, which tilt the line: 95 per cent intervals cover about 91."""
+    rng = np.random.default_rng(12)
+    true = np.mean([exponents(SIZES, heights(family_of(rng, 20_000, own=0.3))[None, :, 0])[0] for _ in range(4)])
+    covered = 0
+    for _ in range(draws):
+        one = family_of(rng, 24, own=0.3)
+        row = resampled_laws(one, resample(one, resamples=300)).iloc[0]
+        covered += row.text_low <= true <= row.text_high
+    assert may_be(covered, draws, 0.88, 0.95)
 
 
 def test_a_text_without_misses_gives_no_law():

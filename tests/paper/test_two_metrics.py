@@ -3,20 +3,25 @@
 import numpy as np
 import pandas as pd
 import pytest
+from own_sources import stores
 
 from rbp.core.errors import DataError
 from rbp.evidence import open_source, published
 from rbp.paper.two_metrics import (
     beside_table_1,
+    by_text,
     closeness_by_k,
     crossing_k,
     crossings,
+    exponents_by_document,
+    near_test_shown,
     odd_pair,
     order_disagreements,
     pair_metrics,
     paired_table,
     printed_differences,
 )
+from rbp.stats.compare import paired_exponents
 from rbp.stats.power_law import fit_power_law
 
 
@@ -58,6 +63,82 @@ def test_the_difference_moves_the_ratio_as_its_fitted_line_says(pairs):
     assert row.relative == pytest.approx(100 * (row.alpha_first / row.alpha_second - 1))
 
 
+def test_a_pair_is_near_where_its_whole_interval_is():
+    """On exponents of 0.1 and 0.1·(1 + d), with little scatter, and with much."""
+    rng, sizes = np.random.default_rng(1), np.geomspace(1e6, 1e9, 8)
+    parts = []
+    for family, d, scatter in (("near", 0.02, 1e-3), ("more", 0.3, 1e-3), ("less", -0.3, 1e-3), ("wild", 0.02, 0.1)):
+        values = {
+            "cross_entropy": 9 * sizes ** (-0.1 * (1 + d)) * np.exp(rng.normal(0, scatter, 8)),
+            "neg_log_rbp": 2 * sizes**-0.1 * np.exp(rng.normal(0, scatter, 8)),
+        }
+        parts.append(pd.DataFrame({"dataset": "d", "family": family, "model": range(8), "size": sizes} | values))
+    found = paired_table(pd.concat(parts)).set_index("family")
+    assert found.verdict.to_dict() == {"near": "near", "more": "outside", "less": "outside", "wild": "not decided"}
+    assert found.relative["more"] == pytest.approx(30, abs=1)
+    assert found.relative["less"] == pytest.approx(-30, abs=1)
+    assert near_test_shown(found.reset_index(), 0.95)["table"]["over"].tolist() == ["models"] * 4
+
+
+def documents(rng, count=60, models=5):
+    """Tokens, losses and hits of documents that are harder or easier for all models, and somewhat for each."""
+    sizes = np.geomspace(1e4, 1e6, models)
+    tokens = rng.integers(200, 2000, count)
+    hard = rng.normal(0, 0.3, count)[:, None] + rng.normal(0, 0.1, (count, models))
+    losses = tokens[:, None] * 9 * sizes**-0.08 * np.exp(0.4 * hard)
+    hits = rng.binomial(tokens[:, None], np.exp(-3 * sizes**-0.1 * np.exp(hard)))
+    return sizes, tokens, losses, hits
+
+
+def slopes(sizes, tokens, losses, hits):
+    line = [np.polyfit(np.log(sizes), np.log(y), 1)[0] for y in (losses / tokens, -np.log(hits / tokens))]
+    return -np.array(line)
+
+
+def test_the_covariance_by_document_is_that_of_corpora_drawn_anew():
+    """Against the bootstrap of one corpus, and against the spread over independent corpora."""
+    rng = np.random.default_rng(2)
+    sizes, tokens, losses, hits = documents(rng)
+    found = exponents_by_document(sizes, tokens, losses, hits)
+    times = rng.multinomial(60, np.full(60, 1 / 60), 3000)
+    drawn = [slopes(sizes, w @ tokens, w @ losses, w @ hits) for w in times]
+    assert found == pytest.approx(60 / 59 * np.cov(np.transpose(drawn)), rel=0.15)
+    corpora = [documents(rng) for _ in range(400)]
+    spread = np.cov(np.transpose([slopes(s, t.sum(), x.sum(0), h.sum(0)) for s, t, x, h in corpora]))
+    mean = np.mean([exponents_by_document(*corpus) for corpus in corpora], axis=0)
+    assert mean == pytest.approx(spread, rel=0.25)
+
+
+def test_documents_count_where_every_model_of_a_pair_has_ranks(tmp_path):
+    stores(tmp_path / "ranks", models=4, documents=20)
+    source = open_source([tmp_path / "ranks", "published"])
+    pairs = pair_metrics(source.table, k=5)
+    text = by_text(source.ranked, pairs, 5)
+    ((dataset, family),) = text
+    assert text[dataset, family][1] == 19
+    tests = paired_table(pairs, text=text).set_index(["dataset", "family"])
+    own = tests.loc[(dataset, family)]
+    assert own.text_low < own.difference < own.text_high
+    assert tests.drop(index=(dataset, family)).text_low.isna().all()
+    with_fewer = by_text(source.ranked[:-1], pairs, 5)
+    assert with_fewer == {}
+    stores(tmp_path / "one", models=4, documents=1)
+    one = open_source(tmp_path / "one")
+    assert by_text(one.ranked, pair_metrics(one.table), 1) == {}
+
+
+def test_the_ladders_cross_entropy_falls_more_slowly_than_its_rbp():
+    """The differences of chapter 8 by another road: paired_exponents on the table's own values."""
+    table = open_source("ladder").table
+    pairs = pair_metrics(table)
+    found = paired_table(pairs).set_index("dataset").difference
+    for dataset, own in table.groupby("dataset"):
+        wide = own[(own.k == 1) | (own.metric == "cross_entropy")].pivot_table("value", "size", "metric")
+        by_hand = paired_exponents(wide.index, wide.cross_entropy, wide.neg_log_rbp)
+        assert found[dataset] == pytest.approx(by_hand.difference)
+        assert by_hand.high < 0
+
+
 def test_no_model_with_both_metrics():
     table = open_source("published").table
     with pytest.raises(DataError, match="both its cross-entropy"):
@@ -73,6 +154,9 @@ def test_printed_differences_of_cells_looked_up_by_hand():
     assert at.loc[("wikipedia", "Pythia", 1), "difference"].item() == 0.008  # 0.087 − 0.079
     assert at.loc[("pile-github", "GPT-2", 1), "difference"].item() == -0.049  # 0.027 − 0.076
     assert not table[table.k == 1].within.any()
+    first = at.loc[("wikipedia", "Pythia", 1)]
+    ends = [100 * (0.0865 / 0.0795 - 1), 100 * (0.087 / 0.079 - 1), 100 * (0.0875 / 0.0785 - 1)]
+    assert first[["relative_low", "relative", "relative_high"]].tolist() == pytest.approx(ends)
 
 
 def test_within_rounding_and_closeness():

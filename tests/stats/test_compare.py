@@ -3,12 +3,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from draws import loop_and_slow
+from draws import loop_and_slow, may_be
+from scipy.optimize import brentq
 from scipy.stats import f as f_distribution
-from scipy.stats import kstest, linregress
+from scipy.stats import kstest, linregress, ttest_ind_from_stats
+from scipy.stats import t as t_distribution
 
-from rbp.core.errors import DataError, FitError
-from rbp.stats.compare import aicc, common_exponent, compare_offset, paired_exponents
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.stats.compare import aicc, common_exponent, compare_offset, equivalence, paired_exponents
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
@@ -86,6 +88,37 @@ def test_common_exponent_rejects_as_often_as_it_says_and_when_it_should(draws: i
     assert common_exponent(families(rng, (0.1, 0.2))).p < 1e-3
 
 
+def test_welchs_test_of_two_exponents_is_welchs_t() -> None:
+    table = families(np.random.default_rng(7), (0.10, 0.12))
+    got = common_exponent(table)
+    lines = [linregress(np.log(own["size"]), np.log(own["value"])) for _, own in table.groupby("family")]
+    n = [5, 6]  # a mean of n − 1 values has as many degrees of freedom as a slope of n points
+    spread = [line.stderr * np.sqrt(m - 1) for line, m in zip(lines, n, strict=True)]
+    first, second = (line.slope for line in lines)
+    by_t = ttest_ind_from_stats(first, spread[0], n[0] - 1, second, spread[1], n[1] - 1, equal_var=False)
+    assert got.welch_p == pytest.approx(by_t.pvalue, rel=1e-9)
+    assert got.welch_f == pytest.approx(by_t.statistic**2, rel=1e-9)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(60, 1200))
+def test_welchs_test_keeps_its_level_where_one_family_scatters_more(draws: int) -> None:
+    """One family of four scatters three times as much: the small one, or the large one. Sizes as published."""
+    rng, counts = np.random.default_rng(8), (4, 5, 5, 10)
+    for noisy in (0, 3):
+        rejected = {"p": 0, "welch_p": 0}
+        for _ in range(draws):
+            parts = []
+            for i, n in enumerate(counts):
+                sizes = np.geomspace(1e8, 1e10, n)
+                values = sizes**-0.1 * np.exp(0.02 * (3 if i == noisy else 1) * rng.normal(size=n))
+                parts.append(pd.DataFrame({"family": f"{i}", "size": sizes, "value": values}))
+            got = common_exponent(pd.concat(parts))
+            rejected = {name: count + (getattr(got, name) < 0.05) for name, count in rejected.items()}
+        assert may_be(rejected["welch_p"], draws, 0.05, 0.09)
+        # what Welch's test is there for: equal scatter taken for granted is wrong in either direction
+        assert may_be(rejected["p"], draws, *((0.15, 0.3) if noisy == 0 else (0.0, 0.02)))
+
+
 def test_common_exponent_errors() -> None:
     table = families(np.random.default_rng(4), (0.1, 0.2))
     with pytest.raises(FitError, match="1 family"):
@@ -94,8 +127,9 @@ def test_common_exponent_errors() -> None:
         common_exponent(table.drop(index=[0, 1, 2]))
     with pytest.raises(DataError, match="no column family"):
         common_exponent(table.drop(columns="family"))
-    with pytest.raises(FitError, match="no scatter"):
-        common_exponent(families(np.random.default_rng(4), (0.1, 0.2), sd=0))
+    exact = table.assign(value=np.where(table["family"] == "family-1", table["size"] ** -0.1, table["value"]))
+    with pytest.raises(FitError, match=r"no scatter .*family-1"):
+        common_exponent(exact)
 
 
 def test_paired_exponents_are_the_line_of_the_log_ratio() -> None:
@@ -131,3 +165,82 @@ def test_paired_exponents_errors() -> None:
         paired_exponents(SIZES[:3], [3, 2, 1], [1, 2])
     with pytest.raises(FitError, match="do not vary"):
         paired_exponents(SIZES[:3], [3, 2, 1], [6, 4, 2])
+
+
+def pair(rng: np.random.Generator, ratio: float, sd: float = 0.01) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (
+        a * SIZES**-alpha * np.exp(sd * rng.normal(size=10)) for a, alpha in ((4, 0.08 * ratio), (2, 0.08))
+    )
+    shared = np.exp(0.05 * rng.normal(size=10))
+    return first * shared, second * shared
+
+
+def test_the_interval_of_a_ratio_of_exponents_is_where_t_tests_reject() -> None:
+    """Fieller's bounds, found by root finding: the slope of ln first − ρ ln second is t standard errors from 0."""
+    first, second = pair(np.random.default_rng(9), 1.05)
+    got = equivalence(SIZES, first, second, level=0.975)
+    t = t_distribution.ppf(0.975, 8)
+
+    def excess(rho: float) -> float:
+        line = linregress(np.log(SIZES), np.log(first) - rho * np.log(second))
+        return abs(line.slope) / line.stderr - t
+
+    middle = 1 + got.relative
+    assert middle == pytest.approx(
+        linregress(np.log(SIZES), np.log(first)).slope / linregress(np.log(SIZES), np.log(second)).slope
+    )
+    assert got.low == pytest.approx(brentq(excess, middle - 1, middle) - 1, abs=1e-9)
+    assert got.high == pytest.approx(brentq(excess, middle, middle + 1) - 1, abs=1e-9)
+    assert got.df == pytest.approx(8)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+def test_what_lies_at_the_margin_passes_for_equivalent_as_often_as_the_level_says(draws: int) -> None:
+    rng = np.random.default_rng(10)
+    at = [equivalence(SIZES, *pair(rng, 1.1)) for _ in range(draws)]
+    assert may_be(sum(one.within for one in at), draws, 0.05)
+    assert may_be(sum(one.outside for one in at), draws, 0.05)
+    assert equivalence(SIZES, *pair(rng, 1.02)).within
+    assert equivalence(SIZES, *pair(rng, 0.8)).outside
+    wide = equivalence(SIZES, *pair(rng, 1.0, sd=0.1))
+    assert not wide.within
+    assert not wide.outside
+
+
+def test_what_all_models_share_widens_the_interval() -> None:
+    first, second = pair(np.random.default_rng(11), 1.0)
+    alone = equivalence(SIZES, first, second)
+    nothing = equivalence(SIZES, first, second, text=(np.zeros((2, 2)), 23))
+    assert (nothing.low, nothing.high, nothing.df) == pytest.approx((alone.low, alone.high, 8))
+    alike = equivalence(SIZES, first, second, text=(np.full((2, 2), 1e-4), 23))  # moves both alike: the ratio, little
+    assert alike.high - alike.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    apart = equivalence(SIZES, first, second, text=(1e-4 * np.eye(2), 23))
+    assert apart.high - apart.low > 3 * (alone.high - alone.low)
+    assert apart.df == pytest.approx(23, rel=0.05)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+def test_the_margin_keeps_its_level_where_documents_move_both_exponents(draws: int) -> None:
+    """24 documents tilt all models alike, which their scatter does not show; the covariance is estimated from them."""
+    rng, root = np.random.default_rng(14), 0.004 * np.array([[1, 0], [0.5, 0.9]])
+    passed = {"with text": 0, "without": 0}
+    for _ in range(draws):
+        documents = root @ rng.normal(size=(2, 24)) * 24**0.5
+        tilt = documents.mean(axis=1)
+        first, second = (one * SIZES**-e for one, e in zip(pair(rng, 1.1), tilt, strict=True))
+        text = np.cov(documents) / 24, 23
+        passed["with text"] += equivalence(SIZES, first, second, text=text).within
+        passed["without"] += equivalence(SIZES, first, second).within
+    assert may_be(passed["with text"], draws, 0.03, 0.07)
+    assert may_be(passed["without"], draws, 0.15, 0.6)
+
+
+def test_no_bound_where_the_second_exponent_may_be_zero() -> None:
+    first, second = pair(np.random.default_rng(12), 1.0)
+    flat = equivalence(SIZES, first, second * SIZES**0.08 * np.exp(np.random.default_rng(13).normal(size=10)))
+    assert math.isnan(flat.low)
+    assert math.isnan(flat.high)
+    assert not flat.within
+    assert not flat.outside
+    with pytest.raises(ParameterError, match="two tests cannot err"):
+        equivalence(SIZES, first, second, level=0.5)

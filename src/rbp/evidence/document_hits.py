@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rbp.core.arrays import Integers
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.ranked import Ranked
 from rbp.ranks.metric import TieRule
@@ -114,3 +114,10 @@ def _dataset(stores: Sequence[RankStore], thresholds: list[int], rule: TieRule) 
         tokens=np.bincount(place, minlength=documents).astype(np.int64),
         hits=hits,
     )
+
+
+def document_losses(store: RankStore) -> Reals:
+    """The sum of −ln p over the tokens of each document of `store`, shape (documents,), in the order of `count`."""
+    tokens = Ranked(store).tokens
+    _, place = np.unique(tokens["document"], return_inverse=True)
+    return np.bincount(place, tokens["nll"].astype("float64")).astype(np.float64)

@@ -7,7 +7,7 @@ for cross_entropy); value; tokens (how many were ranked) and hits (how many of t
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -212,6 +212,12 @@ class Source:
         parts = [part.stores() for part in self._parts]
         self._all_once([(store.model, store.dataset) for store in stores] for stores in parts)
         return sorted(chain.from_iterable(parts), key=lambda store: (store.dataset, store.size, store.model))
+
+    @cached_property
+    def ranked(self) -> list[RankStore]:
+        """The rank stores of those of its sources that have some, or none. Order and errors: see `stores`."""
+        parts = tuple(part for part in self._parts if isinstance(part, _Ranks))
+        return replace(self, _parts=parts).stores
 
     @cached_property
     def windows(self) -> pd.DataFrame:

@@ -131,9 +131,12 @@ def one_exponent_shown(common: pd.DataFrame, level: float) -> dict[str, Any]:
             "f": ("F", "{:.2f}"),
             "p": ("p", "{:.3f}"),
             "p_holm": ("p, Holm", "{:.3f}"),
+            "welch_p": ("p, Welch", "{:.3f}"),
+            "welch_holm": ("p, Welch, Holm", "{:.3f}"),
         },
-        caption="<b>One exponent for all families?</b> A small p rejects it. The common α is the one that parallel "
-        "lines would have; where it is rejected it describes no family. Four or five sizes of a family decide little.",
+        caption="<b>One exponent for all families?</b> A small p rejects it. F: analysis of covariance, which takes "
+        "the scatter to be the same in all families; Welch: without that. The common α is the one that parallel lines "
+        "would have; where it is rejected it describes no family. Four or five sizes of a family decide little.",
     )
 
 

@@ -183,7 +183,7 @@ def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: fl
     if points["size"].nunique() >= SIZES:
         fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
         last = {
-            name: written(f"α = {{:.3f}} ({INTERVAL})", (fit.alpha, fit.alpha_low, fit.alpha_high))
+            name: written(f"α = {{:.3f}} {INTERVAL}", (fit.alpha, fit.alpha_low, fit.alpha_high))
             for name, fit in fits.items()
         }
         rows = pd.concat([rows, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True)

@@ -32,14 +32,14 @@ def named(cells: pd.DataFrame, *, r_squared: bool = False) -> str:
 def metrics_apart(cells: pd.DataFrame) -> pd.DataFrame:
     """The printed fits of cross-entropy and of −ln RBP_1, by dataset and family.
 
-    Columns dataset, family, r_squared_off (the difference, to the printed digits) and slope_off (of −ln RBP_1,
-    in per cent of that of cross-entropy).
+    Columns dataset, family, r_squared_off (the difference, to the printed digits) and slope_off (of the
+    slopes, in per cent of that of −ln RBP_1).
     """
     entropy, first = cells[cells["metric"] == "cross_entropy"], cells[cells["k"] == 1]
     pair = entropy.merge(first, on=["dataset", "family"], suffixes=("", "_1"))
     return pair[["dataset", "family"]].assign(
         r_squared_off=(pair["printed_r_squared"] - pair["printed_r_squared_1"]).abs().round(3),
-        slope_off=100 * (pair["printed_slope_1"] / pair["printed_slope"] - 1).abs(),
+        slope_off=(100 * (pair["printed_slope"] / pair["printed_slope_1"] - 1)).abs().round(9),
     )
 
 

@@ -1,17 +1,26 @@
 """Cross-entropy beside −ln RBP_k: on the same models where both are known, and as Table 1 prints them."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.stats import t as t_distribution
 
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import published
+from rbp.evidence.document_hits import count, document_losses
 from rbp.paper.against_print import HALF_DIGIT
-from rbp.paper.display import INTERVAL_4, shown, weak
-from rbp.stats.compare import paired_exponents
+from rbp.paper.display import INTERVAL_1, INTERVAL_4, shown, weak
+from rbp.ranks.metric import TieRule
+from rbp.ranks.store import RankStore
+from rbp.stats.compare import equivalence, paired_exponents
+
+#: exponents count as near if one differs from the other by no more than this share of α of −ln RBP_k
+NEAR = 0.1
 
 #: a difference of two slopes, each printed to three digits, is known to this
 ROUNDING = 0.001
@@ -36,38 +45,97 @@ def pair_metrics(table: pd.DataFrame, k: int = 1) -> pd.DataFrame:
     return pairs.assign(ratio=pairs["cross_entropy"] / pairs["neg_log_rbp"])
 
 
-def paired_table(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+Text = dict[tuple[str, str], tuple[Reals, int]]
+"""By dataset and family: what drawing other documents does to the two exponents, covariance and degrees of freedom."""
+
+
+def exponents_by_document(
+    sizes: npt.ArrayLike, tokens: npt.ArrayLike, losses: npt.ArrayLike, hits: npt.ArrayLike
+) -> Reals:
+    """The covariance, shape (2, 2), of α of cross-entropy and α of −ln RBP_k over corpora of other documents.
+
+    sizes: shape (models,); tokens of each document, shape (documents,); losses, the sum of −ln p over them, and hits,
+    shape (documents, models). To first order, a document adds to an exponent what its share of the losses (hits) is
+    more than its share of the tokens; the D documents' parts have D/(D − 1) times the sum of their products.
+    """
+    x = np.log(np.asarray(sizes, float))
+    x -= x.mean()
+    share, hit = np.asarray(tokens, float)[:, None], np.asarray(hits, float)
+    share, loss = share / share.sum(), np.asarray(losses, float)
+    right = hit.sum(axis=0) / np.sum(tokens)
+    y = [loss / loss.sum(axis=0) - share, (hit / hit.sum(axis=0) - share) / np.log(right)]  # of ln and of ln(−ln)
+    parts = np.stack([-each @ x / (x @ x) for each in y])
+    documents = len(share)
+    covariance: Reals = documents / (documents - 1) * parts @ parts.T
+    return covariance
+
+
+def by_text(stores: Sequence[RankStore], pairs: pd.DataFrame, k: int, rule: TieRule = "paper") -> Text:
+    """`exponents_by_document` of each dataset and family of `pairs` whose models all have a rank store in `stores`.
+
+    With D documents, D − 1 degrees of freedom. A text of one document is left out. Raises what
+    `document_hits.count` raises.
+    """
+    found: Text = {}
+    for (dataset, family), own in pairs.groupby(["dataset", "family"]):
+        these = {s.model: s for s in stores if s.dataset == dataset and s.model in set(own["model"])}
+        if len(these) < len(own) or own["size"].nunique() < 3:
+            continue
+        (counted,) = count(list(these.values()), [k], rule)
+        if len(counted.tokens) > 1:
+            losses = np.column_stack([document_losses(these[model]) for model in counted.models])
+            covariance = exponents_by_document(counted.sizes, counted.tokens, losses, counted.hits[:, :, 0])
+            found[str(dataset), str(family)] = covariance, len(counted.tokens) - 1
+    return found
+
+
+def paired_table(pairs: pd.DataFrame, *, level: float = 0.95, text: Text | None = None) -> pd.DataFrame:
     """The paired test of α of cross-entropy against α of −ln RBP_k, for each dataset and family of `pairs`.
 
     Columns dataset, family, n (models), size_min, size_max, the fields of `PairedExponents`, note: why there is no
-    test ("" where there is one; else its numbers are missing), relative: the difference in per cent of the exponent
-    of −ln RBP_k, and drift: by how many per cent it moves the ratio of the two from the smallest size to the largest.
+    test ("" where there is one; else its numbers are missing), drift: by how many per cent the difference moves the
+    ratio of the two from the smallest size to the largest. text_low, text_high: the interval of the difference over
+    other documents, from `text` (`by_text`); missing where it has none. relative, relative_low, relative_high: how much
+    larger cross-entropy's exponent is, in per cent of the other, with the interval of `equivalence` over models and,
+    where `text` has them, documents; verdict: "near" (inside ±NEAR), "outside", or "not decided".
     Raises DataError where there is no test at all.
     """
     rows = []
     for (dataset, family), own in pairs.groupby(["dataset", "family"]):
         cell = {"dataset": dataset, "family": family, "n": len(own), "note": ""}
         cell |= {"size_min": own["size"].min(), "size_max": own["size"].max()}
+        drawn = (text or {}).get((str(dataset), str(family)))
+        metrics = own["size"], own["cross_entropy"], own["neg_log_rbp"]
         try:
-            test = paired_exponents(own["size"], own["cross_entropy"], own["neg_log_rbp"], level=level)
-            rows.append(cell | vars(test))
+            test = paired_exponents(*metrics, level=level)
+            tost = equivalence(*metrics, margin=NEAR, level=level, text=drawn)
         except FitError as error:
             rows.append(cell | {"note": error.what})
+            continue
+        row = vars(test) | {"relative": tost.relative, "relative_low": tost.low, "relative_high": tost.high}
+        row["verdict"] = "near" if tost.within else "outside" if tost.outside else "not decided"
+        if drawn:
+            (ours, both), (_, others) = drawn[0]
+            reach = t_distribution.ppf((1 + level) / 2, drawn[1]) * np.sqrt(ours + others - 2 * both)
+            row |= {"text_low": test.difference - reach, "text_high": test.difference + reach}
+        rows.append(cell | row)
     columns = ["dataset", "family", "n", "size_min", "size_max", "difference", "low", "high", "t", "p", "df"]
-    tests = pd.DataFrame(rows, columns=[*columns, "alpha_first", "alpha_second", "level", "note"])
+    more = ["alpha_first", "alpha_second", "level", "text_low", "text_high"]
+    relative = ["relative", "relative_low", "relative_high"]
+    tests = pd.DataFrame(rows, columns=[*columns, *more, *relative, "verdict", "note"])
     if tests["difference"].isna().all():
         raise DataError("no family has both metrics at three sizes", "measurements", "Give a source with more models.")
     span = tests["size_max"] / tests["size_min"]
-    return tests.assign(
-        relative=100 * tests["difference"] / tests["alpha_second"], drift=100 * (span ** -tests["difference"] - 1)
-    )
+    tests[relative] *= 100
+    return tests.assign(drift=100 * (span ** -tests["difference"] - 1))
 
 
 def printed_differences() -> pd.DataFrame:
     """Table 1: in each cell and for each k, the printed exponent of cross-entropy minus that of −ln RBP_k.
 
     Columns dataset, family, k, alpha_ce, alpha_rbp, difference, r_squared_ce, r_squared_rbp, within: whether the
-    rounding of the two printed slopes can be all of their difference.
+    rounding of the two printed slopes can be all of their difference; relative, relative_low, relative_high: the
+    difference in per cent of alpha_rbp, and the least and the most that rounding leaves.
     """
     printed = published.table1().assign(alpha=lambda table: -table["slope"])
     columns = ["dataset", "family", "alpha", "r_squared"]
@@ -76,6 +144,8 @@ def printed_differences() -> pd.DataFrame:
     table = entropy.merge(ranks, on=["dataset", "family"], suffixes=("_ce", "_rbp"))
     table["difference"] = (table["alpha_ce"] - table["alpha_rbp"]).round(3)
     table["within"] = table["difference"].abs() <= ROUNDING + 1e-9
+    for name, off in (("relative", 0.0), ("relative_low", -ROUNDING / 2), ("relative_high", ROUNDING / 2)):
+        table[name] = (100 * ((table["alpha_ce"] + off) / (table["alpha_rbp"] - off) - 1)).round(9)
     return table.sort_values(["dataset", "family", "k"], ignore_index=True)
 
 
@@ -160,7 +230,7 @@ def odd_pair(pairs: pd.DataFrame, orders: pd.DataFrame) -> pd.DataFrame:
 
 
 def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, Any]:
-    """`paired_table` as a page shows it, the cells that have a test."""
+    """The differences of `paired_table` as a page shows them, the cells that have a test."""
     tested = tests.dropna(subset="difference")
     return shown(
         tested.assign(note=weak(tested["n"])),
@@ -171,13 +241,37 @@ def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, An
             "alpha_first": ("α, cross-entropy", "{:.4f}"),
             "alpha_second": (f"α, −ln RBP, k = {k}", "{:.4f}"),
             "difference": ("difference", "{:.4f}"),
-            ("low", "high"): (f"{level:.0%} interval", INTERVAL_4),
-            "p": ("p", "{:.2g}"),
+            ("low", "high"): ("over models", INTERVAL_4),
+            ("text_low", "text_high"): ("over documents", INTERVAL_4),
+            "p": ("p, models", "{:.2g}"),
             "note": "note",
         },
-        caption="<b>The paired test.</b> The difference of the exponents, from the slope of the ratio. Four sizes "
-        "leave two degrees of freedom: such a test finds large differences only.",
+        caption="<b>The paired test.</b> The difference of the exponents, from the slope of the ratio, with its "
+        f"{level:.0%} intervals: over models and, where ranks are kept, over documents. Four sizes leave two degrees "
+        "of freedom: such a test finds large differences only.",
         data=tests,
+    )
+
+
+def near_test_shown(tests: pd.DataFrame, level: float) -> dict[str, Any]:
+    """The tests of nearness of `paired_table` as a page shows them, the cells that have one."""
+    tested = tests.dropna(subset="difference")
+    over = tested["text_low"].isna().map({True: "models", False: "models and documents"})
+    return shown(
+        tested.assign(over=over),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "n": "sizes",
+            "relative": ("difference, %", "{:+.1f}"),
+            ("relative_low", "relative_high"): (f"{2 * level - 1:.0%} interval, %", INTERVAL_1),
+            "over": "over",
+            "verdict": "verdict",
+        },
+        caption="<b>Near or not.</b> By how many per cent the exponent of cross-entropy is larger than that of −ln "
+        f"RBP<sub>k</sub>. Near: all of the interval lies within ±{NEAR:.0%}, so that two one-sided tests at "
+        f"{round(100 * (1 - level), 6):g}% succeed; outside: none of it does.",
+        data=tested,
     )
 
 

@@ -91,10 +91,17 @@ def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], l
     return pd.DataFrame(rows)
 
 
-def _with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Add ``alarm`` (p below 1 − level), ``p_holm`` and ``alarm_holm`` (the same after Holm's correction)."""
-    corrected, p_holm = multipletests(table["p"], alpha=1 - level, method="holm")[:2]
-    return table.assign(alarm=table["p"] < 1 - level, p_holm=p_holm, alarm_holm=corrected)
+def with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Add ``alarm`` (p below 1 − level), ``p_holm`` and ``alarm_holm`` (the same after Holm's correction).
+
+    Rows whose p is missing were not tested: they count for nothing, and give no alarm.
+    """
+    p = table["p"].astype(float)
+    tested = p.notna()
+    corrected = p.copy()
+    if tested.any():
+        corrected[tested] = multipletests(p[tested], method="holm")[1]
+    return table.assign(alarm=p < 1 - level, p_holm=corrected, alarm_holm=corrected < 1 - level)
 
 
 def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
@@ -129,7 +136,7 @@ def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
 def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """``curvature`` of every cell, with Holm's correction for how many there are (``alarm``, ``alarm_holm``)."""
     rows = _rows(table, CELL, lambda points: [asdict(curvature(points["size"], points["value"], level=level))])
-    return _with_holm(rows, level)
+    return with_holm(rows, level)
 
 
 def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -157,6 +164,8 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """``common_exponent`` for each dataset and k, with Holm's correction; the columns are its fields.
 
+    ``alarm``, ``p_holm`` and ``alarm_holm`` are those of the F test; ``welch_holm`` is Welch's p after the correction.
+    ``scatter_ratio``: the largest scatter of a family about its line over the smallest.
     ``steepest`` and ``flattest`` name the families of the largest and the smallest exponent. Families of fewer than
     three sizes are left out.
     """
@@ -165,12 +174,15 @@ def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
         points = points.groupby("family").filter(lambda own: own["size"].nunique() >= 3)
         test = common_exponent(points, level=level)
         ranked = sorted(test.separate, key=lambda family: test.separate[family].alpha)
-        fields = ("f", "p", "df_num", "df_den", "alpha", "alpha_low", "alpha_high")
+        fields = ("f", "p", "df_num", "df_den", "welch_f", "welch_p", "welch_df", "alpha", "alpha_low", "alpha_high")
         row = {name: getattr(test, name) for name in fields}
+        scatter = [fit.residual_se for fit in test.separate.values()]
+        row["scatter_ratio"] = max(scatter) / min(scatter)
         row |= {"flattest": ranked[0], "alpha_min": test.separate[ranked[0]].alpha}
         return [row | {"steepest": ranked[-1], "alpha_max": test.separate[ranked[-1]].alpha}]
 
-    return _with_holm(_rows(table, ["dataset", "k"], answer), level)
+    rows = with_holm(_rows(table, ["dataset", "k"], answer), level)
+    return rows.assign(welch_holm=multipletests(rows["welch_p"], method="holm")[1])
 
 
 def shapes(table: pd.DataFrame) -> pd.DataFrame:

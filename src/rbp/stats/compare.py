@@ -1,4 +1,4 @@
-"""Comparisons: is an offset needed, do families share one exponent, do two metrics of the same models."""
+"""Comparisons: is an offset needed; do families share one exponent; do two metrics of the same models, or nearly?"""
 
 import math
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import t as t_distribution
 
-from rbp.core.arrays import check_level
-from rbp.core.errors import DataError, FitError
+from rbp.core.arrays import Reals, check_level
+from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.offset_law import OffsetFit, fit_offset
 from rbp.stats.power_law import ROUNDING, PowerLawFit, check_models, check_points, fit_power_law
 
@@ -59,16 +59,21 @@ def compare_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 
 
 @dataclass(frozen=True)
 class CommonExponent:
-    """The F test of one exponent for all families, each with its own prefactor.
+    """Two tests of one exponent for all families, each with its own prefactor; a small p rejects it.
 
-    A small ``p`` rejects one exponent. ``alpha`` (and its interval of confidence ``level``) is the exponent
-    of the parallel lines; ``separate`` has each family's own fit.
+    ``f``, ``p``, ``df_num``, ``df_den``: the analysis of covariance, which takes the scatter to be the same in every
+    family. ``welch_f``, ``welch_p``, ``welch_df`` (of the denominator): Welch's test (Biometrika 38, 1951) of the
+    families' own exponents, which does not. ``alpha`` (and its interval of confidence ``level``) is the exponent of
+    the parallel lines, for equal scatter; ``separate`` has each family's own fit.
     """
 
     f: float
     p: float
     df_num: int
     df_den: int
+    welch_f: float
+    welch_p: float
+    welch_df: float
     alpha: float
     alpha_low: float
     alpha_high: float
@@ -77,13 +82,14 @@ class CommonExponent:
 
 
 def common_exponent(table: pd.DataFrame, *, level: float = 0.95) -> CommonExponent:
-    """Analysis of covariance: does the interaction of family with ln S reduce the residuals of ln y?
+    """Do families share one exponent? The interaction of family with ln S, tested with equal scatter and without.
 
     ``table`` has the columns ``family``, ``size``, ``value``, one row a model, of one dataset, metric and k.
-    The scatter is taken to be the same in every family.
+    With 4, 5, 5 and 10 models and one family scattering three times as much, the analysis of covariance rejects a
+    true hypothesis at 5% in 0.3% (it is the large one) to 21% of cases, Welch's test in 6% to 8%.
 
     Raises DataError for a missing column; FitError for fewer than two families, a family that
-    ``fit_power_law`` cannot fit (it is named), or lines that pass through every point, which leaves no
+    ``fit_power_law`` cannot fit (it is named), or a line that passes through every point, which leaves no
     scatter to test against.
     """
     check_level(level)
@@ -99,6 +105,9 @@ def common_exponent(table: pd.DataFrame, *, level: float = 0.95) -> CommonExpone
             raise FitError(error.what, where, error.remedy) from None
     if len(separate) < 2:
         raise FitError(f"{len(separate)} family is too few to compare exponents", "family")
+    if exact := [family for family, fit in separate.items() if fit.residual_se <= ROUNDING]:
+        what = "the line passes through every point: no scatter is left to test against"
+        raise FitError(what, f"family {exact[0]}")
     log_size = np.log(table["size"].to_numpy(dtype=float))
     points = pd.DataFrame(
         {
@@ -107,20 +116,25 @@ def common_exponent(table: pd.DataFrame, *, level: float = 0.95) -> CommonExpone
             "y": np.log(table["value"].to_numpy(dtype=float)),
         }
     )
-    # Formulas load slowly, and this test alone needs them.
+    # These load slowly, and this test alone needs them.
     from statsmodels.formula.api import ols
     from statsmodels.stats.anova import anova_lm
+    from statsmodels.stats.oneway import anova_generic
 
     parallel, free = ols("y ~ C(family) + x", points).fit(), ols("y ~ C(family) * x", points).fit()
-    if free.ssr <= len(points) * ROUNDING**2:
-        raise FitError("the lines pass through every point: no scatter is left to test against", "value")
     test = anova_lm(parallel, free).iloc[1]
+    # For statsmodels a mean has variance/n and n − 1 degrees of freedom; an exponent has its own of both.
+    alphas, variances, n = np.array([(fit.alpha, fit.alpha_se**2, fit.df + 1) for fit in separate.values()]).T
+    welch = anova_generic(alphas, n * variances, n, use_var="unequal")
     low, high = parallel.conf_int(1 - level).loc["x"]
     return CommonExponent(
         f=float(test["F"]),
         p=float(test["Pr(>F)"]),
         df_num=int(test["df_diff"]),
         df_den=int(free.df_resid),
+        welch_f=float(welch.statistic),
+        welch_p=float(welch.pvalue),
+        welch_df=float(welch.df_denom),
         alpha=-float(parallel.params["x"]),
         alpha_low=-float(high),
         alpha_high=-float(low),
@@ -166,5 +180,75 @@ def paired_exponents(
         df=ratio.df,
         alpha_first=alphas[0],
         alpha_second=alphas[1],
+        level=level,
+    )
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """How far α_first lies from α_second, as a share of it, and whether the two are equivalent.
+
+    ``relative`` = α_first/α_second − 1. ``low``, ``high``: its interval by Fieller's theorem, of confidence
+    2·``level`` − 1, so that each of two one-sided tests errs with probability 1 − ``level``; NaN where α_second cannot
+    be told from 0, which leaves no bound. ``within`` and ``outside``: whether all of the interval lies inside
+    ±``margin``, or beyond one end of it; where neither, the models do not decide.
+    """
+
+    relative: float
+    low: float
+    high: float
+    within: bool
+    outside: bool
+    df: float
+    margin: float
+    level: float
+
+
+def equivalence(
+    size: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    margin: float = 0.1,
+    level: float = 0.95,
+    text: tuple[Reals, int] | None = None,
+) -> Equivalence:
+    """Two one-sided tests (TOST) of α_first/α_second against 1 ± ``margin``, on the same models.
+
+    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of
+    ln first − ρ ln second, with n − 2 degrees of freedom. ``text``: the covariance, shape (2, 2), of the two exponents
+    by what all models have in common, such as the documents that they are measured on, and its degrees of freedom; it
+    is added, with Welch's degrees of freedom for the sum; what of it is in the scatter already is counted twice. Raises
+    what ``paired_exponents`` raises, and ParameterError for a ``level`` of a half or less, which is no test.
+    """
+    check_level(level)
+    if level <= 0.5:
+        raise ParameterError(f"two tests cannot err with probability {1 - level:g} each", "level", "Give 0.9 or 0.95.")
+    sizes, ones = check_points(size, first, name="first")
+    _, others = check_points(size, second, name="second")
+    fit_power_law(sizes, ones / others)  # a ratio that does not vary leaves no scatter to test against
+    x = np.log(sizes)
+    x -= x.mean()
+    y = np.log(np.column_stack([ones, others]))
+    y -= y.mean(axis=0)
+    alpha = -(x @ y) / (x @ x)
+    off = y + np.outer(x, alpha)
+    parts = [(off.T @ off / (x.size - 2) / (x @ x), x.size - 2), *([text] if text else [])]
+    contrast = np.array([1, -alpha[0] / alpha[1]])
+    variances = np.array([contrast @ covariance @ contrast for covariance, _ in parts])
+    df = float(variances.sum() ** 2 / sum(v**2 / d for v, (_, d) in zip(variances, parts, strict=True)))
+    total = t_distribution.ppf(level, df) ** 2 * np.sum([covariance for covariance, _ in parts], axis=0)
+    # Fieller: the ratios ρ with (α₁ − ρ α₂)² ≤ t² var(α₁ − ρ α₂), between the roots of a parabola
+    square, linear, constant = (np.multiply.outer(alpha, alpha) - total)[[1, 0, 0], [1, 1, 0]]
+    root = np.sqrt(linear**2 - square * constant)
+    low, high = (linear + np.array([-root, root])) / square - 1 if square > 0 else (math.nan, math.nan)
+    return Equivalence(
+        relative=float(alpha[0] / alpha[1] - 1),
+        low=float(low),
+        high=float(high),
+        within=bool(-margin < low and high < margin),
+        outside=bool(low > margin or high < -margin),
+        df=df,
+        margin=margin,
         level=level,
     )

@@ -111,7 +111,7 @@ def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict
     }
 
 
-SIGNED = FuncFormatter(lambda value, _: f"{value:+.0f}".replace("-", "−") if value else "0")
+SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
 SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
 MARKERS = "osD^"
 
@@ -158,7 +158,7 @@ def residual_panels(points: pd.DataFrame) -> Panels:
     `points` is a table of `cells.residuals` of one family.
     """
     thresholds = sorted(points["k"].unique())
-    reach = 115 * points["residual"].abs().max()
+    reach = 130 * points["residual"].abs().max()  # the legend stands above all
 
     def draw(ax: Axes, dataset: str) -> None:
         ax.axhline(0, color=INK, lw=1)
