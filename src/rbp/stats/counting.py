@@ -1,4 +1,4 @@
-"""What follows from counting: a share of N tokens is known to its binomial error, and R² and α with it."""
+"""What follows from counting: a share of N tokens is known to its binomial error, and α with it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -127,38 +127,6 @@ def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float =
             break
         y = following
     return float(y)
-
-
-def simulated_r_squared(
-    size: npt.ArrayLike,
-    alpha: float,
-    typical: float,
-    tokens: float,
-    *,
-    design_effect: float = 1.0,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Reals:
-    """R² of `resamples` measurements of a perfect law, in which counting tokens is the only noise; shape (resamples,).
-
-    The law is −ln RBP_k = typical·(S/S₀)^(−alpha), S₀ the geometric mean of `size`, shape (n,). Each model's misses
-    are binomial out of T/d tokens, independent between models: models that read the same text share misses, which
-    makes a real family's points scatter less than this. Draws without a miss somewhere are left out (NaN).
-    """
-    _positive(typical=typical, tokens=tokens, design_effect=design_effect)
-    x = np.log(np.asarray(size, dtype=float))
-    x = x - x.mean()
-    value = typical * np.exp(-alpha * x)
-    total = max(round(tokens / design_effect), 1)
-    rng = np.random.default_rng(seed)
-    misses = rng.binomial(total, -np.expm1(-value), size=(resamples, x.size)).astype(float)
-    misses[(misses == 0) | (misses == total)] = np.nan
-    y = np.log(-np.log1p(-misses / total))
-    y = y - y.mean(axis=1, keepdims=True)
-    slope = y @ x / (x @ x)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: Reals = 1 - ((y - slope[:, None] * x) ** 2).sum(axis=1) / (y**2).sum(axis=1)
-    return found
 
 
 def alpha_error(
