@@ -20,11 +20,11 @@ from rbp.stats.clustering import (
     Statistic,
     cluster_sums,
     discordance,
+    jackknife_interval,
     log_design_effect,
     log_scatter_effect,
     log_size_weights,
     scatter_sums,
-    studentized_interval,
     trend_bound,
 )
 from rbp.stats.counting import alpha_error, noise_floor, tokens_needed
@@ -45,7 +45,7 @@ def scatter_judged(
     clustered: pd.DataFrame,
     *,
     level: float = 0.95,
-    resamples: int = 2000,
+    resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Is the scatter about each fitted law more than the noise of counting? `overdispersion.scatter_about_law`.
@@ -260,7 +260,7 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     about a line (`clustering.log_scatter_effect`, of three models or more). Columns dataset, what, model, other, size,
     other_size, rate (asked for), k, tokens, documents, misses, other_misses, shared (missed by both), z (McNemar's,
     tokens taken as independent), z_documents; effect with effect_low and effect_high (95%, over documents, by
-    `clustering.studentized_interval`); effect_pieces, … (the same for `pieces` drawn as wholes, still over documents).
+    `clustering.jackknife_interval` of the logarithm); effect_pieces, … (the same for `pieces` drawn as wholes, still over documents).
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = aligned(ordered)
@@ -320,7 +320,7 @@ def _effects(parts: Mapping[str, Sequence[Reals]], statistic: Statistic) -> dict
 
         with np.errstate(all="ignore"):
             found[name] = float(np.exp(mean(wide.sum(axis=0))))
-        low, high = studentized_interval(wide, mean)
+        low, high = jackknife_interval(wide, mean)
         found |= {f"{name}_low": float(np.exp(low)), f"{name}_high": float(np.exp(high))}
     return found
 

@@ -23,7 +23,7 @@ Statistic = Callable[[Any], Any]
 def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
     """The sums of `columns`, shape (T, q), over each of the documents, shape (T,): shape (D, q)."""
     column = np.asarray(columns, dtype=np.float64)
-    _, place = np.unique(np.asarray(documents), return_inverse=True)
+    place, _ = pd.factorize(np.asarray(documents))  # in their order: no sorting
     if not column.size or len(column) != len(place):
         raise DataError("each value needs its document, and there must be one", "values", "Check them.")
     return np.column_stack([np.bincount(place, each) for each in column.T])
@@ -67,6 +67,26 @@ def studentized_interval(
     if np.isnan(high):
         high, low = t_distribution.ppf(tails, documents - 1)
     return float(value - high * error), float(value - low * error)
+
+
+def jackknife_interval(sums: npt.ArrayLike, statistic: Statistic, *, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval (low, high) of a statistic of a text, its error from leaving out one document at a time.
+
+    sums: shape (D, q), as for `studentized_interval`, which does better where it is stable. A design effect is a
+    variance: a single document may make most of it, and draws without that one have no error to speak of. NaN as
+    there.
+    """
+    _level(level)
+    own = np.asarray(sums, dtype=np.float64)
+    documents = len(own)
+    if documents < 2:
+        return np.nan, np.nan
+    with np.errstate(all="ignore"):
+        whole = own.sum(axis=0)
+        value, without = np.real(statistic(whole + 0j)), np.real(statistic(whole - own + 0j))
+    error = np.sqrt((documents - 1) / documents * np.sum((without - without.mean()) ** 2))
+    half = t_distribution.ppf((1 + level) / 2, documents - 1) * error
+    return float(value - half), float(value + half)
 
 
 def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) -> Reals:
@@ -128,11 +148,19 @@ def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
     Columns: clusters, Σx, Σx², tokens, and over the clusters of s values each, which sum to a: Σa², Σa·s, Σs².
     """
     value, cluster = np.asarray(values, dtype=np.float64), np.asarray(clusters)
-    names, first = np.unique(cluster, return_index=True)
     inside = document_sums(np.column_stack([value, value**2, np.ones(value.size)]), cluster)
     a, square, s = inside.T
-    owner = names if documents is None else np.asarray(documents)[first]
+    owner = _owners(cluster, cluster if documents is None else documents)
     return document_sums(np.column_stack([np.ones(a.size), a, square, s, a * a, a * s, s * s]), owner)
+
+
+def _owners(clusters: npt.ArrayLike, documents: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The document of each cluster, in the order of `document_sums`."""
+    place, names = pd.factorize(np.asarray(clusters))
+    document = np.asarray(documents)
+    owner = np.empty(len(names), dtype=document.dtype)
+    owner[place] = document
+    return owner
 
 
 def log_design_effect(totals: Any) -> Any:
@@ -150,11 +178,10 @@ def scatter_sums(missed: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
     and over the clusters of s tokens each, of which model i misses a_i: Σa_i, Σa_i·s, Σa_i·a_j.
     """
     miss, cluster = np.asarray(missed, dtype=np.float64), np.asarray(clusters)
-    first = np.unique(cluster, return_index=True)[1]
     inside = document_sums(np.column_stack([np.ones(len(miss)), miss]), cluster)
     s, a = inside[:, :1], inside[:, 1:]
     both = (a[:, :, None] * a[:, None, :]).reshape(len(a), -1)
-    return document_sums(np.column_stack([np.ones(len(a)), s, s * s, a, a * s, both]), np.asarray(documents)[first])
+    return document_sums(np.column_stack([np.ones(len(a)), s, s * s, a, a * s, both]), _owners(cluster, documents))
 
 
 def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
