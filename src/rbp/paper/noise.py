@@ -259,8 +259,9 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     larger), and, without a model, the geometric mean over the models, that over the pairs, and the "scatter" of all
     about a line (`clustering.log_scatter_effect`, of three models or more). Columns dataset, what, model, other, size,
     other_size, rate (asked for), k, tokens, documents, misses, other_misses, shared (missed by both), z (McNemar's,
-    tokens taken as independent), z_documents; effect with effect_low and effect_high (95%, over documents, by
-    `clustering.jackknife_interval` of the logarithm); effect_pieces, … (the same for `pieces` drawn as wholes, still over documents).
+    tokens taken as independent), z_documents; effect with effect_low and effect_high (95%, by
+    `clustering.jackknife_interval` of the logarithm); effect_pieces, … (the same for `pieces` drawn as wholes, the
+    interval still over documents).
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = aligned(ordered)

@@ -158,8 +158,9 @@ def scatter_shown(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "<b>Is the scatter about the line more than counting?</b> Deviance: binomial, about the fitted line; p: that "
         "counting independent tokens makes as much; Holm: corrected for the fits of this range of k. Counting, and "
         f"beyond it: standard deviations of ln(−ln RBP<sub>k</sub>), with {level:.0%} intervals. Design effect: of "
-        "scatter about a line, on the ladder, with its 95% interval. The verdict holds for independent tokens and for all design effects in the interval; open: neither "
-        "that there is more than noise, nor that noise is most of it, is shown."
+        "scatter about a line, on the ladder, with its 95% interval. The verdict holds for independent tokens and for "
+        "all design effects in the interval; open: neither that there is more than noise, nor that noise is most of "
+        "it, is shown."
     )
     table = judged.assign(**{name: 100 * judged[name] for name in percent})
     order = dataset_order(table["dataset"])
