@@ -287,7 +287,8 @@ def _windows(hit: np.ndarray, documents: Integers, positions: Integers, resample
     for i, length in enumerate(lengths):
         own = sums[:, 2 * i : 2 * i + 2]
         ends = studentized_interval(own, log_neg_log_share, level=level, resamples=resamples)
-        high, low = np.exp(-np.exp(ends))
+        with np.errstate(over="ignore"):  # e to the power of minus infinity is 0
+            high, low = np.exp(-np.exp(ends))
         yield "p", length, float(p[i]), float(low), float(high)
         if length > 1 and p[i] > 0:
             both = np.column_stack([own, sums[:, :2]])

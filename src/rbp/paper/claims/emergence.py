@@ -23,11 +23,12 @@ def _(n: Numbers) -> tuple[str, str]:
     verdict = HOLDS if shown and surely == 0 else PART if surely == 0 or mostly >= 0.5 * tests else FAILS
     return verdict, (
         f"Of {tests} fits, {beyond} scatter by more than counting noise, whether or not tokens cluster; in {enough} noise is shown to be "
-        f"most of the scatter; of {tests - beyond - enough}, so few models tell neither. By the estimates, noise is at least half in {mostly}. Misses rise "
-        f"with size in {rising} cases, in {surely} by more than chance, whatever misses the models share: GPT-2's on Wikipedia at "
-        f"k = 10 000 from {n.count(f'{key}rise_from')} to {n.count(f'{key}rise_to')}, at least {n.number(f'{key}rise_z'):.1f} standard "
+        f"most of it; in {tests - beyond - enough} so few models tell neither. By the estimates, noise is at least half of it in {mostly}. "
+        f"Misses rise with size in {rising} cases, in {surely} by more than chance, whatever misses the models share: GPT-2's on Wikipedia "
+        f"at k = 10 000 from {n.count(f'{key}rise_from')} to {n.count(f'{key}rise_to')}, at least {n.number(f'{key}rise_z'):.1f} standard "
         f"deviations. Clustering would have to multiply the variance by {n.number(f'{key}effect_least'):.1f}; on our ladder it does so "
-        f"by {n.number(f'{key}rise_effect'):.1f} (up to {n.number(f'{key}rise_effect_high'):.1f})."
+        f"by {n.number(f'{key}rise_effect'):.1f} (up to {n.number(f'{key}rise_effect_high'):.1f}). Noisy texts, which the paper may mean "
+        "too, were not published."
     )
 
 
