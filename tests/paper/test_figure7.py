@@ -57,3 +57,38 @@ def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
         emergence.one_family(windows, "C")
     with pytest.raises(ParameterError, match=r"no windows of pile.*\nThere is: c4"):
         emergence.on_dataset(windows, "pile")
+
+
+def test_the_single_fit_has_two_r_squared():
+    """Exact in S, and N to the power one half: one line is right in slope and wrong in every level but one."""
+    lengths, sizes = np.array([1, 4, 16]), np.array([1e6, 1e7, 1e8])
+    rows = [(n, s, np.exp(-(n**0.5) * (s / 1e6) ** -0.2)) for n in lengths for s in sizes]
+    pooled, within = emergence.single_fit(pd.DataFrame(rows, columns=["n", "size", "p"]))
+    by_size, by_length = ((0.2 * np.log(sizes)).var(), (0.5 * np.log(lengths)).var())
+    assert pooled == pytest.approx(by_size / (by_size + by_length))
+    assert within == pytest.approx(1 - by_length / by_size)
+
+
+def test_the_published_single_fits(pythia):
+    pooled = {k: emergence.single_fit(pythia[pythia["k"] == k])[0] for k in (1, 10, 100, 10_000)}
+    assert pooled == pytest.approx({1: 0.155, 10: 0.308, 100: 0.520, 10_000: 0.960}, abs=5e-4)
+
+
+def test_what_follows_by_algebra_is_so_by_numbers():
+    follows = emergence.algebra()
+    assert follows == {
+        "equation_6": "yes",
+        "equation_6_dependent": "no",
+        "equation_6_unlike": "no",
+        "sigmoid": "yes",
+        "sharper": "no",
+        "sharper_in_size": "no",
+    }
+    x = np.linspace(-20, 60, 400_001)
+    curves = {n: np.exp(-3 * n * np.exp(-0.3 * x)) for n in (1, 50)}
+    for curve in curves.values():
+        bend = np.gradient(np.gradient(curve, x), x)[(curve > 1e-6) & (curve < 1 - 1e-6)]
+        assert (np.diff(np.sign(bend)) != 0).sum() == 1
+        assert np.gradient(curve, x).max() == pytest.approx(0.3 / np.e, rel=1e-6)
+    in_size = [np.gradient(curve, np.exp(x)).max() for curve in curves.values()]
+    assert in_size[1] < in_size[0]

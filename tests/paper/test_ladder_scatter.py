@@ -17,7 +17,6 @@ from rbp.paper.ladder import (
     scatter_parts,
     split_scatter,
 )
-from rbp.stats.clustering import neg_log_rbp_document_interval
 
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
 
@@ -70,16 +69,13 @@ def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
     return Hits("wikipedia", "Ladder", 50, tuple(f"m{i}" for i in range(len(sizes))), sizes, (1,), tokens, hits)
 
 
-def test_one_models_interval_is_the_metrics_own():
+def test_one_models_interval_is_that_of_documents_drawn_anew():
     hits = family_of(np.random.default_rng(2), documents=12)
     drawn = resampled_points(hits, resample(hits, resamples=300, seed=5), level=0.9).iloc[2]
-    ranks = np.concatenate(
-        [np.repeat([1, 2], [h, n - h]) for h, n in zip(hits.hits[:, 2, 0], hits.tokens, strict=True)]
-    )
-    document = np.repeat(np.arange(12), hits.tokens)
-    low, high = neg_log_rbp_document_interval(ranks, document, 1, 0.9, resamples=300, seed=5)
-    assert (drawn.low, drawn.high) == pytest.approx((low, high), rel=1e-5)  # the same draws; between two, the log
-    assert drawn.value == pytest.approx(-np.log((ranks == 1).mean()), rel=1e-12)
+    times = np.random.default_rng(5).multinomial(12, np.full(12, 1 / 12), size=300)
+    values = -np.log(times @ hits.hits[:, 2, 0] / (times @ hits.tokens))
+    assert (drawn.low, drawn.high) == pytest.approx(np.quantile(values, [0.05, 0.95]), rel=1e-5)  # between two, the log
+    assert drawn.value == pytest.approx(-np.log(hits.hits[:, 2, 0].sum() / hits.tokens.sum()), rel=1e-12)
 
 
 def test_the_same_documents_are_drawn_for_all_models():

@@ -27,8 +27,9 @@ def stores(tmp_path):
 
 def test_misses_are_counted_and_compared(stores):
     found = clustering_table(stores, [0.1])
-    one, other = found.iloc[0], found.iloc[1]
-    pair = found.iloc[2]
+    assert found["what"].tolist() == ["misses", "misses", "difference", "misses", "difference"]
+    assert found["model"].isna().tolist() == [False, False, False, True, True]
+    one, other, pair, both = (found.iloc[i] for i in range(4))
     _, ranks = aligned(stores)
     k = int(one["k"])
     missed = ranks > k
@@ -39,6 +40,20 @@ def test_misses_are_counted_and_compared(stores):
     assert pair["shared"] == missed.all(axis=1).sum()
     assert pair["effect"] == pytest.approx(1, abs=0.6)
     assert one["documents"] == 30
+    assert both["effect"] == pytest.approx(np.sqrt(one["effect"] * other["effect"]))
+    assert found["effect"].between(found["effect_low"], found["effect_high"]).all()
+    assert one[["effect", "effect_low"]].tolist() == one[["effect_pieces", "effect_pieces_low"]].tolist()  # short texts
+
+
+def test_three_models_have_scatter_about_a_line(tmp_path):
+    rng = np.random.default_rng(5)
+    made = [
+        make_store(tmp_path / f"{i}", rng.integers(0, 100, 1800), LENGTHS, model=f"toy/{i}", size=10**i, vocabulary=100)
+        for i in (3, 4, 5)
+    ]
+    row = clustering_table(made, [0.1]).iloc[-1]
+    assert row["what"] == "scatter"
+    assert row["effect_low"] < 1 < row["effect_high"]  # independent tokens, independent models
 
 
 def test_a_document_that_one_model_misses_shows_in_the_effect(tmp_path):
@@ -46,7 +61,8 @@ def test_a_document_that_one_model_misses_shows_in_the_effect(tmp_path):
     first[::17] = 50
     second = first.copy()
     second[600:660] = 90
-    pair = clustering_table(two(tmp_path, first, second), [0.04]).iloc[2]
+    found = clustering_table(two(tmp_path, first, second), [0.04])
+    pair = found[(found["what"] == "difference") & found["model"].notna()].iloc[0]
     assert pair["effect"] > 20
     assert pair["z"] > 6
     assert pair["z_documents"] < 1.5

@@ -48,13 +48,16 @@ def test_the_largest_model_has_a_row_for_each_text_and_threshold():
         ("humaneval", 9, 1, "ratio", 10.0, 0.7),
         ("humaneval", 9, 1, "ratio", 20.0, 0.6),
         ("humaneval", 9, 1, "gain both", np.nan, 0.01),
+        ("humaneval", 9, 1, "design effect", np.nan, 4.0),
         ("wikipedia", 9, 1, "correlation", 1.0, 0.2),
         ("wikipedia", 5, 1, "correlation", 1.0, 0.9),
     ]
-    found = at_largest(pd.DataFrame(rows, columns=["dataset", "size", "k", "quantity", "x", "value"]), [10, 50])
+    table = pd.DataFrame(rows, columns=["dataset", "size", "k", "quantity", "x", "value"])
+    found = at_largest(table.assign(low=table["value"] / 2, high=table["value"] * 2), [10, 50])
     assert found["dataset"].tolist() == ["wikipedia", "humaneval"]
     assert found["correlation"].tolist() == [0.2, 0.3]
     assert found.loc[1, ["ratio 10", "gain both"]].tolist() == [0.7, 0.01]
+    assert found.loc[1, ["design effect", "effect low", "effect high"]].tolist() == [4.0, 2.0, 8.0]
     assert found.loc[0, ["ratio 10", "gain both"]].isna().all()
     assert found[["ratio 50", "shared"]].isna().all(axis=None)
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import norm
 
 from rbp.core.errors import ParameterError
-from rbp.stats.counting import alpha_error, neg_log_rbp_variance, noise_floor, simulated_r_squared, tokens_needed
+from rbp.stats.counting import alpha_error, neg_log_rbp_variance, noise_floor, tokens_needed
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 8)
@@ -17,21 +17,6 @@ def test_at_the_floor_the_interval_is_as_wide_as_asked():
         assert norm.ppf(0.975) * np.sqrt(variance) == pytest.approx(precision * y, rel=1e-6)
     assert 317_414 * -np.expm1(-noise_floor(317_414)) == pytest.approx(15.4, abs=0.1)
     assert noise_floor(10) == float("inf")
-
-
-def test_r_squared_of_noise_alone_falls_with_fewer_tokens():
-    found = [np.nanmedian(simulated_r_squared(SIZES, 0.2, 0.001, tokens)) for tokens in (10**4, 10**5, 10**7)]
-    assert found[0] < found[1] < found[2]
-    assert found[2] > 0.99
-    assert np.nanmedian(simulated_r_squared(SIZES, 0.0, 0.001, 10**6)) < 0.2
-    few = simulated_r_squared(SIZES, 0.2, 0.001, 10**6, design_effect=10)
-    assert np.nanmedian(few) == pytest.approx(np.nanmedian(simulated_r_squared(SIZES, 0.2, 0.001, 10**5)), abs=0.02)
-
-
-def test_r_squared_is_that_of_the_fit():
-    """A law measured without any noise to speak of has R² near 1; two draws come from one seed."""
-    one = simulated_r_squared(SIZES, 0.2, 0.05, 10**4, resamples=3, seed=4)
-    assert (one == simulated_r_squared(SIZES, 0.2, 0.05, 10**4, resamples=3, seed=4)).all()
 
 
 def simulated_exponents(tokens, draws):

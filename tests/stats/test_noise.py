@@ -39,4 +39,4 @@ def test_ends_count_the_missed() -> None:
     ends = counting.misses_at_ends(table, tokens_module.tokens_behind(table)).iloc[0]
     misses = (table["tokens"] - table["hits"]).tolist()
     assert [ends["misses_smallest"], ends["misses_largest"]] == pytest.approx([misses[0], misses[-1]])
-    assert ends["deviations"] == pytest.approx((misses[-1] - misses[0]) / np.sqrt(misses[-1] + misses[0]))
+    assert ends["misses_min"] == pytest.approx(min(misses))

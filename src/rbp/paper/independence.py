@@ -1,7 +1,6 @@
 """How far from independent the tokens of a window are: by published counts, and by rank stores."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,24 @@ from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
 from rbp.book import steps
-from rbp.core.arrays import Integers, Reals
+from rbp.core.arrays import Integers
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.paper.wording import dataset_order
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import autocorrelation, design_effect, run_counts, variance_parts
+from rbp.stats.clustering import (
+    autocorrelation,
+    cluster_sums,
+    design_effect,
+    document_sums,
+    jackknife_interval,
+    log_design_effect,
+    log_neg_log_share,
+    run_counts,
+    studentized_interval,
+    variance_parts,
+)
 from rbp.stats.compare import paired_exponents
 from rbp.stats.hit_models import PARAMETERS, fit_distance, held_out, summed
 from rbp.stats.windows import runs, window_counts, with_error
@@ -155,7 +165,7 @@ K = (1, 10, 100)
 LEVEL = 0.95
 LAGS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
-RESAMPLES = 400
+RESAMPLES = 1000
 PAIRS = 1000  # the fewest pairs of tokens of which a correlation is shown
 
 Row = tuple[str, float, float, float, float]  # quantity, x, value, low, high
@@ -175,9 +185,9 @@ def dependence(
     - correlation, within: `clustering.autocorrelation`, x the lag, where there are PAIRS.
     - runs, runs independent: `clustering.run_counts`, x the length.
     - ratio, ratio separate: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows (low and high by drawing whole
-      documents anew), and of windows that do not overlap.
+      documents anew, `clustering.studentized_interval`), and of windows that do not overlap.
     - p: success of overlapping windows, x = n, with its interval by documents.
-    - shared, design effect: of `clustering.variance_parts`, x missing.
+    - shared: of `clustering.variance_parts`; design effect, with its `clustering.jackknife_interval`; x missing.
     - gain markov, gain documents, gain both: `hit_models.held_out`, nats per token, with intervals by documents.
     A k at which every token is a hit, or none, and a k beyond the vocabulary, are left out.
     """
@@ -220,8 +230,8 @@ def dependence_of(source: Source, k: Sequence[int] = K, *, level: float = LEVEL)
 def at_largest(table: pd.DataFrame, lengths: Sequence[int] = (10, 50)) -> pd.DataFrame:
     """`dependence` of the largest model, a row for each dataset and k.
 
-    Columns dataset, k, correlation (of neighbours), shared, design effect, gain markov, gain documents, gain both, and
-    the ratio at each of `lengths` (ratio 10 …). NaN where there is none.
+    Columns dataset, k, correlation (of neighbours), shared, design effect with effect low and effect high, gain
+    markov, gain documents, gain both, and the ratio at each of `lengths` (ratio 10 …). NaN where there is none.
     """
     own = table[table["size"] == table["size"].max()].drop_duplicates(["dataset", "k", "quantity", "x"])
     ratio = (own["quantity"] == "ratio") & own["x"].isin(list(lengths))
@@ -230,6 +240,8 @@ def at_largest(table: pd.DataFrame, lengths: Sequence[int] = (10, 50)) -> pd.Dat
     names = ["correlation", "shared", "design effect", "gain markov", "gain documents", "gain both"]
     wide = own.pivot_table(index=["dataset", "k"], columns="quantity", values="value")
     wide = wide.reindex(columns=[*names, *(f"ratio {n}" for n in lengths)])
+    ends = own[own["quantity"] == "design effect"].set_index(["dataset", "k"])[["low", "high"]]
+    wide = wide.join(ends.add_prefix("effect "))
     found: pd.DataFrame = wide.reindex(dataset_order(own["dataset"]), level="dataset").rename_axis(columns=None)
     return found.reset_index()
 
@@ -244,7 +256,7 @@ def _rows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: 
         yield "runs independent", length, independent, _NONE, _NONE
     yield from _windows(hit, documents, positions, resamples, level)
     yield "shared", _NONE, variance_parts(hit, documents).shared, _NONE, _NONE
-    yield "design effect", _NONE, design_effect(hit, documents), _NONE, _NONE
+    yield "design effect", _NONE, *_design_effect(hit, documents, level)
     try:
         gains = held_out(summed(hit, documents, positions), level=level)
     except (DataError, FitError):  # too few documents, or too short ones
@@ -253,34 +265,35 @@ def _rows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: 
         yield f"gain {name}", _NONE, gain, low, high
 
 
-@lru_cache(maxsize=1)  # the same for every model and threshold of a dataset
-def _drawn(documents: int, resamples: int) -> Reals:
-    """How often each document is in a corpus drawn anew, shape (resamples, documents)."""
-    rng = np.random.default_rng(0)
-    return rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples).astype(np.float64)
+def _design_effect(hit: np.ndarray, documents: Integers, level: float) -> tuple[float, float, float]:
+    sums = cluster_sums(hit, documents)
+    low, high = jackknife_interval(sums, log_design_effect, level=level)
+    return design_effect(hit, documents), float(np.exp(low)), float(np.exp(high))
+
+
+def _log_ratio(totals: Any) -> Any:
+    """ln of −ln p(n) over −ln p(1), from totals of successes and windows of n, hits and tokens."""
+    good, all_, hits, tokens = (totals[..., i] for i in range(4))
+    return np.log(np.log(good / all_) / np.log(hits / tokens))
 
 
 def _windows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float) -> Iterator[Row]:
     """Window success and its ratio to independence, with intervals from documents drawn anew."""
-    _, document = np.unique(documents, return_inverse=True)
     reached, place = runs(hit, documents, positions), runs(np.ones_like(hit), documents, positions)
     lengths = [n for n in LENGTHS if (place >= n).any()]
-    count = int(document.max()) + 1
-    good = np.column_stack([np.bincount(document[reached >= n], minlength=count) for n in lengths])
-    all_ = np.column_stack([np.bincount(document[place >= n], minlength=count) for n in lengths])
-    drawn = _drawn(count, resamples)
-    n = np.array(lengths, dtype=float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p, ps = good.sum(axis=0) / all_.sum(axis=0), (drawn @ good) / (drawn @ all_)
-        ratio, ratios = np.log(p) / (n * np.log(p[0])), np.log(ps) / (n * np.log(ps[:, :1]))
-    tails = [(1 - level) / 2, (1 + level) / 2]
+    columns = [each >= n for n in lengths for each in (reached, place)]
+    sums = document_sums(np.column_stack(columns), documents)
+    p = sums[:, ::2].sum(axis=0) / sums[:, 1::2].sum(axis=0)
     for i, length in enumerate(lengths):
-        low, high = np.nanquantile(ps[:, i], tails)
+        own = sums[:, 2 * i : 2 * i + 2]
+        ends = studentized_interval(own, log_neg_log_share, level=level, resamples=resamples)
+        with np.errstate(over="ignore"):  # e to the power of minus infinity is 0
+            high, low = np.exp(-np.exp(ends))
         yield "p", length, float(p[i]), float(low), float(high)
         if length > 1 and p[i] > 0:
-            finite = np.isfinite(ratios[:, i]).all()  # else a draw without success: the interval has no upper end
-            low, high = np.quantile(ratios[:, i], tails) if finite else (_NONE, _NONE)
-            yield "ratio", length, float(ratio[i]), float(low), float(high)
+            both = np.column_stack([own, sums[:, :2]])
+            low, high = np.exp(studentized_interval(both, _log_ratio, level=level, resamples=resamples)) / length
+            yield "ratio", length, float(np.log(p[i]) / (length * np.log(p[0]))), float(low), float(high)
     apart = window_counts(hit, documents, positions, lengths[1:], overlapping=False)
     for length, successes, windows in apart.itertuples(index=False):
         if successes:

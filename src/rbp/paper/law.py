@@ -93,17 +93,13 @@ def counting_shown(scatter: pd.DataFrame, *, caption: str) -> dict[str, Any]:
     )
 
 
-def misses_shown(scatter: pd.DataFrame, ends: pd.DataFrame) -> dict[str, Any]:
-    """The missed tokens of the smallest and the largest model, and what counting them does, for `Page.table`.
+def misses_shown(ends: pd.DataFrame) -> dict[str, Any]:
+    """The missed tokens of the smallest and the largest model (`counting.misses_at_ends`), for `Page.table`.
 
-    `scatter` comes from `counting.scatter_beside_counting`, `ends` from `counting.misses_at_ends`. Numbers that follow
-    from a bound of N are marked as bounds.
+    Numbers that follow from a bound of N are marked as bounds.
     """
-    rows = scatter.merge(ends, on=[*CELL, "k", "basis"])
-    bounded = rows["basis"] == "at most"
-    signs = {name: bounded.map({True: sign, False: ""}) for name, sign in {"most": "≤ ", "least": "≥ "}.items()}
     return shown(
-        rows.assign(**signs, share=100 * rows["noise_share"]),
+        ends.assign(most=(ends["basis"] == "at most").map({True: "≤ ", False: ""})),
         {
             "dataset": "Dataset",
             "family": "Family",
@@ -111,15 +107,10 @@ def misses_shown(scatter: pd.DataFrame, ends: pd.DataFrame) -> dict[str, Any]:
             ("most", "tokens"): ("tokens N", "{}{:,}"),
             ("most", "misses_smallest"): ("missed, smallest model", "{}{:.0f}"),
             ("most", "misses_largest"): ("missed, largest model", "{}{:.0f}"),
-            "deviations": ("change, in sd", "{:+.1f}"),
-            "residual_se": ("scatter", "{:.2f}"),
-            "counting_error": ("counting error", "{:.2f}"),
-            ("least", "share"): ("noise, %", "{}{:.0f}"),
+            ("most", "misses_min"): ("fewest missed", "{}{:.0f}"),
         },
-        caption="<b>Missed tokens, and the error of counting them.</b> Change: from the smallest model to the largest, "
-        "in standard deviations of two independent counts. Noise: the square of the counting error as a part of the "
-        "squared scatter; it can exceed 100. “≤” and “≥” stand where only a bound of N is known.",
-        data=rows,
+        caption="<b>Missed tokens</b>: those of rank above k. “≤” stands where only a bound of N is known.",
+        data=ends,
     )
 
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
 
 from rbp.core.errors import DataError
 from rbp.evidence import published, select
 from rbp.paper.display import shown
-from rbp.stats import cells, counting
+from rbp.stats import counting
 
 VOCABULARIES = {"Pythia": (50256,), "OPT": (50272,), "GPT-2": (50257,), "Qwen2.5": (151936, 152064)}
 """How many entries the paper's footnote 2 gives each family's vocabulary."""
@@ -45,17 +44,6 @@ def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFr
     n = known["tokens"].to_numpy(dtype=float)
     relative_se = counting.counting_error(known["value"], n)
     return known.assign(relative_se=relative_se, misses=-np.expm1(-known["value"]) * n)
-
-
-def scatter_tested(points: pd.DataFrame, tokens: pd.DataFrame, *, level: float) -> pd.DataFrame:
-    """The scatter about each cell's law beside that of counting (`counting.scatter_beside_counting`), and a test of it.
-
-    Adds ratio, the scatter over the error of counting, and p_value, of a chi-square test that it is no larger.
-    """
-    fits = cells.fit_table(points, level=level)
-    table = counting.scatter_beside_counting(points, fits, tokens).dropna(subset="noise_share")
-    df = table["df"].to_numpy(dtype=float)
-    return table.assign(ratio=table["noise_share"] ** -0.5, p_value=chi2.sf(df / table["noise_share"], df))
 
 
 def checks_shown(checked: pd.DataFrame) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """What counting alone makes of the published fits at large k, and the missed tokens themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from statsmodels.stats.multitest import multipletests
 
 from rbp.book import steps
 from rbp.core.arrays import Integers, Reals
@@ -15,29 +16,54 @@ from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.ladder import shipping
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import design_effect, discordance, log_size_weights, trend_bound
-from rbp.stats.counting import alpha_error, noise_floor, simulated_r_squared, tokens_needed
+from rbp.stats.clustering import (
+    Statistic,
+    cluster_sums,
+    discordance,
+    jackknife_interval,
+    log_design_effect,
+    log_scatter_effect,
+    log_size_weights,
+    scatter_sums,
+    trend_bound,
+)
+from rbp.stats.counting import alpha_error, noise_floor, tokens_needed
+from rbp.stats.overdispersion import scatter_about_law
 from rbp.stats.power_law import fit_power_law
 
 CELL = ["dataset", "family"]
 
 
-def expected_r_squared(
+#: k → the name of the range it lies in; Holm's correction is for the fits of one range
+RANGES = {"small": (1, 100), "middle": (101, 9_999), "large": (10_000, 10**9)}
+BEYOND, ENOUGH, OPEN = "more than noise", "noise is enough", "open"
+
+
+def scatter_judged(
     points: pd.DataFrame,
-    fits: pd.DataFrame,
     tokens: pd.DataFrame,
+    clustered: pd.DataFrame,
     *,
     level: float = 0.95,
-    resamples: int = 1000,
+    resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """R² as measured, and as it would be if the fitted law were exact and counting the only noise.
+    """Is the scatter about each fitted law more than the noise of counting? `overdispersion.scatter_about_law`.
 
-    points: dataset, family, k, size, value; fits: `cells.fit_table` of them by dataset, family and k; tokens:
-    `tokens.tokens_behind`. Only fits whose number of tokens is known (not "at most"). Columns CELL, k, n,
-    alpha, r_squared, tokens, misses (fewest of a model), typical (geometric mean of −ln RBP_k), noise_median,
-    noise_low, noise_high (of `counting.simulated_r_squared`), verdict: "noise is enough" (the measured R² is not below
-    noise_low), "more than noise" (below), "no test" (half of the simulated measurements have no logarithm).
+    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. Only cells
+    of three sizes whose number of tokens is known (not "at most"). One row a cell: CELL, k, range (of RANGES), n,
+    tokens, misses (fewest of a model), counting (its noise in ln(−ln RBP_k), tokens taken as independent), deviance,
+    df, p, p_holm, extra with extra_low and extra_high (the scatter of models beyond it); effect with effect_low and
+    effect_high (the ladder's `design_effects_at` this share of misses, NaN without); p_clustered, p_clustered_holm,
+    extra_clustered, … (the same with that effect); and two verdicts that hold for independent tokens and for those
+    that cluster as far as the interval of the effect goes, either way:
+
+    - verdict: BEYOND where the deviance is more than chance makes, after Holm's correction, for the largest of these
+      effects; ENOUGH where, for the least of them, the whole interval of the scatter beyond counting lies below
+      counting itself, so that counting is shown to make at least half of the squared scatter; else OPEN. A deviance
+      that chance could make is thus not yet noise.
+    - mostly: whether the estimate of the scatter beyond counting, for the least effect, lies below counting.
+
     Raises DataError where no number of tokens is known.
     """
     if tokens.empty or (tokens["basis"] == "at most").all():
@@ -46,29 +72,64 @@ def expected_r_squared(
         )
     known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
     rows = []
-    for fit in fits.dropna(subset=["alpha"]).merge(known, on=CELL).to_dict("records"):
-        own = points[(points[CELL] == [fit["dataset"], fit["family"]]).all(axis=1) & (points["k"] == fit["k"])]
-        typical = float(np.exp(np.log(own["value"]).mean()))
-        drawn = simulated_r_squared(own["size"], fit["alpha"], typical, fit["tokens"], resamples=resamples, seed=seed)
-        finite = drawn[np.isfinite(drawn)]
-        row = {name: fit[name] for name in (*CELL, "k", "n", "alpha", "r_squared", "tokens")}
-        row |= {"misses": float((-np.expm1(-own["value"])).min() * fit["tokens"]), "typical": typical}
-        row |= dict.fromkeys(("noise_median", "noise_low", "noise_high"), np.nan) | {"verdict": "no test"}
-        if 2 * finite.size >= drawn.size:
-            low, middle, high = np.quantile(finite, [(1 - level) / 2, 0.5, (1 + level) / 2])
-            verdict = "more than noise" if fit["r_squared"] < low else "noise is enough"
-            row |= {"noise_median": middle, "noise_low": low, "noise_high": high, "verdict": verdict}
-        rows.append(row)
-    columns = [*CELL, "k", "n", "alpha", "r_squared", "tokens", "misses", "typical"]
-    return pd.DataFrame(rows, columns=[*columns, "noise_median", "noise_low", "noise_high", "verdict"])
+    for key, own in points.merge(known, on=CELL, suffixes=("_stated", "")).groupby([*CELL, "k"]):
+        total = float(own["tokens"].iloc[0])
+        misses = np.rint(-np.expm1(-own["value"].to_numpy(float)) * total)
+        if own["size"].nunique() < 3 or not ((misses > 0) & (misses < total)).all():
+            continue
+        effect, low, high = design_effects_at(clustered, str(key[0]), misses.mean() / total)
+        least, most = np.nanmin([1.0, low]), np.nanmax([1.0, high])
+        asked = (1.0, effect if effect > 0 else 1.0, least, most)
+        found = scatter_about_law(
+            own["size"], misses, total, design_effects=asked, level=level, resamples=resamples, seed=seed
+        )
+        one, clustering, narrow, wide = found
+        row = dict(zip([*CELL, "k"], key, strict=True)) | {"n": len(own), "tokens": total, "misses": misses.min()}
+        row |= {"counting": one.counting, "deviance": one.deviance, "df": one.df, "p": one.p}
+        row |= {"extra": one.extra, "extra_low": one.extra_low, "extra_high": one.extra_high}
+        row |= {"effect": effect, "effect_low": low, "effect_high": high, "p_clustered": clustering.p}
+        row |= {f"extra_clustered{end}": getattr(clustering, f"extra{end}") for end in ("", "_low", "_high")}
+        rows.append(row | {"p_most": wide.p, "enough": narrow.enough, "mostly": narrow.extra <= narrow.counting})
+    if not rows:
+        raise FitError("no family has three models that miss tokens", "measurements", "Give more models, or another k.")
+    table = pd.DataFrame(rows)
+    ends = [last for _, last in RANGES.values()]
+    table.insert(3, "range", [list(RANGES)[int(np.searchsorted(ends, k))] for k in table["k"]])
+    for name in ("p", "p_clustered", "p_most"):
+        holm = table.groupby("range")[name].transform(lambda p: multipletests(p, method="holm")[1])
+        table[f"{name}_holm"] = holm
+    beyond = table["p_most_holm"] < 1 - level
+    table["verdict"] = np.where(beyond, BEYOND, np.where(table["enough"], ENOUGH, OPEN))
+    return table.drop(columns=["p_most", "p_most_holm", "enough"])
 
 
-def rises(points: pd.DataFrame, tokens: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def design_effects_at(
+    clustered: pd.DataFrame, dataset: str, share: float, what: str = "scatter"
+) -> tuple[float, float, float]:
+    """The design effect at about this share of misses, and its interval, in pieces of the authors' length.
+
+    clustered: `clustering_table`; what: "scatter" (about a line), or "difference" (the mean over pairs of models).
+    That of the dataset itself, at the rate that is nearest on a logarithmic scale; of a dataset without ranks, the
+    median over the others, with the widest interval. NaN where there is none.
+    """
+    own = clustered[(clustered["what"] == what) & clustered["model"].isna()].dropna(subset=["effect_pieces"])
+    own = own[own["dataset"] == dataset] if (own["dataset"] == dataset).any() else own
+    if own.empty:
+        return np.nan, np.nan, np.nan
+    off = np.abs(np.log(own["rate"] / share))
+    own = own[off == off.min()]
+    low, high = own["effect_pieces_low"].min(), own["effect_pieces_high"].max()
+    return float(own["effect_pieces"].median()), float(low), float(high)
+
+
+def rises(points: pd.DataFrame, tokens: pd.DataFrame, clustered: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """The families whose missed tokens rise with size, and whether chance can make that: `clustering.trend_bound`.
 
-    points, tokens as for `expected_r_squared`. One row for each dataset, family and k where the trend of the missed
-    tokens in ln S is positive: CELL, k, models, misses_smallest, misses_largest, and for the ends and for the trend
-    over all sizes z, p and needed (ends_z … trend_needed).
+    points, tokens, clustered as for `scatter_judged`. One row for each dataset, family and k where the trend of the
+    missed tokens in ln S is positive: CELL, k, models, misses_smallest, misses_largest; for the ends and for the trend
+    over all sizes z, p and needed (ends_z … trend_needed); effect and effect_high (the design effect of differences
+    between models, `design_effects_at` this share of misses, and the upper end of its interval); and beyond: whether
+    the trend is more than chance for independent tokens and for tokens that cluster as far as that end.
     """
     known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
     rows = []
@@ -76,16 +137,19 @@ def rises(points: pd.DataFrame, tokens: pd.DataFrame, *, level: float = 0.95) ->
         own = own.sort_values("size")
         if own["size"].nunique() < 2:
             continue
-        misses = np.rint(-np.expm1(-own["value"].to_numpy(float)) * own["tokens"].to_numpy(float))
+        share = -np.expm1(-own["value"].to_numpy(float))
+        misses = np.rint(share * own["tokens"].to_numpy(float))
         trend = trend_bound(misses, log_size_weights(own["size"]), level=level)
         if trend.change <= 0:
             continue
         ends = trend_bound(misses[[0, -1]], [-1, 1], level=level)
+        effect, _, high = design_effects_at(clustered, str(key[0]), share.mean(), "difference")
         row = (*key, len(own), misses[0], misses[-1], ends.z, ends.p, ends.needed, trend.z, trend.p, trend.needed)
-        rows.append(row)
+        rows.append((*row, effect, high, bool(trend.needed > np.nanmax([1.0, high]))))
     names = [*CELL, "k", "models", "misses_smallest", "misses_largest"]
     names += [f"{kind}_{name}" for kind in ("ends", "trend") for name in ("z", "p", "needed")]
-    return pd.DataFrame(rows, columns=names).sort_values("trend_z", ascending=False, ignore_index=True)
+    table = pd.DataFrame(rows, columns=[*names, "effect", "effect_high", "beyond"])
+    return table.astype({"beyond": bool}).sort_values("trend_z", ascending=False, ignore_index=True)
 
 
 def floors(
@@ -147,8 +211,9 @@ def tokens_for(
     return pd.DataFrame(rows, columns=names).astype({"k": "int64"})
 
 
-#: shares of missed tokens at which the large k of the paper lie: GPT-2 misses 0.4% at k = 10 000
-RATES = (0.05, 0.02, 0.01, 0.004, 0.002)
+#: shares of missed tokens: from those at k = 1 down to GPT-2's 0.4% at k = 10 000, and further
+RATES = (0.5, 0.15, 0.05, 0.02, 0.01, 0.004, 0.002)
+WHAT = ("misses", "difference", "scatter")  # that has a design effect
 PIECE = 511  # ranked tokens of a document, at most, by the authors' protocol
 SEEN = (0, 1, 10, 100, 1_000, 10_000)  # times that a token stood in the training text: edges of the classes
 
@@ -188,47 +253,77 @@ def threshold_for(ranks: npt.ArrayLike, rate: float) -> int:
 
 
 def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES) -> pd.DataFrame:
-    """The design effects of misses, and of the differences between models, for stores of one dataset.
+    """The design effects of misses, of differences between models, and of models' scatter, for stores of one dataset.
 
-    One row for each model and rate (other missing), and for each pair of models (model the smaller, other the larger):
-    dataset, model, other, size, other_size, rate (asked for), k, tokens, documents, misses, other_misses, shared
-    (missed by both), z (McNemar's, tokens taken as independent), effect (the design effect of the misses, or of the
-    difference), effect_pieces (the same with `pieces` in place of documents), z_documents, top (the share of the
-    misses that lie in the document with most of them).
+    One row for each rate and what: "misses" of each model, the "difference" of each pair (model the smaller, other the
+    larger), and, without a model, the geometric mean over the models, that over the pairs, and the "scatter" of all
+    about a line (`clustering.log_scatter_effect`, of three models or more). Columns dataset, what, model, other, size,
+    other_size, rate (asked for), k, tokens, documents, misses, other_misses, shared (missed by both), z (McNemar's,
+    tokens taken as independent), z_documents; effect with effect_low and effect_high (95%, by
+    `clustering.jackknife_interval` of the logarithm); effect_pieces, … (the same for `pieces` drawn as wholes, the
+    interval still over documents).
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = aligned(ordered)
     documents = places["document"].to_numpy()
-    _, place = np.unique(documents, return_inverse=True)
-    piece = pieces(places)
-    rows = []
+    clusters = {"effect": documents, "effect_pieces": pieces(places)}
+    rows: list[dict[str, Any]] = []
     for rate in rates:
         k = threshold_for(ranks, rate)
         missed = ranks > k
-        base = {"dataset": ordered[0].dataset, "rate": rate, "k": k, "tokens": len(ranks), "documents": place.max() + 1}
+        base = {"dataset": ordered[0].dataset, "rate": rate, "k": k, "tokens": len(ranks)}
+        base["documents"] = len(np.unique(documents))
+        every: dict[str, dict[str, list[Reals]]] = {what: {name: [] for name in clusters} for what in WHAT[:2]}
+
+        def own(what: str, values: npt.NDArray[Any], kept: dict[str, list[Reals]]) -> dict[str, Any]:
+            sums = {name: cluster_sums(values, each, documents) for name, each in clusters.items()}
+            for name, each in sums.items():
+                kept[name].append(each)
+            return {"what": what} | _effects({name: [each] for name, each in sums.items()}, log_design_effect)
+
         for i, store in enumerate(ordered):
-            misses = int(missed[:, i].sum())
-            top = np.bincount(place, missed[:, i]).max() / misses if misses else np.nan
-            row: dict[str, Any] = {"model": store.model, "size": store.size, "misses": misses, "top": top}
-            row |= {
-                name: design_effect(missed[:, i], each)
-                for name, each in (("effect", documents), ("effect_pieces", piece))
-            }
-            rows.append(base | row)
+            if missed[:, i].any() and not missed[:, i].all():
+                row: dict[str, Any] = {"model": store.model, "size": store.size, "misses": int(missed[:, i].sum())}
+                rows.append(base | row | own("misses", missed[:, i], every["misses"]))
         for i, j in combinations(range(len(ordered)), 2):
             if not (missed[:, i] != missed[:, j]).any():
                 continue
             found = discordance(missed[:, i], missed[:, j], documents)
-            row = {"model": ordered[i].model, "size": ordered[i].size, "other": ordered[j].model}
-            row |= {"other_size": ordered[j].size, "misses": found.first_only + found.both}
-            row |= {"other_misses": found.second_only + found.both, "shared": found.both, "z": found.z}
-            row |= {"effect": found.design_effect, "z_documents": found.z_documents}
-            row["effect_pieces"] = discordance(missed[:, i], missed[:, j], piece).design_effect
-            rows.append(base | row)
-    columns = ["dataset", "model", "other", "size", "other_size", "rate", "k", "tokens", "documents", "misses"]
-    columns += ["other_misses", "shared", "z", "effect", "effect_pieces", "z_documents", "top"]
+            row = {"model": ordered[i].model, "size": ordered[i].size, "misses": found.first_only + found.both}
+            row |= {"other": ordered[j].model, "other_size": ordered[j].size}
+            row |= {"other_misses": found.second_only + found.both, "shared": found.both}
+            row |= {"z": found.z, "z_documents": found.z_documents}
+            rows.append(base | row | own("difference", missed[:, j].astype(float) - missed[:, i], every["difference"]))
+        rows += [base | {"what": what} | _effects(sums, log_design_effect) for what, sums in every.items()]
+        if len({store.size for store in ordered}) > 2:
+            about = {name: [scatter_sums(missed, each, documents)] for name, each in clusters.items()}
+            line = log_scatter_effect([store.size for store in ordered])
+            rows.append(base | {"what": "scatter"} | _effects(about, line))
+    columns = ["dataset", "what", "model", "other", "size", "other_size", "rate", "k", "tokens", "documents", "misses"]
+    columns += ["other_misses", "shared", "z", "z_documents"]
+    columns += [f"{name}{end}" for name in clusters for end in ("", "_low", "_high")]
     table = pd.DataFrame(rows).reindex(columns=columns)
-    return table.astype({"other_size": "Int64", "other_misses": "Int64", "shared": "Int64"})
+    whole = ["size", "other_size", "misses", "other_misses", "shared"]
+    return table.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _effects(parts: Mapping[str, Sequence[Reals]], statistic: Statistic) -> dict[str, float]:
+    """The geometric mean of a design effect over several sums by document, with its interval, for each of `parts`."""
+    found = {}
+    for name, sums in parts.items():
+        if not sums:
+            continue
+        wide, ends = np.concatenate(sums, axis=1), np.cumsum([each.shape[1] for each in sums])[:-1]
+
+        def mean(totals: Any, ends: Any = ends) -> Any:
+            blocks = np.split(totals, ends, axis=-1)
+            return sum(statistic(block) for block in blocks) / len(blocks)
+
+        with np.errstate(all="ignore"):
+            found[name] = float(np.exp(mean(wide.sum(axis=0))))
+        low, high = jackknife_interval(wide, mean)
+        found |= {f"{name}_low": float(np.exp(low)), f"{name}_high": float(np.exp(high))}
+    return found
 
 
 def by_training_count(

@@ -1,38 +1,108 @@
 """Tokens of one document are alike: design effects, documents drawn anew, and tests on the same tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.stats import norm
+from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import Reals, as_ranks
 from rbp.core.errors import DataError
 from rbp.stats.counting import _level
 from rbp.stats.windows import runs
 
+#: a function of sums over documents, shape (…, q), by analytic operations on numbers, complex ones too; shape (…)
+Statistic = Callable[[Any], Any]
 
-def resampled_means(values: npt.ArrayLike, documents: npt.ArrayLike, *, resamples: int = 2000, seed: int = 0) -> Reals:
-    """Means of `values` over corpora drawn anew: whole documents, with replacement; shape (resamples,).
 
-    values: shape (T,), one per token (rank ≤ k or not, −ln p, 1/R); documents: shape (T,), which document each
-    is of. Tokens of one document are not independent: this keeps them together, where the binomial variance
-    takes every token as a draw of its own. Raises DataError for no values.
-    """
-    value = np.asarray(values, dtype=np.float64)
-    _, index = np.unique(np.asarray(documents), return_inverse=True)
-    if not value.size or value.shape != index.shape:
+def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
+    """The sums of `columns`, shape (T, q), over each of the documents, shape (T,): shape (D, q)."""
+    column = np.asarray(columns, dtype=np.float64)
+    place, _ = pd.factorize(np.asarray(documents))  # in their order: no sorting
+    if not column.size or len(column) != len(place):
         raise DataError("each value needs its document, and there must be one", "values", "Check them.")
-    totals, counts = np.bincount(index, value), np.bincount(index)
+    return np.column_stack([np.bincount(place, each) for each in column.T])
+
+
+@lru_cache(maxsize=2)  # the same for every model and threshold of a text
+def _drawn(documents: int, resamples: int, seed: int) -> Reals:
+    """How often each document is in a text drawn anew, shape (resamples, documents)."""
     rng = np.random.default_rng(seed)
-    even = np.full(len(counts), 1 / len(counts))
-    means = np.empty(resamples)
-    for i in range(resamples):  # one at a time: a corpus can have very many documents
-        times = rng.multinomial(len(counts), even)
-        means[i] = times @ totals / (times @ counts)
-    return means
+    return rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples).astype(np.float64)
+
+
+def studentized_interval(
+    sums: npt.ArrayLike, statistic: Statistic, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """The interval (low, high) of a statistic of a text whose documents are a sample: the bootstrap-t.
+
+    sums: shape (D, q), what the statistic takes, by document; documents are drawn anew as wholes, since tokens of one
+    are not independent. Each draw's deviation is divided by that draw's own standard error (linearized: the
+    infinitesimal jackknife), which makes up for few documents of unlike lengths, where percentiles are too narrow
+    (Davison and Hinkley 1997, section 5.2). A statistic on a logarithmic scale does best. Where too many draws have
+    no value, as none of their documents holds a miss, it is Student's interval of D − 1 degrees of freedom. NaN for a
+    single document, or a statistic that has no value or does not vary.
+    """
+    _level(level)
+    own = np.asarray(sums, dtype=np.float64)
+    documents = len(own)
+    if documents < 2:
+        return np.nan, np.nan
+    with np.errstate(all="ignore"):
+        whole = own.sum(axis=0, keepdims=True)
+        (value,), (error,) = np.real(statistic(whole + 0j)), _linearized(own, np.ones((1, documents)), whole, statistic)
+        if not (np.isfinite(value) and error > 0):
+            return np.nan, np.nan
+        times = _drawn(documents, resamples, seed)
+        totals = times @ own
+        away = (np.real(statistic(totals + 0j)) - value) / _linearized(own, times, totals, statistic)
+    tails = [(1 + level) / 2, (1 - level) / 2]
+    lost = np.count_nonzero(~np.isfinite(away))
+    high, low = np.quantile(away[np.isfinite(away)], tails) if lost <= 0.1 * tails[1] * resamples else (np.nan, np.nan)
+    if np.isnan(high):
+        high, low = t_distribution.ppf(tails, documents - 1)
+    return float(value - high * error), float(value - low * error)
+
+
+def jackknife_interval(sums: npt.ArrayLike, statistic: Statistic, *, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval (low, high) of a statistic of a text, its error from leaving out one document at a time.
+
+    sums: shape (D, q), as for `studentized_interval`, which does better where it is stable. A design effect is a
+    variance: a single document may make most of it, and draws without that one have no error to speak of. NaN as
+    there.
+    """
+    _level(level)
+    own = np.asarray(sums, dtype=np.float64)
+    documents = len(own)
+    if documents < 2:
+        return np.nan, np.nan
+    with np.errstate(all="ignore"):
+        whole = own.sum(axis=0)
+        value, without = np.real(statistic(whole + 0j)), np.real(statistic(whole - own + 0j))
+    error = np.sqrt((documents - 1) / documents * np.sum((without - without.mean()) ** 2))
+    half = t_distribution.ppf((1 + level) / 2, documents - 1) * error
+    return float(value - half), float(value + half)
+
+
+def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) -> Reals:
+    """The standard error of the statistic in each draw, from its derivatives, taken by a complex step."""
+    tiny = 1e-30
+    slopes = [np.imag(statistic(totals + 1j * tiny * unit)) / tiny for unit in np.eye(sums.shape[1])]
+    pull = np.stack(slopes, axis=-1) @ sums.T
+    count = len(sums)
+    first, second = (times * pull).sum(axis=1) / count, (times * pull**2).sum(axis=1)
+    error: Reals = np.sqrt(np.maximum(second - count * first**2, 0) * count / (count - 1))
+    return error
+
+
+def log_neg_log_share(totals: Any) -> Any:
+    """ln(−ln p) with p = hits/tokens, from totals (hits, tokens): a `Statistic`."""
+    return np.log(-np.log(totals[..., 0] / totals[..., 1]))
 
 
 def neg_log_rbp_document_interval(
@@ -41,18 +111,18 @@ def neg_log_rbp_document_interval(
     k: int,
     level: float = 0.95,
     *,
-    resamples: int = 2000,
+    resamples: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The interval (low, high) of −ln RBP_k by resampling whole documents (percentiles of `resampled_means`).
+    """The interval (low, high) of −ln RBP_k by drawing whole documents anew (`studentized_interval` on the logarithm).
 
-    To be read beside `neg_log_rbp_interval`, which takes tokens as independent. Raises as those and `rbp`.
+    To be read beside `neg_log_rbp_interval`, which takes tokens as independent. NaN for a single document, and where
+    all ranks are hits or none is. Raises as those and `as_ranks`.
     """
-    _level(level)
-    shares = resampled_means(as_ranks(ranks) <= k, documents, resamples=resamples, seed=seed)
-    with np.errstate(divide="ignore"):
-        low, high = -np.log(np.quantile(shares, [(1 + level) / 2, (1 - level) / 2])) + 0.0
-    return float(low), float(high)
+    hit = as_ranks(ranks) <= k
+    sums = document_sums(np.column_stack([hit, np.ones(hit.size)]), documents)
+    low, high = studentized_interval(sums, log_neg_log_share, level=level, resamples=resamples, seed=seed)
+    return float(np.exp(low)), float(np.exp(high))
 
 
 def design_effect(values: npt.ArrayLike, documents: npt.ArrayLike) -> float:
@@ -64,12 +134,86 @@ def design_effect(values: npt.ArrayLike, documents: npt.ArrayLike) -> float:
     length of a document where it misses all or nothing. NaN where the values do not vary. Raises DataError for
     fewer than two documents.
     """
-    value, sums = _deviations(values, documents)
-    variance = float(value.var())
-    if variance == 0:
-        return float("nan")
-    count, total = len(sums), value.size
-    return count / (count - 1) * float(sums @ sums) / total / variance
+    whole = cluster_sums(values, documents).sum(axis=0)
+    if whole[0] < 2:
+        raise DataError("a design effect needs two documents at least", "documents", "Give each value its document.")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.exp(log_design_effect(whole)))
+
+
+def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.ArrayLike | None = None) -> Reals:
+    """What `log_design_effect` takes of each document, shape (D, 7), where its `clusters` are drawn as wholes.
+
+    values, clusters, documents: shape (T,); a cluster lies within a document, and is one if no documents are given.
+    Columns: clusters, Σx, Σx², tokens, and over the clusters of s values each, which sum to a: Σa², Σa·s, Σs².
+    """
+    value, cluster = np.asarray(values, dtype=np.float64), np.asarray(clusters)
+    inside = document_sums(np.column_stack([value, value**2, np.ones(value.size)]), cluster)
+    a, square, s = inside.T
+    owner = _owners(cluster, cluster if documents is None else documents)
+    return document_sums(np.column_stack([np.ones(a.size), a, square, s, a * a, a * s, s * s]), owner)
+
+
+def _owners(clusters: npt.ArrayLike, documents: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The document of each cluster, in the order of `document_sums`."""
+    place, names = pd.factorize(np.asarray(clusters))
+    document = np.asarray(documents)
+    owner = np.empty(len(names), dtype=document.dtype)
+    owner[place] = document
+    return owner
+
+
+def log_design_effect(totals: Any) -> Any:
+    """ln of the design effect from totals of `cluster_sums`: a `Statistic`."""
+    count, x, square, tokens, aa, as_, ss = (totals[..., i] for i in range(7))
+    mean = x / tokens
+    between = (aa - 2 * mean * as_ + mean**2 * ss) * count / (count - 1) / tokens
+    return np.log(between / (square / tokens - mean**2))
+
+
+def scatter_sums(missed: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
+    """What `log_scatter_effect` takes of each document, where its `clusters` are drawn as wholes.
+
+    missed: shape (T, m), of m models; clusters, documents: shape (T,). Shape (D, 3 + 2m + m²): clusters, tokens, Σs²,
+    and over the clusters of s tokens each, of which model i misses a_i: Σa_i, Σa_i·s, Σa_i·a_j.
+    """
+    miss, cluster = np.asarray(missed, dtype=np.float64), np.asarray(clusters)
+    inside = document_sums(np.column_stack([np.ones(len(miss)), miss]), cluster)
+    s, a = inside[:, :1], inside[:, 1:]
+    both = (a[:, :, None] * a[:, None, :]).reshape(len(a), -1)
+    return document_sums(np.column_stack([np.ones(len(a)), s, s * s, a, a * s, both]), _owners(cluster, documents))
+
+
+def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
+    """ln of the design effect of models' scatter about a line of ln(−ln RBP_k) on ln S, as a `Statistic`.
+
+    size: shape (m,), of the models of `scatter_sums`. It is Rao and Scott's mean generalized design effect (1984) of
+    the m − 2 contrasts that a straight line leaves: tr(P·V)/(m − 2), with V the covariance of the models' values over
+    clusters drawn anew, and P the weighted projection that takes the line away. 1 for models that miss independent
+    tokens; documents raise it; tokens that models miss together lower it, as they move the line and not the scatter.
+    """
+    x = np.log(np.asarray(size, dtype=float))
+    design = np.column_stack([np.ones_like(x), x - x.mean()])
+    m = x.size
+
+    def statistic(totals: Any) -> Any:
+        count, tokens, ss = (totals[..., i, None, None] for i in range(3))
+        a, as_ = totals[..., 3 : 3 + m], totals[..., 3 + m : 3 + 2 * m]
+        both = totals[..., 3 + 2 * m :].reshape(*totals.shape[:-1], m, m)
+        p = a / tokens[..., 0]
+        cross = p[..., :, None] * as_[..., None, :]
+        shares = both - cross - np.swapaxes(cross, -1, -2) + p[..., :, None] * p[..., None, :] * ss
+        shares = shares * count / (count - 1) / tokens**2
+        slope = -1 / ((1 - p) * np.log1p(-p))  # of ln(−ln(1 − p))
+        weight = tokens[..., 0] / (p * (1 - p) * slope**2)
+        values = shares * slope[..., :, None] * slope[..., None, :]
+        weighted = weight[..., :, None] * design
+        inner = np.swapaxes(weighted, -1, -2) @ values @ weighted
+        line = np.linalg.solve(design.T @ weighted, inner)
+        trace = (weight * np.diagonal(values, axis1=-2, axis2=-1)).sum(axis=-1)
+        return np.log((trace - np.trace(line, axis1=-2, axis2=-1)) / (m - 2))
+
+    return statistic
 
 
 @dataclass(frozen=True)

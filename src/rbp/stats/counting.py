@@ -1,4 +1,4 @@
-"""What follows from counting: a share of N tokens is known to its binomial error, and R² and α with it."""
+"""What follows from counting: a share of N tokens is known to its binomial error, and α with it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -95,16 +95,15 @@ def scatter_beside_counting(points: pd.DataFrame, fits: pd.DataFrame, tokens: pd
 def misses_at_ends(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
     """The missed tokens (rank above k) of the smallest and of the largest model of each dataset, family and k.
 
-    `points` and `tokens` as for `scatter`. Columns dataset, family, k, basis, misses_smallest, misses_largest, and
-    deviations: their difference in standard deviations of two independent counts; positive where the larger model
-    misses more. Families with an unknown number of tokens are left out.
+    `points` and `tokens` as for `scatter_beside_counting`. Columns dataset, family, k, tokens, basis, misses_smallest,
+    misses_largest and misses_min (of any model). Families with an unknown number of tokens are left out.
     """
     own = points.merge(tokens.dropna(subset=["tokens"]), on=["dataset", "family"], suffixes=("_stated", ""))
     own["misses"] = -np.expm1(-own["value"]) * own["tokens"].astype(float)
-    cells = own.sort_values("size").groupby(["dataset", "family", "k", "basis"], as_index=False)
-    table = cells.agg(misses_smallest=("misses", "first"), misses_largest=("misses", "last"))
-    change = table["misses_largest"] - table["misses_smallest"]
-    return table.assign(deviations=change / np.sqrt(table["misses_largest"] + table["misses_smallest"]))
+    cells = own.sort_values("size").groupby(["dataset", "family", "k", "tokens", "basis"], as_index=False)
+    return cells.agg(
+        misses_smallest=("misses", "first"), misses_largest=("misses", "last"), misses_min=("misses", "min")
+    )
 
 
 def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float = 1.0, level: float = 0.95) -> float:
@@ -127,38 +126,6 @@ def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float =
             break
         y = following
     return float(y)
-
-
-def simulated_r_squared(
-    size: npt.ArrayLike,
-    alpha: float,
-    typical: float,
-    tokens: float,
-    *,
-    design_effect: float = 1.0,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Reals:
-    """R² of `resamples` measurements of a perfect law, in which counting tokens is the only noise; shape (resamples,).
-
-    The law is −ln RBP_k = typical·(S/S₀)^(−alpha), S₀ the geometric mean of `size`, shape (n,). Each model's misses
-    are binomial out of T/d tokens, independent between models: models that read the same text share misses, which
-    makes a real family's points scatter less than this. Draws without a miss somewhere are left out (NaN).
-    """
-    _positive(typical=typical, tokens=tokens, design_effect=design_effect)
-    x = np.log(np.asarray(size, dtype=float))
-    x = x - x.mean()
-    value = typical * np.exp(-alpha * x)
-    total = max(round(tokens / design_effect), 1)
-    rng = np.random.default_rng(seed)
-    misses = rng.binomial(total, -np.expm1(-value), size=(resamples, x.size)).astype(float)
-    misses[(misses == 0) | (misses == total)] = np.nan
-    y = np.log(-np.log1p(-misses / total))
-    y = y - y.mean(axis=1, keepdims=True)
-    slope = y @ x / (x @ x)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: Reals = 1 - ((y - slope[:, None] * x) ** 2).sum(axis=1) / (y**2).sum(axis=1)
-    return found
 
 
 def alpha_error(

@@ -7,7 +7,15 @@ import pytest
 from rbp.core.errors import DataError
 from rbp.paper.figures.emergence import against_length, moved_curves, shades, success_panels
 from rbp.paper.figures.interactive import success_slider
-from rbp.paper.figures.noise import effects_shown, floors_shown, r_squared_panels, tokens_shown, tokens_slider
+from rbp.paper.figures.noise import (
+    effects_shown,
+    floors_shown,
+    scatter_panels,
+    scatter_shown,
+    tokens_shown,
+    tokens_slider,
+)
+from rbp.paper.noise import BEYOND, OPEN
 
 SIZES = [10**6, 10**7, 10**8]
 
@@ -78,16 +86,26 @@ def test_every_line_has_its_shade_and_its_panel() -> None:
     assert lines[shades([1, 10])[1]] == pytest.approx(table[table["k"] == 1].sort_values("n")["value"].tolist())
 
 
+def judged() -> pd.DataFrame:
+    rows = [(1, 0.02, 0.3, 0.1, 0.6, BEYOND), (10, 0.05, 0.0, 0.0, 0.2, OPEN)]
+    table = pd.DataFrame(rows, columns=["k", "counting", "extra", "extra_low", "extra_high", "verdict"])
+    table = table.assign(
+        dataset="wikipedia", family="Toy", effect=1.2, effect_low=0.25, effect_high=4.0, n=4, misses=9.0
+    )
+    table = table.assign(deviance=3.0, df=2, p=0.1, p_holm=0.2, p_clustered_holm=0.3)
+    return table.assign(**{f"extra_clustered{end}": table[f"extra{end}"] for end in ("", "_low", "_high")})
+
+
 def test_a_fit_beyond_noise_is_filled() -> None:
-    rows = [("wikipedia", "Toy", 1, 0.9, 0.98, 0.99, 0.999, "more than noise")]
-    rows += [("wikipedia", "Toy", 10, 0.985, 0.98, 0.99, 0.999, "noise is enough")]
-    names = ["dataset", "family", "k", "r_squared", "noise_low", "noise_median", "noise_high", "verdict"]
-    (ax,) = r_squared_panels(pd.DataFrame(rows, columns=names)).single("Toy on Wikipedia").axes
-    dots = [line for line in ax.get_lines() if line.get_markersize() == 6 and len(line.get_xdata())]
-    assert [(line.get_xdata().tolist(), line.get_markerfacecolor() != "none") for line in dots] == [
-        ([1], True),
-        ([10], False),
-    ]
+    (ax,) = scatter_panels(judged()).single("Toy on Wikipedia").axes
+    dots = [line for line in ax.get_lines() if line.get_markersize() == 6 and line.get_marker() not in ("", "None")]
+    assert [line.get_ydata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the bottom
+    assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True]
+    bars = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 5]
+    assert bars[0] == pytest.approx([1.0, 4.0])  # per cent of counting, by the roots of the effects
+    row = scatter_shown(judged(), level=0.9)["table"].iloc[0]
+    assert row["beyond it, %"] == "30.0 [10.0, 60.0]"
+    assert row["design effect"] == "1.20 [0.25, 4.00]"
 
 
 def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
@@ -100,22 +118,25 @@ def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
     assert figure.layout.sliders[0].active == 1
 
 
-def test_design_effects_are_medians_over_models_and_over_pairs() -> None:
+def test_design_effects_stand_with_their_intervals() -> None:
     rows = [
-        ("humaneval", None, 5, 10.0, 3.0, 2.0),
-        ("humaneval", None, 5, 30.0, 5.0, 4.0),
-        ("humaneval", "big", 5, 30.0, 7.0, 6.0),
-        ("wikipedia", None, 9, 20.0, 1.0, 1.0),
-        ("wikipedia", "big", 9, 20.0, 1.5, 1.2),
-        ("wikipedia", "bigger", 9, 20.0, 2.5, 1.8),
-        ("c4", None, 9, 20.0, 1.0, 1.0),  # one model: no pair, no row
+        ("humaneval", "misses", "small", 10, np.nan),
+        ("humaneval", "misses", "big", 30, np.nan),
+        ("humaneval", "misses", None, None, 3.0),
+        ("humaneval", "difference", None, None, 2.0),
+        ("wikipedia", "misses", "small", 20, np.nan),
+        ("wikipedia", "misses", None, None, 5.0),
     ]
-    table = pd.DataFrame(rows, columns=["dataset", "other", "k", "misses", "effect", "effect_pieces"])
-    shown = effects_shown(table.assign(rate=0.01, documents=3))["table"]
-    assert shown["Domain"].tolist() == ["Wikipedia", "HumanEval"]
-    assert shown["missed, %"].tolist() == [1.0, 1.0]
-    assert shown.iloc[1, 3:].tolist() == [3, 20.0, 4.0, 3.0, 7.0, 6.0, 6.0]
-    assert shown.iloc[0, 7:].tolist() == [2.0, 1.5, 1.8]
+    table = pd.DataFrame(rows, columns=["dataset", "what", "model", "misses", "effect"]).assign(k=5, rate=0.01)
+    table = table.assign(documents=3, effect_low=table["effect"] / 2, effect_high=table["effect"] * 2)
+    for end in ("", "_low", "_high"):
+        table[f"effect_pieces{end}"] = table[f"effect{end}"] / 2
+    shown = effects_shown(table.astype({"misses": "Int64"}))["table"].set_index("Domain")
+    assert shown.index.tolist() == ["Wikipedia", "HumanEval"]
+    assert shown["misses"].tolist() == [20, 20]
+    assert shown.loc["HumanEval", "misses, by documents"] == "3.0 [1.5, 6.0]"
+    assert shown.loc["HumanEval", "difference, by pieces"] == "1.0 [0.5, 2.0]"
+    assert shown.loc["Wikipedia", "difference, by pieces"] == shown.loc["Wikipedia", "scatter, by pieces"] == "–"
 
 
 def test_each_design_effect_has_a_column() -> None:

@@ -321,6 +321,8 @@ def printed_shown(printed: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "alpha": ("α recomputed", "{:.3f}"),
         "r_squared_printed": ("R² printed", "{:.3f}"),
         "r_squared": ("R² recomputed", "{:.3f}"),
+        "r_squared_single": ("R², one line for all N", "{:.3f}"),
+        "r_squared_within": ("about each N’s mean", "{:.3f}"),
         "alpha_without_zeros": ("α, zeros left out", "{:.3f}"),
         "joint_alpha": ("α, joint fit", "{:.3f}"),
         ("joint_alpha_low", "joint_alpha_high"): (interval, INTERVAL),
@@ -329,8 +331,9 @@ def printed_shown(printed: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         "<b>Figure 7’s printed fits, recomputed, beside one joint fit.</b> Recomputed: the mean over nine lengths, "
-        "zeros replaced. Zeros left out: the mean over the lengths that have three models with a success. Joint fit: "
-        "all lengths at once, zeros as limits, and a power β of N."
+        "zeros replaced. One line for all N: of ln(−ln p/N), zeros left out; R² about the mean of all points, and "
+        "about that of each N, where it can be negative. Zeros left out: the mean over the lengths that have three "
+        "models with a success. Joint fit: all lengths at once, zeros as limits, and a power β of N."
     )
     return shown(printed, columns, caption=caption)
 
@@ -347,7 +350,7 @@ def effective_shown(mean: pd.DataFrame) -> dict[str, Any]:
     return shown(wide, columns, caption=caption, data=mean)
 
 
-def dependence_shown(found: pd.DataFrame, size: int) -> dict[str, Any]:
+def dependence_shown(found: pd.DataFrame, size: int, *, level: float) -> dict[str, Any]:
     """Dependence in a ladder's largest rung (`independence.at_largest`), of `size` parameters."""
     gains = {"chain": "gain markov", "documents": "gain documents", "both": "gain both"}
     table = found.assign(**{gain: 1000 * found[gain] for gain in gains.values()})
@@ -357,14 +360,18 @@ def dependence_shown(found: pd.DataFrame, size: int) -> dict[str, Any]:
         "k": "k",
         "correlation": ("correlation, next token", "{:.3f}"),
         "shared": ("correlation in a document", "{:.3f}"),
-        "design effect": ("design effect", "{:.1f}"),
+        ("design effect", "effect low", "effect high"): (
+            f"design effect, {level:.0%} interval",
+            "{:.1f} [{:.1f}, {:.1f}]",
+        ),
         **{name: (name.replace("ratio", "ratio, N ="), "{:.3f}") for name in ratios},
         **{gain: (f"gain, {label}", "{:.2f}") for label, gain in gains.items()},
     }
     caption = (
         f"<b>Dependence in the largest rung measured</b>, S = {size:,}. Correlation in a document: of two of its "
         "tokens at any distance (intraclass). Design effect: how many times larger the variance of RBP<sub>k</sub> is "
-        "by documents than by tokens. Gain: of a law over independence on documents that it was not fitted to, in "
-        "thousandths of a nat per token: a two-state chain; documents with rates of their own (beta-binomial); both."
+        f"by documents than by tokens, with its {level:.0%} interval by leaving out one document at a time. Gain: of a "
+        "law over independence on documents that it was not fitted to, in thousandths of a nat per token: a two-state "
+        "chain; documents with rates of their own (beta-binomial); both."
     )
     return shown(table, columns, caption=caption, data=found)

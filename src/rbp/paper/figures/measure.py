@@ -323,38 +323,32 @@ def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[st
     }
 
 
-def sampling_shown(points: pd.DataFrame, scatter: pd.DataFrame) -> dict[str, Any]:
+def sampling_shown(points: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for `sampling_panels`."""
     return {
-        "figure": sampling_panels(points, scatter),
-        "caption": "<b>Sampling and scatter.</b> Lines: the relative standard error of −ln RBP<sub>k</sub> that "
-        "counting independent tokens would give (median over the models of a family). Markers: the scatter of the "
-        "models about their fitted line. A marker well above its line is not explained by sampling.",
-        "alt": "Relative error against k for four datasets; lines of sampling error rise with k; markers of scatter "
-        "lie above most of them",
+        "figure": sampling_panels(points),
+        "caption": "<b>What sampling does to the points.</b> The relative standard error of −ln RBP<sub>k</sub> that "
+        "counting independent tokens would give: the median over the models of a family.",
+        "alt": "Relative error against k, one panel per dataset, one line per family",
         "data": points,
     }
 
 
-def sampling_panels(points: pd.DataFrame, scatter: pd.DataFrame) -> Panels:
-    """Relative error of −ln RBP_k against k: what counting independent tokens gives, and the scatter found.
+def sampling_panels(points: pd.DataFrame) -> Panels:
+    """The relative error of −ln RBP_k that counting independent tokens gives, against k.
 
-    `points` has dataset, family, k and relative_se: lines join its median over the models of a family. `scatter` has
-    dataset, family, k and residual_se: a marker each.
+    `points` has dataset, family, k and relative_se: lines join its median over the models of a family.
     """
     families = sorted(set(points["family"]))
-    low = 100 * min(points["relative_se"].min(), scatter["residual_se"].min()) / 1.5
-    high = 100 * max(points["relative_se"].max(), scatter["residual_se"].max()) * 1.5
+    low, high = 100 * points["relative_se"].min() / 1.5, 100 * points["relative_se"].max() * 1.5
 
     def draw(ax: Axes, dataset: str) -> None:
         own = points[points["dataset"] == dataset]
-        for place, family in enumerate(families):
+        for family in families:
             colour, marker = family_style(family, families)
             line = own[own["family"] == family].groupby("k")["relative_se"].median()
-            ax.plot(line.index.to_numpy(float), 100 * line.to_numpy(), "-", color=colour, lw=1.3)
-            found = scatter[(scatter["dataset"] == dataset) & (scatter["family"] == family)]
-            x = found["k"].to_numpy(float) * 1.1 ** (place - (len(families) - 1) / 2)
-            ax.plot(x, 100 * found["residual_se"].to_numpy(), marker, color=colour, mew=0, ms=6, label=family)
+            if len(line):
+                ax.plot(line.index, 100 * line, marker + "-", color=colour, lw=1.3, ms=4, mew=0, label=family)
         ax.set_xlim(0.7, points["k"].max() * 1.4)
         ax.set_ylim(low, high)
         log_axis(ax, "x", plain=False)

@@ -1,4 +1,4 @@
-"""Figures of noise at large k: R² beside what counting gives, missed tokens by how often they were trained on."""
+"""Figures of noise at large k: scatter beside what counting gives, missed tokens by how often they were trained on."""
 
 from itertools import pairwise
 from typing import Any
@@ -6,51 +6,50 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, family_style, log_axis
 from rbp.paper.display import Columns, shown
 from rbp.paper.figures.emergence import by_number, shade_legend, shades
 from rbp.paper.figures.interactive import AXIS, with_slider
+from rbp.paper.noise import BEYOND
 from rbp.paper.wording import dataset_label, dataset_order
 
-_TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999)
 
+def scatter_panels(table: pd.DataFrame) -> Panels:
+    """The scatter of models beyond counting (markers, with intervals), and counting itself (dashes), against k.
 
-def r_squared_panels(table: pd.DataFrame) -> Panels:
-    """Measured R² (dots) in the band that counting noise alone would give (`paper.noise`), against k.
-
-    One panel for each family and dataset. The axis shows 1 − R² logarithmically, upside down.
+    table: `noise.scatter_judged`. One panel for each family and dataset. Grey bars: counting, for independent tokens
+    and as far as the interval of the design effect goes. Filled: more than noise. A line to the bottom includes none.
     """
     cells = table[["dataset", "family"]].drop_duplicates().itertuples(index=False)
     order = dataset_order(table["dataset"])
     ordered = sorted(cells, key=lambda cell: (order.index(cell[0]), cell[1]))
     keys = {f"{family} on {dataset_label(dataset)}": (dataset, family) for dataset, family in ordered}
     ends = table["k"].min() / 1.6, table["k"].max() * 1.6
+    bottom = 100 * table["counting"].min() / 4
 
     def draw(ax: Axes, key: str) -> None:
         dataset, family = keys[key]
         own = table[(table["dataset"] == dataset) & (table["family"] == family)].sort_values("k")
         colour, marker = family_style(family, sorted(set(table["family"])))
-        own = own.dropna(subset=["noise_low"])
         for row in own.itertuples():
-            low, high = 1 - row.noise_low, max(1 - row.noise_high, 1e-5)
-            ax.plot([row.k, row.k], [low, high], color=INK, lw=5, alpha=0.22, solid_capstyle="butt")
-            ax.plot(row.k, 1 - row.noise_median, "_", color=INK, ms=8, alpha=0.7)
-        beyond = own["verdict"] == "more than noise"
-        height = 1 - own["r_squared"]
-        ax.plot(own["k"][beyond], height[beyond], marker, color=colour, mew=0, ms=6)
-        ax.plot(own["k"][~beyond], height[~beyond], marker, color=colour, mfc="none", mew=1.2, ms=6)
+            counting = 100 * row.counting
+            least, most = np.nanmin([1.0, row.effect_low]), np.nanmax([1.0, row.effect_high])
+            span = [counting * np.sqrt(least), counting * np.sqrt(most)]
+            ax.plot([row.k, row.k], span, color=INK, lw=5, alpha=0.22, solid_capstyle="butt")
+            ax.plot(row.k, counting, "_", color=INK, ms=8, alpha=0.7)
+            line = np.maximum(100 * np.array([row.extra_low, row.extra_high]), bottom)
+            ax.plot([row.k * 1.06] * 2, line, "-", color=colour, lw=1.2)
+            style = {"mew": 0} if row.verdict == BEYOND else {"mfc": "white", "mew": 1.2}
+            ax.plot(row.k * 1.06, max(100 * row.extra, bottom), marker, color=colour, ms=6, zorder=3, **style)
         ax.set_yscale("log")
-        ax.set_ylim(1.05, 6e-5)
-        ax.yaxis.set_major_locator(ticker.FixedLocator([1 - tick for tick in _TICKS]))
-        ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{1 - value:.4g}"))
-        ax.yaxis.set_minor_locator(ticker.NullLocator())
+        ax.set_ylim(bottom, 150 * table["extra_high"].clip(upper=2).max())
+        log_axis(ax, "y")
         ax.set_xlim(*ends)
         log_axis(ax, "x")
         ax.set_xlabel("threshold k")
-        ax.set_ylabel("R² (axis spread towards 1)")
+        ax.set_ylabel("scatter of −ln RBP$_k$ (per cent)")
         ax.set_title(key)
         sns.despine(ax=ax)
 
@@ -135,6 +134,40 @@ def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None)
 # ── Tables: what `Page.table` takes
 
 
+def scatter_shown(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The scatter of each fit, tested and estimated (rows of `noise.scatter_judged`)."""
+    percent = ["counting", *(f"extra{kind}{end}" for kind in ("", "_clustered") for end in ("", "_low", "_high"))]
+    columns: Columns = {
+        "dataset": "Dataset",
+        "family": "Family",
+        "k": "k",
+        "n": "sizes",
+        "misses": ("fewest missed", "{:,.0f}"),
+        "deviance": ("deviance", "{:.1f}"),
+        "df": "df",
+        "p": ("p", "{:.3f}"),
+        "p_holm": ("p, Holm", "{:.3f}"),
+        "counting": ("counting, %", "{:.1f}"),
+        ("extra", "extra_low", "extra_high"): ("beyond it, %", WITH_ENDS),
+        ("effect", "effect_low", "effect_high"): ("design effect", "{:.2f} [{:.2f}, {:.2f}]"),
+        "p_clustered_holm": ("p with it, Holm", "{:.3f}"),
+        ("extra_clustered", "extra_clustered_low", "extra_clustered_high"): ("beyond it with the effect, %", WITH_ENDS),
+        "verdict": "verdict",
+    }
+    caption = (
+        "<b>Is the scatter about the line more than counting?</b> Deviance: binomial, about the fitted line; p: that "
+        "counting independent tokens makes as much; Holm: corrected for the fits of this range of k. Counting, and "
+        f"beyond it: standard deviations of ln(−ln RBP<sub>k</sub>), with {level:.0%} intervals. Design effect: of "
+        "scatter about a line, on the ladder, with its 95% interval. The verdict holds for independent tokens and for "
+        "all design effects in the interval; open: neither that there is more than noise, nor that noise is most of "
+        "it, is shown."
+    )
+    table = judged.assign(**{name: 100 * judged[name] for name in percent})
+    order = dataset_order(table["dataset"])
+    table = table.assign(place=table["dataset"].map(order.index)).sort_values(["place", "family", "k"])
+    return shown(table, columns, caption=caption, data=judged)
+
+
 def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The cases in which misses rise with size (`noise.rises`)."""
     columns: Columns = {
@@ -148,22 +181,28 @@ def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "ends_needed": ("effect needed", "{:.1f}"),
         "trend_z": ("trend: z at least", "{:.1f}"),
         "trend_needed": ("trend: effect needed", "{:.1f}"),
+        "effect": ("effect on the ladder", "{:.1f}"),
+        "effect_high": ("at most (95%)", "{:.1f}"),
     }
     caption = (
         "<b>All cases with known tokens in which misses rise with size.</b> z at least: the bound described above, for "
         "the smallest against the largest model, and for the trend in ln S over all. Effect needed: the design effect "
-        f"from which on the change is within chance at {level:.0%}; below 1, it is within chance anyway."
+        f"from which on the change is within chance at {level:.0%}; below 1, it is within chance anyway. Effect on the "
+        "ladder: of differences between models, at about this share of misses, with the upper end of its interval."
     )
     return shown(rising, columns, caption=caption)
 
 
 def effects_shown(clustered: pd.DataFrame) -> dict[str, Any]:
-    """The design effects of misses and of their differences (`noise.clustering_table`), by domain and rate."""
-    single = clustered[clustered["other"].isna()].groupby(["dataset", "rate"])
-    pairs = clustered.dropna(subset="other").groupby(["dataset", "rate"])
-    first = single[["k", "documents"]].first().join(single["misses"].mean())
-    medians = [each[["effect", "effect_pieces"]].median().add_prefix(f"{n}_") for each, n in ((single, 1), (pairs, 2))]
-    table = first.join([*medians, pairs["effect_pieces"].max().rename("2_largest")], how="inner").reset_index()
+    """The design effects of misses, of differences and of scatter (`noise.clustering_table`), by domain and rate."""
+    cell = ["dataset", "rate"]
+    whole = clustered[clustered["model"].isna()].dropna(subset="effect")
+    first = whole.groupby(cell)[["k", "documents"]].first()
+    table = first.join(clustered[clustered["what"] == "misses"].groupby(cell)["misses"].mean().astype(float))
+    for what, rows in whole.groupby("what"):
+        table = table.join(rows.set_index(cell).filter(like="effect").add_prefix(f"{what} "))
+    wanted = [f"{what} {name}{end}" for what, name, _ in EFFECTS for end in ("", "_low", "_high")]
+    table = table.reindex(columns=[*table.columns, *(name for name in wanted if name not in table)]).reset_index()
     order = dataset_order(table["dataset"])
     table = table.assign(place=table["dataset"].map(order.index), missed=100 * table["rate"])
     table = table.sort_values(["place", "rate"], ascending=[True, False])
@@ -173,18 +212,29 @@ def effects_shown(clustered: pd.DataFrame) -> dict[str, Any]:
         "k": "k",
         "documents": "documents",
         "misses": ("misses", "{:.0f}"),
-        "1_effect": ("one model, documents", "{:.1f}"),
-        "1_effect_pieces": ("one model, pieces", "{:.1f}"),
-        "2_effect": ("two models, documents", "{:.1f}"),
-        "2_effect_pieces": ("two models, pieces", "{:.1f}"),
-        "2_largest": ("two models, pieces, largest", "{:.1f}"),
+        **{
+            tuple(f"{what} {name}{end}" for end in ("", "_low", "_high")): (label, WITH_ENDS)
+            for what, name, label in EFFECTS
+        },
     }
     caption = (
         "<b>Design effects of misses</b>: how many times larger the variance is by documents (or by "
-        "pieces of at most 511 tokens) than for independent tokens. One model: of its misses, the median over models. "
-        "Two models: of their difference, which is what a rise is made of; the median and the largest over pairs."
+        "pieces of at most 511 tokens) than for independent tokens. Misses: of one model, the geometric mean over "
+        "models. Difference: between two models, which is what a rise is made of; the mean over pairs. Scatter: of "
+        "all models about a line in ln S. Intervals: 95%, by leaving out one document at a time."
     )
     return shown(table, columns, caption=caption, data=clustered)
+
+
+WITH_ENDS = "{:.1f} [{:.1f}, {:.1f}]"
+#: what has a design effect, drawn by what, in a few words
+EFFECTS = [
+    ("misses", "effect", "misses, by documents"),
+    ("misses", "effect_pieces", "misses, by pieces"),
+    ("difference", "effect", "difference, by documents"),
+    ("difference", "effect_pieces", "difference, by pieces"),
+    ("scatter", "effect_pieces", "scatter, by pieces"),
+]
 
 
 def floors_shown(floor: pd.DataFrame, *, level: float) -> dict[str, Any]:
