@@ -80,10 +80,13 @@ def test_what_follows_by_algebra_is_so_by_numbers():
         "equation_6": "yes",
         "equation_6_dependent": "no",
         "equation_6_unlike": "no",
+        "equation_7": "yes",
         "sigmoid": "yes",
         "sharper": "no",
         "sharper_in_size": "no",
     }
+    drawn = np.random.default_rng(1).random((200_000, 4)) < 0.6
+    assert drawn.all(axis=1).mean() == pytest.approx(0.6**4, abs=4 * np.sqrt(0.6**4 / 200_000))
     x = np.linspace(-20, 60, 400_001)
     curves = {n: np.exp(-3 * n * np.exp(-0.3 * x)) for n in (1, 50)}
     for curve in curves.values():

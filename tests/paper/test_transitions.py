@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.paper.emergence import algebra, transitions
+from rbp.paper.emergence import transitions
 
 SIZES = np.geomspace(1e6, 1e12, 13)
 
@@ -26,20 +26,6 @@ def test_the_law_is_no_sharper_for_longer_windows():
     assert one["steepest"] == pytest.approx(six["steepest"], rel=1e-3)
     # six times N moves the curve by ln(6)/α, no more
     assert six["half"] / one["half"] == pytest.approx(6**2, rel=1e-2)
-
-
-def test_the_algebra_of_section_5_1_says_what_the_curves_show():
-    follows = {step for step, verdict in algebra().items() if verdict == "follows"}
-    assert follows == {"equation6", "equation7", "sigmoid"}
-    # by numbers: N independent trials; and the slope against ln S of two lengths, with one sign change of its slope
-    drawn = np.random.default_rng(1).random((200_000, 4)) < 0.6
-    assert drawn.all(axis=1).mean() == pytest.approx(0.6**4, abs=4 * np.sqrt(0.6**4 / 200_000))
-    x = np.linspace(-5, 40, 4501)
-    slopes = [np.gradient(np.exp(-3 * n * np.exp(-0.5 * x)), x) for n in (1, 50)]
-    assert slopes[0].max() == pytest.approx(slopes[1].max(), rel=1e-5)
-    seen = slopes[1][slopes[1] > 1e-6]
-    assert (np.diff(seen)[: seen.argmax()] > 0).all()
-    assert (np.diff(seen)[seen.argmax() :] < 0).all()
 
 
 def test_the_steepest_rise_is_that_of_the_curve():

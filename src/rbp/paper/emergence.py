@@ -12,7 +12,6 @@ from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
-from rbp.paper.appendix_c.notation import FAILS, FOLLOWS
 from rbp.stats.newton import minimum
 from rbp.stats.power_law import fit_power_law
 
@@ -149,6 +148,7 @@ def algebra() -> dict[str, str]:
     - equation_6: p(N) = RBP_k^N for independent tokens that are alike.
     - equation_6_dependent, equation_6_unlike: the same without the one premise or the other (a stationary two-state
       chain; two independent places of unlike rates, RBP_k their mean).
+    - equation_7: with −ln RBP_k = C·S^(−α), −ln RBP_k^N = N·C·S^(−α).
     - sigmoid: exp(−C·N·S^(−α)) runs from 0 to 1 in ln S with one turning point.
     - sharper: its steepest rise in ln S grows with N; sharper_in_size: the same in S itself.
     """
@@ -161,10 +161,15 @@ def algebra() -> dict[str, str]:
     in_size = sp.exp(-c * n * size**-alpha)
     turn = (c * n * alpha / (1 + alpha)) ** (1 / alpha)  # where the second derivative in S is 0
     change = sp.simplify(sp.diff(sp.log(sp.diff(in_size, size).subs(size, turn)), n))
+    power = sp.expand_log(-sp.log(sp.exp(-c * size**-alpha) ** n), force=True)
     true = {
         "equation_6": all(sp.Mul(*[rate] * m) == rate**m for m in range(1, 10)),
         "equation_6_dependent": sp.simplify(rate * stay ** (n - 1) - rate**n) == 0,
         "equation_6_unlike": sp.expand(rate * other - ((rate + other) / 2) ** 2) == 0,
+        "equation_7": sp.simplify(
+            sp.expand_log(-sp.log(sp.exp(-c * size**-alpha) ** n), force=True) - n * c * size**-alpha
+        )
+        == 0,
         "sigmoid": ends == (0, 1) and len(turns) == 1,
         "sharper": bool(sp.diff(steepest, n) > 0),
         "sharper_in_size": change.is_positive is True,
@@ -217,31 +222,6 @@ def transitions(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     for end in ("", "_low", "_high"):
         table[f"steepest{end}"] = table[f"alpha{end}"] * np.log(10) / np.e
     return table
-
-
-def algebra() -> dict[str, str]:
-    """What follows of section 5.1, by sympy: FOLLOWS or FAILS for each step.
-
-    equation6: N events, independent and of probability r each, all happen with probability r^N. equation7: with
-    −ln r = C·S^(−α), −ln r^N = N·C·S^(−α). sigmoid: equation 8 against x = ln S goes from 0 to 1 with one turn.
-    sharper: its slope there grows with N.
-    """
-    r, constant, length, alpha, size = sp.symbols("r C N alpha S", positive=True)
-    i, x = sp.Symbol("i", integer=True), sp.Symbol("x", real=True)
-    power = sp.product(r, (i, 1, length))
-    law = sp.exp(-constant * size**-alpha)
-    linear = sp.expand_log(-sp.log(power.subs(r, law)), force=True) - length * constant * size**-alpha
-    p = law.subs(constant, constant * length).subs(size, sp.exp(x))
-    turns = sp.solve(sp.simplify(sp.diff(p, x, 2) / p), x)
-    ends = [sp.limit(p.subs({constant: 1, length: 1, alpha: 1}), x, end) for end in (-sp.oo, sp.oo)]
-    steepest = [sp.simplify(sp.diff(p, x).subs(x, turn)) for turn in turns]
-    steps = {
-        "equation6": power == r**length,
-        "equation7": sp.simplify(linear) == 0,
-        "sigmoid": len(turns) == 1 and ends == [0, 1],
-        "sharper": any(sp.diff(slope, length).is_positive for slope in steepest),
-    }
-    return {step: FOLLOWS if holds else FAILS for step, holds in steps.items()}
 
 
 @dataclass(frozen=True)

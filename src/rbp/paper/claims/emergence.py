@@ -1,6 +1,5 @@
 """Claims on success over N tokens in a row, and on noise at large k."""
 
-from rbp.paper.appendix_c.notation import FOLLOWS
 from rbp.paper.claims.comparisons import told_by_cross_entropy
 from rbp.paper.claims.ledger import FAILS, HOLDS, OPEN, OWN, PART, Numbers, by_exceptions, claim
 
@@ -43,7 +42,7 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="14_emergence#sharpness",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    follows = n.word("14_emergence::algebra.equation6") == FOLLOWS
+    follows = n.word("14_emergence::follows.equation_6") == "yes"
     return HOLDS if follows else FAILS, (
         "The chance that independent events all happen is the product of their chances, and these are equal. Text does not meet the "
         "condition (claim 42)."
@@ -99,7 +98,7 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="14_emergence#sharpness",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    sigmoid, steeper = (n.word(f"14_emergence::algebra.{key}") == FOLLOWS for key in ("sigmoid", "sharper"))
+    sigmoid, steeper = (n.word(f"14_emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
     visible, turns, curves = (n.count(f"14_emergence::{key}") for key in ("visible", "turns", "curves"))
     sharper, duller, tests = (n.count(f"14_emergence::{key}") for key in ("sharper", "duller", "slopes"))
     sharp = steeper or sharper > tests / 2
