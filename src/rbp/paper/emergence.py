@@ -166,10 +166,7 @@ def algebra() -> dict[str, str]:
         "equation_6": all(sp.Mul(*[rate] * m) == rate**m for m in range(1, 10)),
         "equation_6_dependent": sp.simplify(rate * stay ** (n - 1) - rate**n) == 0,
         "equation_6_unlike": sp.expand(rate * other - ((rate + other) / 2) ** 2) == 0,
-        "equation_7": sp.simplify(
-            sp.expand_log(-sp.log(sp.exp(-c * size**-alpha) ** n), force=True) - n * c * size**-alpha
-        )
-        == 0,
+        "equation_7": sp.simplify(power - n * c * size**-alpha) == 0,
         "sigmoid": ends == (0, 1) and len(turns) == 1,
         "sharper": bool(sp.diff(steepest, n) > 0),
         "sharper_in_size": change.is_positive is True,
