@@ -7,7 +7,7 @@ import pytest
 from mini import outputs, write_chapter
 
 from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
-from rbp.book.prose import page_of
+from rbp.book.prose import BookValues, page_of
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.paths import Project
 
@@ -101,7 +101,7 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
 
     notebook = json.loads((out / "01_a.ipynb").read_text())
     assert notebook["metadata"]["rbp"]["changed"] == {"name": name, "k": 7}
-    title = page_of(project, out / "01_a.ipynb")["cells"][0]["source"]
+    title = page_of(out / "01_a.ipynb", BookValues.read(project))["cells"][0]["source"]
     assert title.startswith('# Chapter 01_a\n\n> **This page was run with `k = 7`, `name = "; import os; ')
     assert "'id' ñ`.**" in title
 

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rbp.core.errors import DataError
+from rbp.core.names import times_power_of_ten
 
 INK, GRID = "#202124", "#d9dbde"
 
@@ -152,15 +153,10 @@ def _count(low: float, high: float, subs: Sequence[float]) -> int:
     return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
 
 
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
 def power_of_ten(value: float, _: int = 0) -> str:
     """A number as a power of ten, as a tick shows it: 10⁷, or 3·10⁷."""
     exponent = int(np.floor(np.log10(value) + 1e-9))
-    mantissa = f"{value / 10.0**exponent:.6g}"
-    power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
-    return power if mantissa == "1" else f"{mantissa}·{power}"
+    return times_power_of_ten(f"{value / 10.0**exponent:.6g}", exponent)
 
 
 def _plain(value: float, place: int) -> str:
