@@ -94,7 +94,7 @@ def neg_log_rbp_label(k: int | None = None) -> str:
 class Panels:
     """A figure of several panels, one for each key: beside each other on a wide page, below each other on a phone.
 
-    `draw(ax, key)` draws one panel. A page shows the panels one by one and lets them flow; files hold them together.
+    `draw(ax, key)` draws one panel. A page lets the panels flow; files hold them together, in rows of `columns`.
     Raises DataError without keys: the measurements leave nothing to draw.
     """
 
@@ -113,19 +113,6 @@ class Panels:
         use_style()
         figure = Figure(figsize=self.size, layout="constrained")
         self.draw(figure.subplots(), key)
-        return figure
-
-    def together(self) -> Figure:
-        """All panels in one figure."""
-        use_style()
-        columns = min(self.columns, len(self.keys))
-        rows = -(-len(self.keys) // columns)
-        figure = Figure(figsize=(self.size[0] * columns, self.size[1] * rows), layout="constrained")
-        axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
-        for ax, key in zip(axes, self.keys, strict=False):
-            self.draw(ax, key)
-        for ax in axes[len(self.keys) :]:
-            ax.set_visible(False)
         return figure
 
 
