@@ -7,6 +7,7 @@ import pytest
 from mini import outputs, write_chapter
 
 from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
+from rbp.book.parameters import Parameter
 from rbp.book.prose import BookValues, page_of
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.paths import Project
@@ -68,6 +69,17 @@ def test_parameters_are_those_that_papermill_sees(project: Project) -> None:
         assert repr(parameter.default) == theirs["default"].replace('"', "'")
         assert parameter.help == theirs["help"]
     assert len(seen) == 4
+
+
+def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
+    def parameters(*cells: str) -> list[Parameter]:
+        return Chapter(write_chapter(project, "01_a", *cells, parameters="k: int = 1  # a", close=False)).parameters
+
+    for cells in ((), ("k = 3",), ("k = 3", "other.k"), ("%%md k",), ("def f(k=1): pass",)):
+        with pytest.raises(ChapterError, match=r"no cell reads the parameter k: .*\(01_a\)\nUse it"):
+            parameters(*cells)
+    for cell in ("print(k)", "f'{k:.2f}'", "lambda: {k}", "%time f(k)"):
+        assert [each.name for each in parameters("value = 1", cell)] == ["k"]
 
 
 def test_the_hash_names_the_chapter_and_all_effective_parameters(project: Project) -> None:

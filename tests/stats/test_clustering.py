@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rbp.core.errors import DataError
-from rbp.stats.clustering import design_effect, resampled_means, variance_parts
+from rbp.stats.clustering import design_effect, draws, resampled_means, variance_parts
 
 
 def documents(rng, count, length, spread):
@@ -23,6 +23,14 @@ def test_it_is_what_resampling_documents_gives():
     drawn = resampled_means(values, document, resamples=4000).var()
     single = values.var() / values.size
     assert design_effect(values, document) == pytest.approx(drawn / single, rel=0.08)
+
+
+def test_the_draws_are_the_same_however_many_at_a_time():
+    whole = np.random.default_rng(3).multinomial(7, [1 / 7] * 7, size=10)
+    for at_once in (None, 1, 4, 100):
+        parts = list(draws(7, 10, at_once=at_once, seed=3))
+        assert np.array_equal(np.concatenate(parts), whole)
+        assert max(map(len, parts)) == min(at_once or 10, 10)
 
 
 def test_whole_documents_that_miss_have_the_length_as_effect():

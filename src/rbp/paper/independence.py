@@ -16,7 +16,7 @@ from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.paper.wording import dataset_order
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import autocorrelation, design_effect, run_counts, variance_parts
+from rbp.stats.clustering import autocorrelation, design_effect, draws, run_counts, variance_parts
 from rbp.stats.compare import paired_exponents
 from rbp.stats.hit_models import PARAMETERS, fit_distance, held_out, summed
 from rbp.stats.windows import runs, window_counts, with_error
@@ -255,9 +255,7 @@ def _rows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: 
 
 @lru_cache(maxsize=1)  # the same for every model and threshold of a dataset
 def _drawn(documents: int, resamples: int) -> Reals:
-    """How often each document is in a corpus drawn anew, shape (resamples, documents)."""
-    rng = np.random.default_rng(0)
-    return rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples).astype(np.float64)
+    return next(draws(documents, resamples))
 
 
 def _windows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float) -> Iterator[Row]:

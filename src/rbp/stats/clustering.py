@@ -1,6 +1,6 @@
 """Tokens of one document are alike: design effects, documents drawn anew, and tests on the same tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,13 +26,19 @@ def resampled_means(values: npt.ArrayLike, documents: npt.ArrayLike, *, resample
     if not value.size or value.shape != index.shape:
         raise DataError("each value needs its document, and there must be one", "values", "Check them.")
     totals, counts = np.bincount(index, value), np.bincount(index)
-    rng = np.random.default_rng(seed)
-    even = np.full(len(counts), 1 / len(counts))
-    means = np.empty(resamples)
-    for i in range(resamples):  # one at a time: a corpus can have very many documents
-        times = rng.multinomial(len(counts), even)
-        means[i] = times @ totals / (times @ counts)
-    return means
+    # one at a time: a corpus can have very many documents
+    drawn = draws(len(counts), resamples, at_once=1, seed=seed)
+    return np.array([times @ totals / (times @ counts) for (times,) in drawn])
+
+
+def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: int = 0) -> Iterator[Reals]:
+    """How often each document is in a corpus drawn anew, with replacement and as large: shapes (at_once, documents).
+
+    at_once: how many corpora at a time (None: all), the last ones perhaps fewer; the draws are the same whichever.
+    """
+    rng, even, step = np.random.default_rng(seed), np.full(documents, 1 / documents), at_once or resamples
+    for first in range(0, resamples, step):
+        yield rng.multinomial(documents, even, size=min(step, resamples - first)).astype(np.float64)
 
 
 def neg_log_rbp_document_interval(
