@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from rbp.book import build
+from rbp.book.chapters import find
 from rbp.core.paths import Project
 
 project = Project(Path.cwd())
@@ -13,14 +14,6 @@ code = build.code_checksum(project)
 command = shlex.join([sys.executable, "-m", "rbp.cli", "--root", str(project.root)])
 # the same from the server of `rbp.book.workers`, where there is one
 warm = command.replace("-m rbp.cli", "-m rbp.book.workers rbp.cli", 1)
-# What takes long starts first, and before it the steps that it reads, so that no core is left idle at the end.
-longest = ["premise", "12_ranking", "ladder_dependence", "rank_fits", "rank_bootstrap", "ladder_misses", "ladder_hits"]
-longest += ["14_emergence", "15_independence", "16_noise", "07_more_k", "20_rank_distributions", "02_measurements"]
-
-
-def urgency(name):
-    return len(longest) - longest.index(name) if name in longest else 0
-
 
 
 rule all:
@@ -37,7 +30,8 @@ rule step:
         update("_build/steps/{step}.parquet"),
         update("_build/steps/{step}.json"),
     threads: 1
-    priority: lambda wildcards: urgency(wildcards.step)
+    # what takes long starts first, and before it the steps that it reads, so that no core is left idle at the end
+    priority: lambda wildcards: build.step_urgency(project, wildcards.step)
     resources:
         mem_mb=4000,
         runtime=30,
@@ -58,7 +52,7 @@ rule chapter:
     wildcard_constraints:
         chapter=r"\d\d_\w+",
     threads: 1
-    priority: lambda wildcards: urgency(wildcards.chapter)
+    priority: lambda wildcards: find(project, wildcards.chapter).seconds
     resources:
         mem_mb=2000,
         runtime=30,

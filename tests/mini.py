@@ -1,6 +1,7 @@
 """Small books for the tests: chapters that import no more than the standard library."""
 
 import json
+import re
 import shutil
 import textwrap
 from pathlib import Path
@@ -54,7 +55,9 @@ def write_chapter(
         else:
             add(nbformat.v4.new_code_cell(textwrap.dedent(cell).strip(), id=f"code-{number}"))
     if close:
-        add(nbformat.v4.new_code_cell(CLOSE.format(name=name, reads=list(reads)).strip(), id="close"))
+        read = ", ".join(re.findall(r"^\s*(\w+):", parameters or "", re.MULTILINE))  # a parameter must be read
+        source = f"_ = [{read}]\n" + CLOSE.format(name=name, reads=list(reads)).strip()
+        add(nbformat.v4.new_code_cell(source, id="close"))
     path = project.notebooks / f"{name}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)

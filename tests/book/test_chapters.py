@@ -7,7 +7,8 @@ import pytest
 from mini import outputs, write_chapter
 
 from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
-from rbp.book.prose import page_of
+from rbp.book.parameters import Parameter
+from rbp.book.prose import BookValues, page_of
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.paths import Project
 
@@ -70,6 +71,17 @@ def test_parameters_are_those_that_papermill_sees(project: Project) -> None:
     assert len(seen) == 4
 
 
+def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
+    def parameters(*cells: str) -> list[Parameter]:
+        return Chapter(write_chapter(project, "01_a", *cells, parameters="k: int = 1  # a", close=False)).parameters
+
+    for cells in ((), ("k = 3",), ("k = 3", "other.k"), ("%%md k",), ("def f(k=1): pass",)):
+        with pytest.raises(ChapterError, match=r"no cell reads the parameter k: .*\(01_a\)\nUse it"):
+            parameters(*cells)
+    for cell in ("print(k)", "f'{k:.2f}'", "lambda: {k}", "%time f(k)"):
+        assert [each.name for each in parameters("value = 1", cell)] == ["k"]
+
+
 def test_the_hash_names_the_chapter_and_all_effective_parameters(project: Project) -> None:
     one = Chapter(write_chapter(project, "01_a", parameters=PARAMETERS))
     two = Chapter(write_chapter(project, "02_a", parameters=PARAMETERS))
@@ -101,7 +113,7 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
 
     notebook = json.loads((out / "01_a.ipynb").read_text())
     assert notebook["metadata"]["rbp"]["changed"] == {"name": name, "k": 7}
-    title = page_of(project, out / "01_a.ipynb")["cells"][0]["source"]
+    title = page_of(out / "01_a.ipynb", BookValues.read(project))["cells"][0]["source"]
     assert title.startswith('# Chapter 01_a\n\n> **This page was run with `k = 7`, `name = "; import os; ')
     assert "'id' ñ`.**" in title
 

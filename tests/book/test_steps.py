@@ -14,7 +14,7 @@ import pytest
 from mini import write_chapter
 
 from rbp.book import steps as steps_module
-from rbp.book.build import build, run_step, times
+from rbp.book.build import build, run_step, step_urgency, times
 from rbp.book.chapters import execute, find
 from rbp.book.site import made_page
 from rbp.book.steps import bring_up_to_date, imported, table
@@ -241,6 +241,17 @@ def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
 
 
 @pytest.mark.builds
+def test_a_step_is_as_urgent_as_what_waits_for_it_is_long(project: Project) -> None:
+    (project.book / "steps.toml").write_text('[slow]\nmake = "a:b"\nseconds = 5\n\n[quick]\nmake = "a:b"\n')
+    for name, long in (("01_a", 7), ("02_b", 4)):
+        path = write_chapter(project, name, "value = 1", steps=("slow",))
+        path.write_text(path.read_text().replace('"rbp": {', f'"rbp": {{"seconds": {long}, '))
+    assert (step_urgency(project, "slow"), step_urgency(project, "quick")) == (5 + 7, 0)
+    path.write_text(path.read_text().replace('"seconds": 4', '"seconds": "long"'))
+    with pytest.raises(ChapterError, match="seconds is no whole number"):
+        step_urgency(project, "slow")
+
+
 def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:

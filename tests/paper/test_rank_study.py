@@ -169,6 +169,13 @@ def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
     assert not any("two.jsonl" in name for name in read.files)
 
 
+def test_what_a_run_makes_itself_is_no_source(tmp_path):
+    with provenance.recording() as read:
+        provenance.note_own(tmp_path / "own")
+        provenance.note(tmp_path / "own" / "part", tmp_path / "other")
+    assert read.files == {str((tmp_path / "other").resolve())}
+
+
 def test_a_family_gives_a_table_and_a_law(tmp_path):
     sizes = np.array([1e3, 1e4, 1e5])
     table = pd.DataFrame(
@@ -225,7 +232,6 @@ def test_the_curve_has_two_panels_that_draw(study):
     ranked = Ranked(study.stores["all"])
     some = with_intervals(ranked.table(), ranked).dropna(subset="low")
     panels = rbp_curve(rank_study.every_k(ranked), some)
-    figure = panels.together()
-    shares, widths = figure.axes
+    shares, widths = (panels.single(key).axes[0] for key in panels.keys)
     assert np.allclose(shares.lines[0].get_ydata()[-1], 1)
     assert [line.get_label() for line in widths.lines] == ["by documents", "by tokens"]

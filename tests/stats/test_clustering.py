@@ -9,6 +9,7 @@ from rbp.stats.clustering import (
     cluster_sums,
     design_effect,
     document_sums,
+    draws,
     jackknife_interval,
     log_design_effect,
     log_neg_log_share,
@@ -41,6 +42,14 @@ def test_it_is_what_resampling_documents_gives():
     means = sums[rng.integers(0, 400, (4000, 400))].sum(axis=1) / values.size
     single = values.var() / values.size
     assert design_effect(values, document) == pytest.approx(means.var() / single, rel=0.08)
+
+
+def test_the_draws_are_the_same_however_many_at_a_time():
+    whole = np.random.default_rng(3).multinomial(7, [1 / 7] * 7, size=10)
+    for at_once in (None, 1, 4, 100):
+        parts = list(draws(7, 10, at_once=at_once, seed=3))
+        assert np.array_equal(np.concatenate(parts), whole)
+        assert max(map(len, parts)) == min(at_once or 10, 10)
 
 
 def test_whole_documents_that_miss_have_the_length_as_effect():

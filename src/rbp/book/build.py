@@ -100,6 +100,12 @@ def step_names(project: Project) -> list[str]:
     return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
 
 
+def step_urgency(project: Project, name: str) -> int:
+    """What comes of the step's table in seconds: its own, and those of the longest chapter that waits for it."""
+    waiting = [chapter.seconds for chapter in all_chapters(project) if name in chapter.steps]
+    return steps.find_step(project, name).seconds + max(waiting, default=0)
+
+
 def step_inputs(project: Project, name: str) -> list[str]:
     """What a step depends on, relative to the root."""
     return [str(_relative(project, path)) for path in steps.inputs(project, name)]

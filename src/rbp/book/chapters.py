@@ -16,7 +16,7 @@ from typing import Any
 
 from rbp.book import results
 from rbp.book.kernel import MARKER
-from rbp.book.parameters import Parameter, declared
+from rbp.book.parameters import Parameter, declared, unread
 from rbp.book.prose import are_texts, first_heading, is_notebook
 from rbp.core import errors
 from rbp.core.errors import ChapterError, ParameterError, RbpError
@@ -66,11 +66,19 @@ class Chapter:
 
     @cached_property
     def parameters(self) -> list[Parameter]:
-        """What the cell tagged ``parameters`` declares, or []. Raises ChapterError for two such cells."""
-        cells = [c for c in self.notebook["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
+        """What the cell tagged ``parameters`` declares, or [].
+
+        Raises ChapterError for two such cells, and for a parameter that no other cell reads.
+        """
+        code = [cell for cell in self.notebook["cells"] if cell["cell_type"] == "code"]
+        cells = [cell for cell in code if "parameters" in cell.get("metadata", {}).get("tags", [])]
         if len(cells) > 1:
             raise ChapterError("two cells are tagged `parameters`", self.name)
-        return declared("".join(cells[0]["source"]), self.name) if cells else []
+        found = declared("".join(cells[0]["source"]), self.name) if cells else []
+        if names := unread(found, ("".join(cell["source"]) for cell in code if cell not in cells)):
+            what = f"no cell reads the parameter {names[0]}: another value would change nothing"
+            raise ChapterError(what, self.name, "Use it, or declare it no more.")
+        return found
 
     def _declared(self, key: str) -> list[str]:
         names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
@@ -92,6 +100,14 @@ class Chapter:
     def results_of(self) -> list[str]:
         """The chapters whose results it reads; ["*"]: all others (metadata ``rbp.results_of``)."""
         return self._declared("results_of")
+
+    @property
+    def seconds(self) -> int:
+        """How long it takes, about, where that is long (metadata ``rbp.seconds``): the longest are executed first."""
+        seconds = self.notebook.get("metadata", {}).get("rbp", {}).get("seconds", 0)
+        if not isinstance(seconds, int):
+            raise ChapterError("the notebook's metadata rbp.seconds is no whole number", self.name)
+        return seconds
 
     def effective(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter's value: the given ones, and the defaults."""

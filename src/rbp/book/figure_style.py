@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rbp.core.errors import DataError
+from rbp.core.names import times_power_of_ten
 
 INK, GRID = "#202124", "#d9dbde"
 
@@ -93,7 +94,7 @@ def neg_log_rbp_label(k: int | None = None) -> str:
 class Panels:
     """A figure of several panels, one for each key: beside each other on a wide page, below each other on a phone.
 
-    `draw(ax, key)` draws one panel. A page shows the panels one by one and lets them flow; files hold them together.
+    `draw(ax, key)` draws one panel. A page lets the panels flow; files hold them together, in rows of `columns`.
     Raises DataError without keys: the measurements leave nothing to draw.
     """
 
@@ -112,19 +113,6 @@ class Panels:
         use_style()
         figure = Figure(figsize=self.size, layout="constrained")
         self.draw(figure.subplots(), key)
-        return figure
-
-    def together(self) -> Figure:
-        """All panels in one figure."""
-        use_style()
-        columns = min(self.columns, len(self.keys))
-        rows = -(-len(self.keys) // columns)
-        figure = Figure(figsize=(self.size[0] * columns, self.size[1] * rows), layout="constrained")
-        axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
-        for ax, key in zip(axes, self.keys, strict=False):
-            self.draw(ax, key)
-        for ax in axes[len(self.keys) :]:
-            ax.set_visible(False)
         return figure
 
 
@@ -152,15 +140,10 @@ def _count(low: float, high: float, subs: Sequence[float]) -> int:
     return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
 
 
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
 def power_of_ten(value: float, _: int = 0) -> str:
     """A number as a power of ten, as a tick shows it: 10⁷, or 3·10⁷."""
     exponent = int(np.floor(np.log10(value) + 1e-9))
-    mantissa = f"{value / 10.0**exponent:.6g}"
-    power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
-    return power if mantissa == "1" else f"{mantissa}·{power}"
+    return times_power_of_ten(f"{value / 10.0**exponent:.6g}", exponent)
 
 
 def _plain(value: float, place: int) -> str:

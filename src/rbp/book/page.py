@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from IPython.display import HTML, display
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
 
 from rbp.book import figure_style, results
 from rbp.book.chapters import find
@@ -86,17 +88,16 @@ class Page:
         `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it.
         """
         self._once(name)
-        whole = figure.together() if isinstance(figure, figure_style.Panels) else figure
-        svg = _svg(whole)
-        if isinstance(figure, figure_style.Panels) and len(figure.keys) > 1:
-            panels = [(figure.single(key), key) for key in figure.keys]
-            shown = "".join(inline_svg(one, f"{alt} ({key})", f"{name}-{i}-") for i, (one, key) in enumerate(panels))
-            columns = figure.columns
+        if isinstance(figure, Figure):
+            panels, columns, alts = [figure], 1, [alt]
         else:
-            shown, columns = _inline(svg, alt, f"{name}-"), 1
-        write_file(self.files / f"{name}.svg", svg.encode())
-        whole.set_layout_engine("none")  # it has been laid out
-        write_file(self.files / f"{name}.png", _png(whole))
+            panels, columns = [figure.single(key) for key in figure.keys], min(figure.columns, len(figure.keys))
+            alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
+        prefixes = [f"{name}-{i}-" for i in range(len(panels))]
+        drawn = list(map(_svg, panels))
+        write_file(self.files / f"{name}.svg", _tiled(drawn, panels[0], columns, prefixes))
+        write_file(self.files / f"{name}.png", _png(panels, columns))
+        shown = "".join(map(_inline, drawn, alts, prefixes))
         self._save_csv(name, data)
         width = "19rem" if columns > 1 else "100%"
         grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
@@ -177,7 +178,8 @@ class Page:
         )
 
 
-# The canvases' own methods draw once; `savefig` draws a figure that has a layout engine twice.
+# Each panel is drawn once for the page and for the files. The canvases' own methods draw once too; `savefig` draws a
+# figure that has a layout engine twice.
 
 
 def _svg(figure: Figure) -> str:
@@ -186,10 +188,40 @@ def _svg(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def _png(figure: Figure) -> bytes:
+def _tiled(svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str]) -> str:
+    """One SVG of several as large as the first figure, in rows of so many; each one's ids begin with its prefix."""
+    if len(svgs) == 1:
+        return svgs[0]
+    width, height = 72 * first.get_size_inches()
+    tiles = ""
+    for i, (svg, prefix) in enumerate(zip(svgs, prefixes, strict=True)):
+        place = f'x="{i % columns * width:g}" y="{i // columns * height:g}" width="{width:g}" height="{height:g}"'
+        tile = _with_prefix(svg[svg.index("<svg") :], prefix)
+        tiles += re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', place, tile, count=1)
+    across, down = columns * width, -(-len(svgs) // columns) * height
+    size = f'width="{across:g}pt" height="{down:g}pt" viewBox="0 0 {across:g} {down:g}"'
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{tiles}</svg>\n'
+
+
+def _with_prefix(svg: str, prefix: str) -> str:
+    """The SVG with ids that begin so: figures have glyphs and markers in common."""
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
+
+
+def _png(figures: Sequence[Figure], columns: int) -> bytes:
+    """One PNG of figures of the same size that have been laid out, in rows of so many."""
+    tiles = []
+    for figure in figures:
+        figure.set_layout_engine("none")
+        figure.set(dpi=200, facecolor="white")
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+        tiles.append(np.asarray(canvas.buffer_rgba()))
+    tiles += [np.full_like(tiles[0], 255)] * (-len(tiles) % columns)
+    rows = [np.concatenate(tiles[i : i + columns], axis=1) for i in range(0, len(tiles), columns)]
     buffer = io.BytesIO()
-    figure.set(dpi=200, facecolor="white")
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    # without the version of Matplotlib
+    imsave(buffer, np.concatenate(rows), format="png", dpi=200, metadata={"Software": None})  # type: ignore[dict-item]
     return buffer.getvalue()
 
 
@@ -201,13 +233,16 @@ def inline_svg(figure: Figure, alt: str, prefix: str) -> str:
 def _inline(svg: str, alt: str, prefix: str) -> str:
     """A figure's SVG for within the page, in the page's own ink, so that it reads in the dark as well.
 
-    `prefix` begins its ids, which must be unique in a page; figures have glyphs and markers in common.
+    `prefix` begins its ids, which must be unique in a page.
     """
     svg = svg[svg.index("<svg") :].replace("\n", " ")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg)
     svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)  # groups are numbered, and nothing refers to them
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
-    svg = svg.replace(figure_style.INK, "currentColor").replace(figure_style.GRID, "var(--rbp-grid, #8884)")
+    svg = (
+        _with_prefix(svg, prefix)
+        .replace(figure_style.INK, "currentColor")
+        .replace(figure_style.GRID, "var(--rbp-grid, #8884)")
+    )
     width = re.search(r'width="([\d.]+)pt"', svg)
     size = f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
     svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)

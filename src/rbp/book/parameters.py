@@ -7,8 +7,9 @@ holds values against the declared types.
 import ast
 import io
 import json
+import re
 import tokenize
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -93,6 +94,18 @@ def declared(source: str, where: str) -> list[Parameter]:
         except ParameterError as error:
             raise ChapterError(f"a default does not fit its type: {line}", where, error.remedy) from None
     return parameters
+
+
+def unread(parameters: Sequence[Parameter], sources: Iterable[str]) -> list[str]:
+    """The names of the parameters that none of the cells ``sources`` reads: setting one would change nothing."""
+    read: set[str] = set()
+    for source in sources:
+        try:
+            nodes = ast.walk(ast.parse(source))
+            read.update(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # a magic of IPython: whatever it names
+            read.update(re.findall(r"\w+", source))
+    return [parameter.name for parameter in parameters if parameter.name not in read]
 
 
 def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:

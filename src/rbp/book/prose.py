@@ -10,12 +10,14 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rbp.book import results
 from rbp.book.parameters import Parameter
 from rbp.book.results import Recorded, Results
+from rbp.core.names import times_power_of_ten
 from rbp.core.paths import Project
 
 VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\d\d_\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
@@ -57,17 +59,32 @@ def in_words(recorded: Recorded, place: re.Match[str]) -> str:
         text = format(recorded.value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
-    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", _power_of_ten, text)
+    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", lambda found: times_power_of_ten(found[1], int(found[2])), text)
     return re.sub(r"^-(?=\d)", "−", text)
 
 
-def _power_of_ten(found: re.Match[str]) -> str:
-    """1e-09 as 10⁻⁹, 3.5e-11 as 3.5·10⁻¹¹."""
-    exponent = str(int(found[2])).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return ("" if found[1] == "1" else f"{found[1]}·") + f"10{exponent}"
+@dataclass(frozen=True)
+class BookValues:
+    """What prose can tell: the accepted values of all chapters, if there are any yet, and those of the built book."""
+
+    accepted: Results
+    built: Results
+
+    @classmethod
+    def read(cls, project: Project) -> Self:
+        """Those of a project. Raises DataError for results that cannot be read."""
+        accepted = results.read_book(project.expected) if project.expected.exists() else {}
+        return cls(accepted, results.merge(sorted(project.chapters.glob("*/results.json"))))
+
+    def known(self, own: Results | None = None) -> Results:
+        """The accepted values; where there is none, that of a run's ``own``, or of the built book."""
+        every = [self.built, own or {}, self.accepted]
+        return {
+            name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each
+        }
 
 
-def page_of(project: Project, executed: Path) -> dict[str, Any]:
+def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
     """An executed chapter, with its results beside it, as the notebook of a page.
 
     Values are the accepted ones, of other chapters too; where a value has none yet, that of this run, or of the built
@@ -76,30 +93,18 @@ def page_of(project: Project, executed: Path) -> dict[str, Any]:
     """
     notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
     name, own = executed.stem, results.read_chapter(executed.with_name("results.json")).values
-    accepted = accepted_values(project)
+    accepted = book.accepted.get(name, {})
     changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
     cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in notebook["cells"]]
     if changed:
-        cells = _rerun(cells, _beside(cells, name, own, accepted.get(name, {})), changed)
-    elif accepted and (note := _differing(name, own, accepted.get(name, {}))):
+        cells = _rerun(cells, _beside(cells, name, own, accepted), changed)
+    elif book.accepted and (note := _differing(name, own, accepted)):
         cells = _below_title(cells, note)
-    values = accepted if changed else known_values(project, {name: own})
+    values = book.accepted if changed else book.known({name: own})
     for cell in cells:
         if cell["cell_type"] == "markdown":
             cell["source"] = fill_in(cell["source"], name, values)
     return {**notebook, "cells": cells}
-
-
-def accepted_values(project: Project) -> Results:
-    """The accepted values of all chapters, if there are any yet. Raises DataError as `results.read_book`."""
-    return results.read_book(project.expected) if project.expected.exists() else {}
-
-
-def known_values(project: Project, own: Results | None = None) -> Results:
-    """The accepted values; where there is none, that of this run's ``own``, or of the built book."""
-    built = results.merge(sorted(project.chapters.glob("*/results.json")))
-    every = [built, own or {}, accepted_values(project)]
-    return {name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each}
 
 
 def _below_title(cells: Cells, note: str) -> Cells:

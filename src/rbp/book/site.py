@@ -74,7 +74,8 @@ def stage(project: Project, pdf: bool = True) -> None:
     """
     offer = pdf and _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
     chapters = all_chapters(project)
-    values = prose.known_values(project)
+    book = prose.BookValues.read(project)
+    values = book.known()
     with contextlib.ExitStack() as stack:
         source, static, extra = (
             stack.enter_context(folder_beside(project.build / name)) for name in ("source", "static", "extra")
@@ -88,7 +89,7 @@ def stage(project: Project, pdf: bool = True) -> None:
         write_file(source / "book" / "made.md", made_page(project))
         for chapter in chapters:
             name = chapter.name
-            write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter))
+            write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
         copy_scripts(static)
@@ -100,11 +101,11 @@ def stage(project: Project, pdf: bool = True) -> None:
             swap_in(folder, project.build / name)
 
 
-def _page(project: Project, chapter: Chapter) -> str:
+def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
     """The executed chapter with its values written out. Raises ChapterError for a value that nobody records."""
     executed = project.chapters / chapter.name / f"{chapter.name}.ipynb"
     try:
-        notebook = prose.page_of(project, executed)
+        notebook = prose.page_of(executed, book)
     except ValueError as error:
         raise ChapterError(str(error), chapter.name) from None
     if "changed" not in notebook["metadata"].get("rbp", {}):

@@ -142,9 +142,9 @@ def inline(soup: BeautifulSoup, folder: Path) -> None:
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 
 
-def page_of(project: Project, executed: Path) -> str:
+def page_of(executed: Path, book: prose.BookValues) -> str:
     """The executed notebook in a file, as the text of a page that needs no other, with the references that it cites."""
-    notebook = prose.page_of(project, executed)
+    notebook = prose.page_of(executed, book)
     text = "".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown")
     if "{cite" in text and "{bibliography}" not in text:
         notebook["cells"].append({"cell_type": "markdown", "id": "references", "metadata": {}, "source": REFERENCES})
@@ -185,7 +185,7 @@ def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
     it. Raises RbpError if it cannot be built.
     """
     name = chapter.name
-    text = page_of(project, folder / f"{name}.ipynb")
+    text = page_of(folder / f"{name}.ipynb", prose.BookValues.read(project))
     with tempfile.TemporaryDirectory(prefix="rbp-page-") as temporary:
         html = build_pages(project, {f"notebooks/{name}.ipynb": text}, Path(temporary).resolve())
         page = html / "notebooks" / f"{name}.html"

@@ -34,11 +34,12 @@ class Step(BaseModel, frozen=True, extra="forbid", strict=True):
     """A table that a function of the package makes from files of the project alone.
 
     ``make`` is "module:function"; the function takes no arguments and gives the same DataFrame whenever it is called.
-    ``reads`` are the data files or folders that it reads, relative to the root.
+    ``reads`` are the data files or folders that it reads, relative to the root; ``seconds``, how long it takes, about.
     """
 
     make: str = Field(pattern=r"^[\w.]+:\w+$")
     reads: list[str] = []
+    seconds: int = 0
 
 
 def find_step(project: Project, name: str) -> Step:

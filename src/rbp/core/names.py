@@ -1,4 +1,4 @@
-"""Names and numbers as users give them: lists with commas, and the nearest of what there is."""
+"""Names and numbers in words: lists with commas, as users give them, the nearest of what there is, powers of ten."""
 
 import difflib
 from collections.abc import Callable, Iterable
@@ -37,3 +37,9 @@ def split_numbers(text: str | None, what: str, option: str, least: int | None = 
         remedy = f"Give whole numbers{bound}, with commas."
         raise ParameterError(f"{text!r} are no {what}", option, remedy) from None
     return numbers
+
+
+def times_power_of_ten(mantissa: str, exponent: int) -> str:
+    """A number as one writes it by hand: 10⁻⁹, or 3.5·10⁻¹¹."""
+    power = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if mantissa == "1" else f"{mantissa}·{power}"

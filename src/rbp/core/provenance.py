@@ -15,10 +15,11 @@ from rbp.core.paths import label
 
 @dataclass(frozen=True)
 class Reads:
-    """The files that were read, by their `label`, and the steps whose tables were."""
+    """The files that were read, by their `label`, and the steps whose tables were; and which folders are its own."""
 
     files: set[str] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
+    own: set[Path] = field(default_factory=set)
 
 
 _OF_THE_PROCESS = Reads()
@@ -26,8 +27,14 @@ _reads: ContextVar[Reads] = ContextVar("reads", default=_OF_THE_PROCESS)
 
 
 def note(*paths: Path) -> None:
-    """Note that these files were read."""
-    noted().files.update(map(label, paths))
+    """Note that these files were read, but for those that it made itself."""
+    reads = noted()
+    reads.files.update(label(path) for path in paths if not any(map(path.resolve().is_relative_to, reads.own)))
+
+
+def note_own(folder: Path) -> None:
+    """Note that what lies in a folder is made here: to read it again tells nothing of where numbers come from."""
+    noted().own.add(folder.resolve())
 
 
 def note_step(name: str) -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from rbp.core.errors import DataError
+from rbp.core.files import sha256
 from rbp.core.paths import DATA, label
 from rbp.core.tables import checked, read_csv
 
@@ -37,6 +38,10 @@ _DATASET = pa.Column("str", _among(DATASETS))
 _FAMILY = pa.Column("str", _among(FAMILIES))
 
 
+#: what was checked before, by the file and its checksum: a chapter reads some files twenty times
+_tables: dict[tuple[Path, str], pd.DataFrame] = {}
+
+
 def _read(
     folder: Path | None, name: str, columns: dict[str, pa.Column], keys: Sequence[str], *checks: pa.Check
 ) -> pd.DataFrame:
@@ -46,7 +51,10 @@ def _read(
         raw = read_csv(path)
     except DataError as error:
         raise DataError(error.what, error.where, remedy) from None
-    table = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
+    content = path, sha256(path)
+    if content not in _tables:
+        _tables[content] = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
+    table = _tables[content].copy()
     if name != "models.csv" and "model" in table:
         known = set(models(folder)["model"])
         for line, model in table["model"].items():

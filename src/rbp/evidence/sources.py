@@ -6,9 +6,9 @@ non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k, or cross_en
 for cross_entropy); value; tokens (how many were ranked) and hits (how many of them had rank ≤ k), where known; source.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
@@ -20,7 +20,7 @@ import pandera.pandas as pa
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
-from rbp.core.names import split_names
+from rbp.core.names import nearest, split_names
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import any_case, checked, read_csv, read_parquet
 from rbp.evidence import outside, published
@@ -69,14 +69,15 @@ COLUMNS = tuple(_SCHEMA.columns)
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Part(ABC):
     """One of the sources that are joined. Each kind has a table; what else it has it says, and the rest it lacks."""
 
     name: str
     folders: tuple[Path, ...]  # or files: what it is read from
 
+    @abstractmethod
     def table(self) -> pd.DataFrame:
-        raise NotImplementedError
+        """The measurement table."""
 
     def stores(self) -> list[RankStore]:
         raise self._lacking("rank stores", '"ladder" or rank stores')
@@ -296,10 +297,8 @@ def select(
         there = sorted(table[column].dropna().unique())
         for name in names:
             if name not in there:
-                near = get_close_matches(str(name), map(str, there), 1, 0.5) if column != "k" else []
-                hint = f"Is {near[0]} meant? " if near else ""
-                listed = ", ".join(map(str, there)) or "none"
-                raise ParameterError(f"no measurement with {column} {name}", column, f"{hint}There is: {listed}.")
+                remedy = nearest(str(name), map(str, there))
+                raise ParameterError(f"no measurement with {column} {name}", column, remedy)
         if names:
             table = table[table[column].isin(names).fillna(False)]
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)

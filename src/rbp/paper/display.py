@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from rbp.paper.wording import dataset_label, model_label
+from rbp.stats import power_law
 
 Format = str | Callable[[Any], str]
 Column = str | tuple[str, Format]
@@ -51,4 +52,4 @@ def written(how: str, values: tuple[Any, ...]) -> str:
 
 def weak(sizes: "pd.Series[int]") -> "pd.Series[str]":
     """A note on each fit of so many sizes: that four or fewer are weak evidence, or nothing."""
-    return sizes.le(4).map({True: WEAK, False: ""})
+    return sizes.le(power_law.WEAK).map({True: WEAK, False: ""})

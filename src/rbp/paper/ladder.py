@@ -20,6 +20,7 @@ from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES, large
 from rbp.paper.wording import dataset_order
 from rbp.stats.cells import fit_table, with_holm
+from rbp.stats.clustering import draws
 from rbp.stats.power_law import curvature, fit_power_law
 
 _AT_ONCE = 100  # draws in memory at once: a domain can have thousands of documents
@@ -39,10 +40,8 @@ def resample(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> Reals:
     """
     documents = len(hits.tokens)
     flat = np.column_stack([hits.tokens, hits.hits.reshape(documents, -1)]).astype(np.float64)
-    even = np.full(documents, 1 / documents)
-    rng = np.random.default_rng(seed)
-    sizes = [min(_AT_ONCE, resamples - first) for first in range(0, resamples, _AT_ONCE)]
-    sums = np.concatenate([rng.multinomial(documents, even, size=size).astype(np.float64) @ flat for size in sizes])
+    drawn = draws(documents, resamples, at_once=_AT_ONCE, seed=seed)
+    sums = np.concatenate([times @ flat for times in drawn])
     return _heights(sums[:, 0], sums[:, 1:].reshape(resamples, *hits.hits.shape[1:]))
 
 

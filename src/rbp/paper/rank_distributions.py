@@ -12,6 +12,7 @@ import pandas as pd
 from rbp.core.arrays import Reals
 from rbp.evidence import histograms, open_source
 from rbp.evidence.histograms import MeasuredRanks
+from rbp.stats.clustering import draws
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_families import FAMILIES, family
@@ -56,9 +57,7 @@ def redrawn(ranks: MeasuredRanks) -> Reals:
     Raises DataError where documents are unknown.
     """
     table = ranks.by_document()
-    documents = table.shape[0]
-    times = np.random.default_rng(0).multinomial(documents, np.full(documents, 1 / documents), RESAMPLES)
-    return np.asarray(times @ table, dtype=np.float64)
+    return np.asarray(next(draws(table.shape[0], RESAMPLES)) @ table, dtype=np.float64)
 
 
 def distribution_functions(corpora: Reals, counts: RankCounts, first: int) -> Reals:

@@ -1,6 +1,6 @@
 """Tokens of one document are alike: design effects, documents drawn anew, and tests on the same tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -31,9 +31,7 @@ def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
 
 @lru_cache(maxsize=2)  # the same for every model and threshold of a text
 def _drawn(documents: int, resamples: int, seed: int) -> Reals:
-    """How often each document is in a text drawn anew, shape (resamples, documents)."""
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples).astype(np.float64)
+    return next(draws(documents, resamples, seed=seed))
 
 
 def studentized_interval(
@@ -103,6 +101,16 @@ def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) 
 def log_neg_log_share(totals: Any) -> Any:
     """ln(−ln p) with p = hits/tokens, from totals (hits, tokens): a `Statistic`."""
     return np.log(-np.log(totals[..., 0] / totals[..., 1]))
+
+
+def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: int = 0) -> Iterator[Reals]:
+    """How often each document is in a corpus drawn anew, with replacement and as large: shapes (at_once, documents).
+
+    at_once: how many corpora at a time (None: all), the last ones perhaps fewer; the draws are the same whichever.
+    """
+    rng, even, step = np.random.default_rng(seed), np.full(documents, 1 / documents), at_once or resamples
+    for first in range(0, resamples, step):
+        yield rng.multinomial(documents, even, size=min(step, resamples - first)).astype(np.float64)
 
 
 def neg_log_rbp_document_interval(

@@ -241,15 +241,15 @@ def fit_beta(counts: Integers) -> tuple[float, float]:
 
     def loss(free: Reals) -> tuple[float, Reals, Reals]:
         mean, spread = 1 / (1 + np.exp(-free[0])), np.exp(free[1])
-        slope = mean * (1 - mean)
+        slope, reach = mean * (1 - mean), i * spread
         value, gradient, hessian = 0.0, np.zeros(2), np.zeros((2, 2))
         for weight, base, sign in zip((-more[0], -more[1], more[2]), (mean, 1 - mean, 1.0), (1, -1, 0), strict=True):
-            factor = base + i * spread
-            by = np.stack([np.full(i.size, sign * slope), i * spread]) / factor
-            curve = np.stack([by[0] * (1 - 2 * mean), by[1]])
+            factor = base + reach
+            by = np.stack([np.full(i.size, sign * slope), reach]) / factor
+            total = by @ weight
             value += float(weight @ np.log(factor))
-            gradient += by @ weight
-            hessian += np.diag(curve @ weight) - (by * weight) @ by.T
+            gradient += total
+            hessian += np.diag(total * [1 - 2 * mean, 1]) - (by * weight) @ by.T
         return value, gradient, hessian
 
     alike = (pairs[0] / pairs[2] - rate**2) / (rate * (1 - rate))  # the correlation within a document, by moments

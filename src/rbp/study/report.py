@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rbp.book import standalone
+from rbp.book.prose import BookValues
 from rbp.core.files import folder_beside, swap_in, write_file, write_json
 from rbp.core.paths import Project
 from rbp.ranks.protocols import Protocol
@@ -243,8 +244,9 @@ def make_book(study: Study, project: Project) -> None:
     table = study.out / TABLE.output
     files = {path.name: path for path in (table, table.with_suffix(".csv"))} | {"study.toml": study.path}
     pages = {"index.md": front_page(study, found)}
+    book = BookValues.read(project)
     for name, folder in folders.items():
-        pages[f"notebooks/{name}.ipynb"] = standalone.page_of(project, folder / f"{name}.ipynb")
+        pages[f"notebooks/{name}.ipynb"] = standalone.page_of(folder / f"{name}.ipynb", book)
         if (folder / name).is_dir():
             files[f"notebooks/{name}"] = folder / name
     made = study.out / BOOK.output

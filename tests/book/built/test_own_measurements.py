@@ -86,7 +86,7 @@ def test_chapters_about_the_published_numbers_refuse_the_ladder(tmp_path: Path, 
         ("07", {}, "at 6 thresholds"),
         ("10", {}, "Table 1"),
         ("03", {"level": 2.0}, "between 0 and 1"),
-        ("03", {"datasets": ["new"]}, "Is news meant?"),
+        ("03", {"datasets": ["new"]}, 'Did you mean "news"?'),
     ],
 )
 def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values: dict, said: str) -> None:

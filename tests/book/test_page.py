@@ -1,0 +1,51 @@
+import io
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from PIL import Image
+
+from rbp.book.figure_style import Panels
+from rbp.book.page import Page
+
+
+def test_panels_are_drawn_once_and_the_files_hold_them_in_rows(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("RBP_OUT", str(tmp_path))
+    drawn = []
+
+    def draw(ax: Axes, key: str) -> None:
+        drawn.append(key)
+        ax.plot([1, 2], [1, 3], "o-")
+        ax.set_title(key)
+
+    panels = Panels(["a", "b", "c"], draw, size=(3.0, 2.0), columns=2)
+    Page("01_metric").figure("figure", panels, caption="", alt="", data=pd.DataFrame({"x": [1]}))
+    assert drawn == ["a", "b", "c"]
+    files = tmp_path / "01_metric"
+    picture = Image.open(io.BytesIO((files / "figure.png").read_bytes()))
+    assert picture.size == (2 * 600, 2 * 400)
+    assert picture.getpixel((900, 600))[:3] == (255, 255, 255)  # the place without a panel
+    text = (files / "figure.svg").read_text()
+    root = ElementTree.fromstring(text)  # noqa: S314 (our own)
+    tiles = [each.attrib for each in root if each.tag.endswith("svg")]
+    assert [(each["x"], each["y"], each["width"]) for each in tiles] == [(x, y, "216") for x, y in PLACES]
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', text)) <= set(ids)
+
+
+PLACES = [("0", "0"), ("216", "0"), ("0", "144")]
+
+
+@pytest.mark.parametrize("keys", [["a"], ["a", "b"]])
+def test_a_phone_shows_panels_below_each_other(tmp_path: Path, monkeypatch, capsys, keys: list[str]) -> None:
+    monkeypatch.setenv("RBP_OUT", str(tmp_path))
+    shown = []
+    monkeypatch.setattr("rbp.book.page.display", lambda html: shown.append(html.data))
+    Page("01_metric").figure("f", Panels(keys, lambda ax, _: None), caption="", alt="A", data=pd.DataFrame({"x": [1]}))
+    assert shown[0].count("<svg role=") == len(keys)
+    assert ("minmax(min(100%,19rem),1fr)" in shown[0]) == (len(keys) > 1)
+    assert ('aria-label="A (b)"' in shown[0]) == (len(keys) > 1)
