@@ -1,4 +1,4 @@
-"""The one door to every source of measurements: the authors' numbers, the ladder's, a file's, or your own ranks.
+"""The one door to every source of measurements: the authors', the ladder's, others', a file, or your own ranks.
 
 What a text such as "published", "ladder", "mine.csv" or "runs/ranks" means is decided in `open_source`, and nowhere
 else. Every source has the one table that all fits read, whoever measured: dataset; model; family; size (S,
@@ -23,7 +23,7 @@ from rbp.core.files import canonical_json, exists
 from rbp.core.names import split_names
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import any_case, checked, read_csv, read_parquet
-from rbp.evidence import published
+from rbp.evidence import outside, published
 from rbp.evidence.document_hits import Hits, count
 from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
 from rbp.evidence.published import all_readings, compare_readings
@@ -111,6 +111,11 @@ class _Published(_Part):
         return list(of_figure_8c(self.table(), self.folders[0]))
 
 
+class _Outside(_Part):
+    def table(self) -> pd.DataFrame:
+        return outside.measurements(self.folders[0])
+
+
 @dataclass(frozen=True)
 class _Ranks(_Part):
     """Rank stores in the first folder; in the others, those of the same rungs with other seeds."""
@@ -146,6 +151,7 @@ class _Ranks(_Part):
 _SHIPPED: dict[str, Callable[[TieRule], _Part]] = {
     "published": lambda rule: _Published("published", (published.FOLDER,)),
     "ladder": lambda rule: _Ranks("ladder", (LADDER / "ranks", LADDER / "seeds"), rule),
+    "outside": lambda rule: _Outside("outside", (outside.FOLDER,)),
 }
 
 
@@ -155,7 +161,7 @@ class Source:
 
     What one of the sources lacks raises DataError, and so does what is malformed, or stands in two of them.
     name: as it was asked for. rule: how equal scores count in ranks. shipped: which of its sources come with the
-    project ("published", "ladder"), by what was opened: a folder of that name elsewhere is none of them.
+    project ("published", "ladder", "outside"), by what was opened: a folder of that name elsewhere is none of them.
     """
 
     name: str
@@ -235,7 +241,8 @@ class Source:
 def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
 
-    A source is the word "published" or "ladder" (the ranks in data/ladder), a folder that holds the published files, a
+    A source is the word "published", "ladder" (the ranks in data/ladder) or "outside" (training runs by others, see
+    `outside.measurements`), a folder that holds the published files, a
     CSV or Parquet file of the measurement table (tokens, hits and source may be left out), a rank store, or a folder
     of rank stores, whose ranks are taken by the tie rule `rule`. Several are given as a sequence, or as one text with
     commas. A Path, or a text with a slash such as "./ladder", is never one of the words. Raises ParameterError for an
@@ -281,7 +288,10 @@ def select(
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
 
 
-_REMEDY = 'Give "published", "ladder", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
+_REMEDY = (
+    'Give "published", "ladder", "outside", a folder with the published files, a CSV or Parquet file, or a folder of '
+    "ranks."
+)
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
 
 
