@@ -150,7 +150,7 @@ def store_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, out: Path,
 
 
 def entropies_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, store: RankStore) -> None:
-    """Write what `rbp.ranks.entropies` keeps beside a store of the model's ranks. Raises what `write_entropies` does."""
+    """Write what `rbp.ranks.entropies` keeps beside a store of the model's ranks. Raises as `write_entropies`."""
     import torch
 
     from rbp.ladder.measuring import measure
@@ -166,14 +166,15 @@ def entropies_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, store:
 def shipped_tasks(folder: Path, recipe: Recipe, rungs: Sequence[str], domains: Sequence[str]) -> list[Task]:
     """A job for each model whose weights are in a ladder's folder: see `entropies_again`.
 
-    rungs, domains: some of them; none: all. Raises ParameterError for a rung that the recipe does not have, and if there
-    are no weights.
+    rungs: some of them; none: all. Raises ParameterError for a rung that the recipe does not have, and if there are no
+    weights.
     """
     names = [model_name(rung, rung.seeds[0]) for rung in map(recipe.rung, rungs)]
     models = sorted(path.parent for path in (folder / "models").glob("*/model.safetensors"))
     chosen = [model for model in models if not names or model.name in names]
     if not chosen:
-        raise ParameterError("no weights of these rungs are there", str(folder / "models"), "Give another folder: --out.")
+        what = "no weights of these rungs are there"
+        raise ParameterError(what, str(folder / "models"), "Give another folder: --out.")
     return [Task(model.name, entropies_again, (folder, recipe, model.name, tuple(domains))) for model in chosen]
 
 
