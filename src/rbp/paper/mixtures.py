@@ -19,6 +19,7 @@ from scipy.special import gammainc
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError
 from rbp.evidence.ranked import Ranked
+from rbp.paper.appendix_c.notation import formula_list
 from rbp.paper.display import shown
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.store import RankStore
@@ -143,9 +144,12 @@ def factor(hit: npt.ArrayLike, cost: npt.ArrayLike) -> Reals:
     return np.asarray(cost, dtype=np.float64) / (h * -np.log(h))
 
 
-def from_one_line(lines: pd.DataFrame, per_nat: float) -> pd.DataFrame:
-    """`lines`, of `slopes`, with `expected`: the slope that one b for all families and texts gives."""
-    return lines.assign(expected=per_nat * lines["factor"])
+def from_one_line(lines: pd.DataFrame, family: str) -> pd.DataFrame:
+    """`lines`, of `slopes`, with `expected`: the slope that the b of one family gives; NaN if that is not there.
+
+    Of a family on several texts it is the mean b.
+    """
+    return lines.assign(expected=lines.loc[lines["family"] == family, "per_nat"].mean() * lines["factor"])
 
 
 def _line(x: Reals, y: Reals) -> tuple[Any, Any]:
@@ -256,8 +260,7 @@ def expected_slopes(costs: Costs) -> dict[str, float]:
     - solved or not: at the models' own RBP_1.
     - all alike: −ln p is gamma-distributed with one shape, the mean of the models' (mean²/variance); a token is a hit
       below one threshold, fitted to the models' mean RBP_1.
-    - two kinds left: the share of all change between models' distributions that two kinds do not hold (total
-      variation).
+    - left: the share of all change between models' distributions that two kinds do not hold (total variation).
     """
     sums = costs.sums.sum(axis=0)
     h, c = sums[:, 1] / sums[:, 0], sums[:, 2] / sums[:, 0]
@@ -278,7 +281,7 @@ def expected_slopes(costs: Costs) -> dict[str, float]:
         "two kinds": float(local_slope(hit, cost)),
         "solved or not": float((np.expm1(-np.log(h)) / -np.log(h)).mean()),
         "all alike": float(local_slope(gammainc(kappa, kappa * threshold / c), c)),
-        "two kinds left": float(np.abs(p - mixed).sum() / np.abs(p - mean).sum()),
+        "left": float(np.abs(p - mixed).sum() / np.abs(p - mean).sum()),
     }
 
 
@@ -314,13 +317,23 @@ def by_entropy(found: Sequence[Entropies], bins: int = 40) -> dict[str, float]:
 # As a page shows it
 
 
-def by_text(source_entropies: Sequence[Entropies]) -> pd.DataFrame:
-    """`by_entropy` of each family on each text that has two models: dataset, family, hits, cost, slope."""
-    groups: dict[tuple[str, str], list[Entropies]] = {}
-    for one in source_entropies:
-        groups.setdefault((one.store.dataset, one.store.family), []).append(one)
-    rows = [(*key, *by_entropy(own).values()) for key, own in groups.items() if len(own) >= FEWEST]
-    return pd.DataFrame(rows, columns=[*CELL, "hits", "cost", "slope"])
+FITTED = ("two_kinds", "solved", "alike", "left", "by_entropy", "by_entropy_hits")
+
+
+def expected_by_all(costs: Sequence[Costs], found: Sequence[Entropies]) -> pd.DataFrame:
+    """`expected_slopes` and, where there are entropies, `by_entropy`, of each family of FEWEST models on each text.
+
+    Columns dataset, family, measured, and FITTED: the slope by two kinds, solved or not, all alike; left by two kinds;
+    the slope by entropy, and the share of the rise of RBP_1 by entropy, NaN without entropies.
+    """
+    rows = []
+    for one in costs:
+        if len(one.models) < FEWEST:
+            continue
+        own = [e for e in found if (e.store.dataset, e.store.family) == (one.dataset, one.family)]
+        by = by_entropy(own) if len(own) == len(one.models) else {"slope": np.nan, "hits": np.nan}
+        rows.append((one.dataset, one.family, *expected_slopes(one).values(), by["slope"], by["hits"]))
+    return pd.DataFrame(rows, columns=[*CELL, "measured", *FITTED])
 
 
 def slopes_shown(lines: pd.DataFrame, label: str) -> dict[str, Any]:
@@ -367,17 +380,27 @@ def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def mixtures_shown(expected: pd.DataFrame) -> dict[str, Any]:
-    """`expected_slopes` and `by_text` of several texts, joined, as a page shows them."""
-    columns: dict[Any, Any] = {"family": "family", "dataset": "text", "measured": ("measured", "{:.2f}")}
-    columns |= {name: (name, "{:.2f}") for name in ("two kinds", "solved or not", "all alike")}
-    columns |= {"two kinds left": ("left by two kinds", "{:.0%}")}
-    if "slope" in expected:
-        columns |= {"slope": ("by entropy", "{:.2f}"), "hits": ("hits by entropy", "{:.0%}")}
+    """`expected_by_all` as a page shows it."""
     return shown(
         expected,
-        columns,
+        {
+            "family": "family",
+            "dataset": "text",
+            "measured": ("measured", "{:.2f}"),
+            "two_kinds": ("two kinds", "{:.2f}"),
+            "solved": ("solved or not", "{:.2f}"),
+            "alike": ("all alike", "{:.2f}"),
+            "left": ("left by two kinds", "{:.0%}"),
+            "by_entropy": ("by entropy", "{:.2f}"),
+            "by_entropy_hits": ("hits by entropy", "{:.0%}"),
+        },
         caption="<b>The slope that mixtures give</b>, fitted to each text’s tokens. “Left by two kinds”: the share "
         "of the change between models’ distributions of −ln p that two fixed kinds of tokens do not hold. “By "
-        "entropy”: contexts are sorted by the entropy of the prediction, and only their shares move; it makes this share "
-        "of the rise of RBP₁.",
+        "entropy”: contexts are sorted by the entropy of the prediction, and only their shares move; “hits by "
+        "entropy” is how much of the rise of RBP₁ this makes.",
     )
+
+
+def derived_listed(found: Sequence[Derived]) -> str:
+    """`derived` as a page shows it: the slope of each family of mixtures, and what moves."""
+    return formula_list((f"{one.name} (what moves: {one.moves})", sp.latex(one.slope)) for one in found)

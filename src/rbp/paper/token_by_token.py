@@ -28,6 +28,11 @@ FOLDS = 5
 LN_RANK = "ln rank"
 BY = ("−ln p", "entropy", "both")
 _ABOUT = ["dataset", "family", "model", "size"]
+CALIBRATED = (
+    *_ABOUT,
+    *("hit", "temperature", "entropy", "cost", "calibrated", "gain", "gain_low", "gain_high"),
+    *("slope", "slope_calibrated", "slope_change", "slope_change_low", "slope_change_high"),
+)
 
 
 class Tokens(NamedTuple):
@@ -333,8 +338,7 @@ def calibrated(found: Sequence[Entropies], *, resamples: int = 400, level: float
         known = {"hit": hit[0, m], "temperature": temperature[0, m], "entropy": one.entropy.mean(), "cost": cost[0, m]}
         known |= {"calibrated": better[0, m], "gain": gain[0], "gain_low": low, "gain_high": high}
         rows.append(about(one.store) | known)
-    table = pd.DataFrame(rows)
-    names = ["slope", "slope_calibrated", "slope_change", "slope_change_low", "slope_change_high"]
+    table, names = pd.DataFrame(rows), list(CALIBRATED[-5:])
     if len(ordered) < FEWEST or not ((hit[0] > 0) & (hit[0] < 1)).all():
         return table.assign(**dict.fromkeys(names, np.nan))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -343,11 +347,21 @@ def calibrated(found: Sequence[Entropies], *, resamples: int = 400, level: float
     return table.assign(**dict(zip(names, (before[0], after[0], after[0] - before[0], low, high), strict=True)))
 
 
+def calibrated_by_all(found: Sequence[Entropies], *, level: float = 0.95) -> pd.DataFrame:
+    """`calibrated` of each family on each text that has two documents; an empty table if there is none."""
+    groups: dict[tuple[str, str], list[Entropies]] = {}
+    for one in found:
+        groups.setdefault((one.store.dataset, one.store.family), []).append(one)
+    parts = [calibrated(own, level=level) for own in groups.values() if len(own[0].temperatures) > 1]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=CALIBRATED)
+
+
 def _by_document(one: Entropies) -> tuple[Reals, Reals, Reals]:
     """Σ −ln p at each temperature, tokens and hits of each document."""
     ranked = Ranked(one.store)
     _, place = np.unique(ranked.tokens["document"], return_inverse=True)
-    return one.temperatures.to_numpy(), np.bincount(place).astype(float), np.bincount(place, ranked.ranks <= 1)
+    tokens, hits = np.bincount(place).astype(np.float64), np.bincount(place, ranked.ranks <= 1).astype(np.float64)
+    return one.temperatures.to_numpy(np.float64), tokens, hits
 
 
 _FINE = np.linspace(np.log(TEMPERATURES[0]), np.log(TEMPERATURES[-1]), 601)
@@ -378,7 +392,7 @@ def minimum(grid: Reals, values: Reals) -> Reals:
 
     NaN where a value is not finite. The least of _FINE and its neighbours make the parabola; at an end, the end.
     """
-    whole = np.isfinite(values).all(-1)
+    whole: Any = np.isfinite(values).all(-1)
     fine = CubicSpline(grid, np.moveaxis(np.where(whole[..., None], values, 0.0), -1, 0))(_FINE)
     least = np.clip(fine.argmin(0), 1, len(_FINE) - 2)
     left, middle, right = (np.take_along_axis(fine, (least + step)[None], 0)[0] for step in (-1, 0, 1))
@@ -410,6 +424,28 @@ def chosen(source: Source, text: str) -> tuple[RankStore, Tokens]:
     if text and text not in texts:
         raise ParameterError(f"there are no ranks of {text!r}", "text", f"There is: {', '.join(texts)}.")
     return tokens_of(source, [store for store in source.stores if store.dataset == (text or texts[0])][-1:])[0]
+
+
+def summary(told: pd.DataFrame, carried: pd.DataFrame, calibrated: pd.DataFrame) -> dict[str, float]:
+    """The least and the most that `told_by_all`, `carried` (from the smallest, k = 1) and `calibrated_by_all` find."""
+    found: dict[str, float] = {}
+
+    def ends(name: str, values: "pd.Series[float]") -> None:
+        found.update({f"{name}.min": float(values.min()), f"{name}.max": float(values.max())})
+
+    for by, label in (("−ln p", "alone"), ("both", "both")):
+        own = told[told["by"] == by]
+        ends(f"explained.ln_rank.{label}", own.loc[own["outcome"] == LN_RANK, "explained"])
+        ends(f"explained.first.{label}", own.loc[own["outcome"] == "rank ≤ 1", "explained"])
+        ends(f"wrong.{label}", own["wrong"])
+        up = carried[(carried["by"] == by) & (carried["learnt"] == "smallest") & (carried["k"] == 1)]
+        ends(f"moved.{label}", up["moved"])
+    ends("temperature", calibrated["temperature"])
+    ends("gain", calibrated["gain"])
+    return found | {
+        "slope_change": float(calibrated["slope_change"].abs().max()),
+        "ratio": float(told["size"].max() / told["size"].min()),
+    }
 
 
 def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Figures of rank and probability, token by token."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -9,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rbp.book.figure_style import INK, LABELS, Panels, single_panel
-from rbp.paper.figures.emergence import shade_legend, shades
+from rbp.paper.figures.emergence import by_number, shade_legend, shades
 from rbp.paper.wording import cell_label, dataset_label, dataset_order
 
 MARKERS = "osD^vPX*"
@@ -20,7 +22,7 @@ def everyone(points: pd.DataFrame, lines: pd.DataFrame) -> Figure:
 
     points: of `mixtures.points`; lines: of `mixtures.slopes`.
     """
-    cells = list(lines.sort_values("at_zero", ascending=False).itertuples())
+    cells: list[Any] = list(lines.sort_values("at_zero", ascending=False).itertuples())
     colours = colormaps["turbo"](np.linspace(0.08, 0.92, max(len(cells), 2)))
 
     def draw(ax: Axes) -> None:
@@ -52,9 +54,9 @@ def curve_panels(curves: pd.DataFrame) -> Panels:
 
     def draw(ax: Axes, dataset: str) -> None:
         own = curves[curves["dataset"] == dataset]
-        for (k, size), rows in own.groupby(["k", "size"]):
-            largest = size == own["size"].max()
-            ax.plot(rows["nll"], rows["share"], color=colours[k], lw=2.2 if largest else 0.9)
+        for k, of_k in by_number(own, "k"):
+            for size, rows in by_number(of_k, "size"):
+                ax.plot(rows["nll"], rows["share"], color=colours[k], lw=2.2 if size == own["size"].max() else 0.9)
             ax.axvline(np.log(k + 1), color=INK, lw=0.7, ls=":")
         ax.set_xlim(0, 12)
         ax.set_xlabel("−ln p of the token (nats)")
