@@ -26,6 +26,7 @@ from rbp.ranks.store import RankStore
 
 FEWEST = 3  # models that a slope is taken through
 CELL = ["dataset", "family"]
+TURNED = [*CELL, "quantity", "value", "low", "high"]
 _AT_ONCE = 100  # draws in memory at once: a text can have thousands of documents
 _WIDTH, _MOST = 0.25, 16.0  # nats: bins of −ln p, the last one open
 
@@ -193,7 +194,7 @@ def count_costs(stores: Sequence[RankStore]) -> list[Costs]:
             what = f"two models did not rank the same tokens of {key[0]}"
             raise DataError(what, str(own[0].folder), "Extract both with one tokenizer, corpus and protocol.")
         sizes = np.array([store.size for store in own], dtype=np.int64)
-        sums, spread = (np.stack(part, axis=axis) for part, axis in zip(zip(*each, strict=True), (1, 0), strict=True))
+        sums, spread = np.stack([one for one, _ in each], axis=1), np.stack([one for _, one in each])
         found.append(Costs(*key, tuple(store.model for store in own), sizes, sums, spread))
     return found
 
@@ -205,7 +206,7 @@ def _costs(store: RankStore) -> tuple[Reals, Reals]:
     sums = np.column_stack([np.bincount(place, w) for w in (np.ones_like(nll), hit, nll, nll * hit)])
     bins = (np.minimum(nll, _MOST) / _WIDTH).astype(np.int64)
     spread = np.stack([np.bincount(bins[hit == of], minlength=int(_MOST / _WIDTH) + 1) for of in (True, False)])
-    return sums, spread.astype(np.float64)
+    return sums.astype(np.float64), spread.astype(np.float64)
 
 
 def turned(costs: Costs, *, resamples: int = 1000, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
@@ -232,7 +233,19 @@ def turned(costs: Costs, *, resamples: int = 1000, level: float = 0.95, seed: in
         drawn = np.concatenate([part[name] for part in parts])
         low, high = np.quantile(drawn, tails) if documents > 1 and np.isfinite(drawn).all() else (np.nan, np.nan)
         rows.append((costs.dataset, costs.family, name, float(value[0]), float(low), float(high)))
-    return pd.DataFrame(rows, columns=[*CELL, "quantity", "value", "low", "high"])
+    return pd.DataFrame(rows, columns=TURNED)
+
+
+def comparable(costs: Costs) -> bool:
+    """Whether a slope can be taken: FEWEST models, none always right or never, with more than one cross-entropy."""
+    tokens, hits, nll, _ = costs.sums.sum(axis=0).T
+    return len(costs.models) >= FEWEST and bool(((hits > 0) & (hits < tokens)).all()) and bool(np.ptp(nll) > 0)
+
+
+def turned_by_all(costs: Sequence[Costs], *, resamples: int = 1000, level: float = 0.95) -> pd.DataFrame:
+    """`turned` of all that are comparable."""
+    parts = [turned(one, resamples=resamples, level=level) for one in costs if comparable(one)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TURNED)
 
 
 def _quantities(sums: Reals) -> dict[str, Reals]:
@@ -259,7 +272,7 @@ def expected_slopes(costs: Costs) -> dict[str, float]:
       alone move with size (the best such pair: the first principal component).
     - solved or not: at the models' own RBP_1.
     - all alike: −ln p is gamma-distributed with one shape, the mean of the models' (mean²/variance); a token is a hit
-      below one threshold, fitted to the models' mean RBP_1.
+      below one threshold, fitted to the models' mean RBP_1. NaN where −ln p does not vary.
     - left: the share of all change between models' distributions that two kinds do not hold (total variation).
     """
     sums = costs.sums.sum(axis=0)
@@ -274,13 +287,16 @@ def expected_slopes(costs: Costs) -> dict[str, float]:
     hit = mixed[:, : len(centres)].sum(1)
     middle = (np.arange(len(centres)) + 0.5) * _WIDTH
     square = (p @ np.tile(middle, 2) ** 2) - (p @ np.tile(middle, 2)) ** 2
-    kappa = float((c**2 / square).mean())
-    threshold = brentq(lambda tau: float((gammainc(kappa, kappa * tau / c) - h).mean()), 1e-6, 100.0)
+    alike = np.nan
+    if (square > 0).all():
+        kappa = float((c**2 / square).mean())
+        threshold = brentq(lambda tau: float((gammainc(kappa, kappa * tau / c) - h).mean()), 0.0, 100 * c.max())
+        alike = float(local_slope(gammainc(kappa, kappa * threshold / c), c))
     return {
         "measured": float(local_slope(h, c)),
         "two kinds": float(local_slope(hit, cost)),
         "solved or not": float((np.expm1(-np.log(h)) / -np.log(h)).mean()),
-        "all alike": float(local_slope(gammainc(kappa, kappa * threshold / c), c)),
+        "all alike": alike,
         "left": float(np.abs(p - mixed).sum() / np.abs(p - mean).sum()),
     }
 
@@ -321,14 +337,14 @@ FITTED = ("two_kinds", "solved", "alike", "left", "by_entropy", "by_entropy_hits
 
 
 def expected_by_all(costs: Sequence[Costs], found: Sequence[Entropies]) -> pd.DataFrame:
-    """`expected_slopes` and, where there are entropies, `by_entropy`, of each family of FEWEST models on each text.
+    """`expected_slopes` and, where there are entropies, `by_entropy`, of all that are comparable.
 
     Columns dataset, family, measured, and FITTED: the slope by two kinds, solved or not, all alike; left by two kinds;
     the slope by entropy, and the share of the rise of RBP_1 by entropy, NaN without entropies.
     """
     rows = []
     for one in costs:
-        if len(one.models) < FEWEST:
+        if not comparable(one):
             continue
         own = [e for e in found if (e.store.dataset, e.store.family) == (one.dataset, one.family)]
         by = by_entropy(own) if len(own) == len(one.models) else {"slope": np.nan, "hits": np.nan}
@@ -360,13 +376,17 @@ def slopes_shown(lines: pd.DataFrame, label: str) -> dict[str, Any]:
 
 def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     """`turned` of several texts as a page shows it."""
-    names = {"share": "λ", "gap": "L_m − L_h", "hit_cost": "L_h", "miss_cost": "L_m", "per_nat": "b", "slope": "slope"}
-    rows = table.assign(
-        text=[
-            f"{v:.3f} [{a:.3f}, {b:.3f}]" if np.isfinite(a) else f"{v:.3f}"
-            for v, a, b in zip(table["value"], table["low"], table["high"], strict=True)
-        ]
-    )
+    names: dict[Any, Any] = {
+        "share": "λ",
+        "gap": "L_m − L_h",
+        "hit_cost": "L_h",
+        "miss_cost": "L_m",
+        "per_nat": "b",
+        "slope": "slope",
+    }
+    cells = zip(table["value"], table["low"], table["high"], strict=True)
+    texts = [f"{value:.3f}" + (f" [{low:.3f}, {high:.3f}]" if np.isfinite(low) else "") for value, low, high in cells]
+    rows = table.assign(text=texts)
     wide = rows.pivot_table(index=CELL, columns="quantity", values="text", aggfunc="first").reset_index()
     return shown(
         wide,

@@ -243,7 +243,8 @@ def curves(source: Source, k: Sequence[int] = K, width: float = 0.5) -> pd.DataF
             share = np.bincount(place, tokens.rank <= each) / np.maximum(counts, 1)
             rows = {"nll": (np.arange(len(counts)) + 0.5) * width, "tokens": counts, "share": share}
             parts.append(pd.DataFrame(rows).assign(k=each, **about(store))[counts >= 100])
-    return pd.concat(parts, ignore_index=True)[[*_ABOUT, "k", "nll", "tokens", "share"]]
+    columns = [*_ABOUT, "k", "nll", "tokens", "share"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
 def _ends(source: Source) -> list[tuple[RankStore, Tokens]]:

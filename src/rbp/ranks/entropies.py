@@ -43,13 +43,14 @@ def write_entropies(store: RankStore, entropy: npt.ArrayLike, document: npt.Arra
     """Write both files into the store's folder.
 
     entropy, document: shape (tokens,), in the order of `RankStore.ranks`; nll: shape (tokens, TEMPERATURES). Raises
-    DataError if nll at temperature 1 is not the store's: it is of another model or text.
+    DataError if nll at temperature 1 is not the store's, or entropy not possible: it is of another model or text.
     """
     values = np.asarray(nll, dtype=np.float64)
     sums = pd.DataFrame(values, columns=list(TEMPERATURES)).groupby(np.asarray(document)).sum()
     sums.index.name = "document"
     long = sums.melt(var_name="temperature", value_name="nll", ignore_index=False).reset_index()
     _check(store, long, store.folder)
+    _check_entropy(store, np.asarray(entropy), store.folder)
     rounded = np.round(np.asarray(entropy, dtype=np.float64) * RESOLUTION) / RESOLUTION
     small = {"document": np.int32, "temperature": np.float32, "nll": np.float32}
     with full_disk(store.folder):
@@ -67,17 +68,15 @@ class Entropies:
     def entropy(self) -> Reals:
         """The entropy of the prediction at each token of `RankStore.ranks` (nats), shape (tokens,)."""
         path = self.store.folder / ENTROPY
-        values: Reals = _read(path)["entropy"].to_numpy(np.float64)
-        most = np.log(self.store.vocabulary) + 1 / RESOLUTION
-        if len(values) != self.store.tokens or not ((values >= 0) & (values <= most)).all():
-            raise DataError("these are not the entropies of the store's tokens", str(path), REMEDY)
+        values: Reals = _read(path, "entropy")["entropy"].to_numpy(np.float64)
+        _check_entropy(self.store, values, path)
         return values
 
     @cached_property
     def temperatures(self) -> pd.DataFrame:
         """Σ −ln p (nats) of each document at each temperature: index document, a column for each of TEMPERATURES."""
         path = self.store.folder / BY_TEMPERATURE
-        long = _read(path).astype({"document": np.int64, "nll": np.float64})
+        long = _read(path, "document", "temperature", "nll").astype({"document": np.int64, "nll": np.float64})
         long["temperature"] = long["temperature"].astype(np.float64).round(6)
         _check(self.store, long, path)
         return long.pivot_table(index="document", columns="temperature", values="nll")
@@ -92,9 +91,15 @@ def _check(store: RankStore, long: pd.DataFrame, where: Path) -> None:
         raise DataError("these are of another model or text than the store's ranks", str(where), REMEDY)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _check_entropy(store: RankStore, values: npt.NDArray[Any], where: Path) -> None:
+    most = np.log(store.vocabulary) + 1 / RESOLUTION
+    if len(values) != store.tokens or not ((values >= -1 / RESOLUTION) & (values <= most)).all():
+        raise DataError("these are not the entropies of the store's tokens", str(where), REMEDY)
+
+
+def _read(path: Path, *columns: str) -> pd.DataFrame:
     try:
-        table = pd.read_parquet(path)
+        table = pd.read_parquet(path, columns=list(columns))
     except (OSError, ValueError):  # pyarrow's errors are of these kinds
         raise DataError("the file cannot be read", str(path), REMEDY) from None
     provenance.note(path)

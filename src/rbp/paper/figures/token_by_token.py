@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -23,7 +22,7 @@ def everyone(points: pd.DataFrame, lines: pd.DataFrame) -> Figure:
     points: of `mixtures.points`; lines: of `mixtures.slopes`.
     """
     cells: list[Any] = list(lines.sort_values("at_zero", ascending=False).itertuples())
-    colours = colormaps["turbo"](np.linspace(0.08, 0.92, max(len(cells), 2)))
+    colours = sns.color_palette("deep", max(len(cells), 2))
 
     def draw(ax: Axes) -> None:
         handles = []
