@@ -441,6 +441,7 @@ def summary(told: pd.DataFrame, carried: pd.DataFrame, calibrated: pd.DataFrame)
         ends(f"wrong.{label}", own["wrong"])
         up = carried[(carried["by"] == by) & (carried["learnt"] == "smallest") & (carried["k"] == 1)]
         ends(f"moved.{label}", up["moved"])
+        ends(f"moved.{label}.all", carried.loc[carried["by"] == by, "moved"])
     ends("temperature", calibrated["temperature"])
     ends("gain", calibrated["gain"])
     return found | {
@@ -473,23 +474,23 @@ def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def carried_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`carried` as a page shows it."""
+    """`carried` as a page shows it: what is learnt from the smallest model."""
     return shown(
-        table,
+        table[table["learnt"] == "smallest"],
         {
             "dataset": "text",
             "k": "k",
             "by": "by",
-            "learnt": "learnt from the",
-            "first": ("−ln RBPₖ there", "{:.3f}"),
-            "measured": ("of the other", "{:.3f}"),
-            "said": ("said", "{:.3f}"),
+            "first": ("−ln RBPₖ, smallest", "{:.3f}"),
+            "measured": ("largest", "{:.3f}"),
+            "said": ("as learnt", "{:.3f}"),
             "moved": ("change told", "{:.0%}"),
             ("low", "high"): (f"{level:.0%} interval", "{:.0%} to {:.0%}"),
         },
-        caption="<b>Is it the same function of −ln p and entropy in small and large models?</b> The chance of rank "
-        "≤ k, learnt from the smallest or the largest model, averaged over the other one’s tokens. 100% of the "
-        "change: the other’s −ln RBP<sub>k</sub> is what the same function gives. Intervals by documents.",
+        caption="<b>Is it the same function in small and large models?</b> The chance of rank ≤ k by −ln p, or by "
+        "−ln p and the entropy, is learnt from the smallest model and averaged over the largest one’s tokens. 100% "
+        "of the change: the function gives the largest model’s −ln RBP<sub>k</sub>. Intervals by documents. The download has the reverse too.",
+        data=table,
     )
 
 
@@ -502,7 +503,7 @@ def extremes_shown(table: pd.DataFrame, store: RankStore) -> dict[str, Any]:
             "context": "before",
             "token": "token",
             "rank": "rank",
-            "p": ("p", "{:.4f}"),
+            "p": ("p", "{:.5f}"),
             "entropy": ("entropy (nats)", "{:.2f}"),
         },
         caption=f"<b>Where rank and probability disagree most</b>: {model_label(store.model)} on "
