@@ -488,8 +488,9 @@ def carried_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             ("low", "high"): (f"{level:.0%} interval", "{:.0%} to {:.0%}"),
         },
         caption="<b>Is it the same function in small and large models?</b> The chance of rank ≤ k by −ln p, or by "
-        "−ln p and the entropy, is learnt from the smallest model and averaged over the largest one’s tokens. 100% "
-        "of the change: the function gives the largest model’s −ln RBP<sub>k</sub>. Intervals by documents. The download has the reverse too.",
+        "−ln p and the entropy, is learnt from the smallest model and averaged over the largest one’s tokens. 100% of "
+        "the change: the function gives the largest model’s −ln RBP<sub>k</sub>. Intervals by documents. The download "
+        "has the reverse too.",
         data=table,
     )
 
