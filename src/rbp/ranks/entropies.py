@@ -1,7 +1,7 @@
 """What may lie beside a store's ranks: how sure the model was at each token, and how it fares at other temperatures.
 
 entropy.parquet       entropy: of the model's prediction at each token (nats), a row for each of `RankStore.ranks`;
-                      half precision, rounded to 1/RESOLUTION nat, which halves the file
+                      half precision, rounded to 1/RESOLUTION nat, which makes the file a third smaller
 temperatures.parquet  document, temperature, nll: the sum of −ln p over the document's tokens (nats, single precision)
                       with all logits divided by the temperature
 
@@ -28,7 +28,7 @@ from rbp.ranks.store import RankStore, full_disk
 TEMPERATURES = (0.5, 0.7, 0.85, 1.0, 1.15, 1.35, 1.6, 2.0)
 RESOLUTION = 32
 ENTROPY, BY_TEMPERATURE = "entropy.parquet", "temperatures.parquet"
-REMEDY = "Make it again: rbp ladder rank --shipped for data/ladder, or rbp ladder rank."
+REMEDY = "Remove it, and make it again: rbp ladder rank; for data/ladder with --shipped."
 
 _SMALL: dict[str, Any] = {"index": False, "compression": "zstd", "compression_level": 19}
 _NEAR = 1e-4  # of a document's sum: two programs' sums of the same model differ by less
