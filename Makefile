@@ -11,7 +11,7 @@ book: .venv/installed            ## execute stale chapters and build the HTML in
 pdf: .venv/installed             ## the same, with the whole book as a PDF (needs Chromium)
 	@$(BIN)/rbp book --pdf
 
-serve: .venv/installed           ## read the built book on 127.0.0.1
+serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve
 
 check: lint                      ## lint, types, and the tests that build nothing and run no commands

@@ -4,9 +4,7 @@ import json
 import os
 import re
 import shutil
-import threading
 import time
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -258,26 +256,3 @@ def test_how_the_book_was_made(tmp_path: Path) -> None:
     assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
     assert "| papermill | 2." in page
     assert "Commit: not a checkout" in page
-
-
-def test_serving(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    project = Project(tmp_path)
-    with pytest.raises(RbpError, match="not built yet"):
-        site.serve(project, 0)
-    project.html.mkdir(parents=True)
-    (project.html / "index.html").write_text("the book")
-    pages = []
-
-    def once(server: "site.http.server.ThreadingHTTPServer") -> None:
-        with pytest.raises(RbpError, match="is taken"):
-            site.serve(project, server.server_address[1])
-        worker = threading.Thread(target=server.handle_request)
-        worker.start()
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/") as reply:
-            pages.append(reply.read())
-        worker.join()
-
-    monkeypatch.setattr(site.http.server.ThreadingHTTPServer, "serve_forever", once)
-    site.serve(project, 0)
-    assert pages == [b"the book"]
-    assert "http://127.0.0.1:" in capsys.readouterr().out

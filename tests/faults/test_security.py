@@ -4,15 +4,9 @@ Each trap leaves a trace, the canary, when it is sprung; `test_the_traps_are_rea
 """
 
 import ast
-import http.server
 import json
 import pickle
 import shutil
-import socket
-import subprocess
-import threading
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,7 +19,7 @@ import torch
 from made_ladder import write_ladder
 from toy_stores import make_store
 
-from rbp.book import results, site, steps
+from rbp.book import results, steps
 from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
 from rbp.evidence import open_source
@@ -224,37 +218,6 @@ def test_a_store_s_labels_are_no_sql(tmp_path):
     found = query([store], "SELECT DISTINCT model FROM ranks")
     assert found["model"].tolist() == [name]
     assert not Path("canary.csv").exists()
-
-
-def test_the_book_is_served_on_this_machine_alone(tmp_path, monkeypatch):
-    project = Project(tmp_path / "project")
-    project.html.mkdir(parents=True)
-    (project.html / "index.html").write_text("the book")
-    (project.build / "secret.txt").write_text("not a page")
-    asked: list[tuple[str, int]] = []
-
-    def some(server: http.server.ThreadingHTTPServer) -> None:
-        host, port = server.server_address[:2]
-        asked.append((str(host), port))
-        threading.Thread(target=lambda: [server.handle_request() for _ in range(2)], daemon=True).start()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as reply:
-            assert reply.read() == b"the book"
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/%2e%2e/secret.txt")
-        for address in others():
-            with socket.socket() as knock:
-                knock.settimeout(2)
-                assert knock.connect_ex((address, port)) != 0, f"it listens on {address} too"
-
-    monkeypatch.setattr(http.server.ThreadingHTTPServer, "serve_forever", some)
-    site.serve(project, 0)
-    assert asked[0][0] == "127.0.0.1"
-
-
-def others() -> list[str]:
-    """This machine's addresses but for the loopback."""
-    said = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout
-    return [each for each in said.split() if "." in each and not each.startswith("127.")]
 
 
 def test_no_source_of_ours_reads_a_pickle_or_runs_a_text():

@@ -33,7 +33,9 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
     numbers = [entry.claim.number for entry in entries]
     assert numbers == sorted(set(numbers))
     counts = ledger.counts(entries)
-    assert counts["all"] == len(entries) == sum(counts[key] for key, _ in ledger.VERDICTS.values())
+    assert len(entries) == sum(counts[f"{group.key}.all"] for group in ledger.GROUPS)
+    for group in ledger.GROUPS:
+        assert counts[f"{group.key}.all"] == sum(counts[f"{group.key}.{key}"] for key, _ in ledger.VERDICTS.values())
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,9 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
         (28, {"07_more_k::larger": 100}, PART),
         (31, {"09_forecasts::forecast.covered.all": 58}, HOLDS),
         (31, {"09_forecasts::forecast.error_median.all": 12.0}, FAILS),
+        (56, {"26_exponent::missed.llama.rank.additive": 20.0}, PART),
+        (56, {f"26_exponent::missed.llama.{y}.product": 1.0 for y in ("rank", "loss")}, FAILS),
+        (58, {"26_exponent::change_low": -0.01}, HOLDS),
         (32, {"10_table1::agree.rounded": 100, "10_table1::agree": 50}, FAILS),
     ],
 )

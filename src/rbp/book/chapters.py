@@ -143,12 +143,14 @@ def execute(
     out: Path,
     cwd: Path,
     finish: Callable[[Path], object] | None = None,
+    tell: Callable[[int, int], object] | None = None,
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
-    ``out`` gets ``NN_name.ipynb`` (executed, without times; its metadata ``rbp.changed`` has the parameters that
-    differ from the defaults), ``NN_name/`` (figures and tables) and ``results.json``; a folder of an earlier execution
-    is replaced whole. The kernel starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place.
+    ``out`` gets ``NN_name.ipynb`` (executed, without times; its metadata ``rbp.changed`` has the parameters that differ
+    from the defaults), ``NN_name/`` (figures and tables) and ``results.json``; a folder of an earlier execution is
+    replaced whole. The kernel starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place.
+    ``tell`` is called when a cell begins, with its number (from 1) and how many there are.
 
     Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its
     declaration, and ChapterFailed for any other failing cell or a dead kernel; the partial notebook is then
@@ -163,7 +165,7 @@ def execute(
     with folder_beside(out) as folder:
         partial = folder / chapter.path.name
         try:
-            _run(chapter, parameters, partial, cwd.resolve())
+            _run(chapter, parameters, partial, cwd.resolve(), tell)
         except ChapterFailed as failure:
             if (marker := folder / MARKER).exists():
                 raise _carried(marker) from None
@@ -188,7 +190,9 @@ def _carried(marker: Path) -> RbpError:
     return kind(**content)
 
 
-def _run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path) -> None:
+def _run(
+    chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path, tell: Callable[[int, int], object] | None
+) -> None:
     """Execute with papermill, in this process, into the file ``output``. Raises ChapterFailed."""
     papermill = importlib.import_module("papermill")
     importlib.import_module("rbp.book.engine")
@@ -208,6 +212,7 @@ def _run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Pat
                 progress_bar=False,
                 kernel_environment=os.environ | environment,
                 kernel_cwd=str(cwd),
+                tell=tell,
             )
         except papermill.PapermillExecutionError as error:
             cell = _cell_number(chapter, output)

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -33,15 +34,18 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         kernel_environment: dict[str, str],
         kernel_cwd: str,
         start_timeout: int = 60,
+        tell: Callable[[int, int], object] | None = None,
         **_: Any,
     ) -> Any:
-        """Execute all cells without a time limit."""
+        """Execute all cells without a time limit; tells the number of each and of all when it begins."""
+        cells = len(nb_man.nb.cells)
         client = PapermillNotebookClient(
             nb_man,
             kernel_name=kernel_name,
             startup_timeout=start_timeout,
             timeout=None,
             extra_arguments=KERNEL_ARGUMENTS,
+            on_cell_start=tell and (lambda cell, cell_index: tell(cell_index + 1, cells)),
         )
         return client.execute(env=kernel_environment, cwd=kernel_cwd)
 

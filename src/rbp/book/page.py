@@ -89,8 +89,8 @@ class Page:
         whole = figure.together() if isinstance(figure, figure_style.Panels) else figure
         svg = _svg(whole)
         if isinstance(figure, figure_style.Panels) and len(figure.keys) > 1:
-            panels = [(_svg(figure.single(key)), key) for key in figure.keys]
-            shown = "".join(_inline(each, f"{alt} ({key})", f"{name}-{i}-") for i, (each, key) in enumerate(panels))
+            panels = [(figure.single(key), key) for key in figure.keys]
+            shown = "".join(inline_svg(one, f"{alt} ({key})", f"{name}-{i}-") for i, (one, key) in enumerate(panels))
             columns = figure.columns
         else:
             shown, columns = _inline(svg, alt, f"{name}-"), 1
@@ -135,7 +135,7 @@ class Page:
         `formats` maps a column to a format string or a function. A missing value is shown as a dash.
         """
         self._once(name)
-        body = _html_table(table, formats or {})
+        body = html_table(table, formats or {})
         self._save_csv(name, table if data is None else data)
         self._show(name, f'<div class="rbp-scroll" tabindex="0">{body}</div>', caption, ("csv",))
 
@@ -193,6 +193,11 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+def inline_svg(figure: Figure, alt: str, prefix: str) -> str:
+    """A figure as SVG for within a page: see `_inline`."""
+    return _inline(_svg(figure), alt, prefix)
+
+
 def _inline(svg: str, alt: str, prefix: str) -> str:
     """A figure's SVG for within the page, in the page's own ink, so that it reads in the dark as well.
 
@@ -219,16 +224,23 @@ def _cell(value: Any, how: Format | None) -> str:
     return re.sub(r"^-(?=\d)", "−", text)
 
 
-def _html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
-    """The table as HTML: numbers to the right, words to the left, and only long texts wrap."""
+def html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
+    """The table as HTML: numbers to the right, words to the left, and only long texts wrap.
+
+    On a phone, rows with a long text become cards. Cells stand apart in the text that search reads.
+    """
     cells = {column: [_cell(value, formats.get(str(column))) for value in table[column]] for column in table}
     kinds = {}
     for column, texts in cells.items():
         longest = max(map(len, texts), default=0)
         kinds[column] = "num" if pd.api.types.is_numeric_dtype(table[column]) else "long" if longest > 32 else "txt"
-    head = "".join(f'<th class="{kinds[column]}">{html.escape(str(column))}</th>' for column in table)
-    rows = "".join(
-        "<tr>" + "".join(f'<td class="{kinds[c]}">{html.escape(cells[c][i])}</td>' for c in table) + "</tr>"
+    heads = {column: html.escape(str(column)) for column in table}
+    head = " ".join(f'<th class="{kinds[column]}" scope="col">{heads[column]}</th>' for column in table)
+    rows = "\n".join(
+        "<tr>"
+        + " ".join(f'<td class="{kinds[c]}" data-label="{heads[c]}">{html.escape(cells[c][i])}</td>' for c in table)
+        + "</tr>"
         for i in range(len(table))
     )
-    return f'<table class="rbp-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    cards = " rbp-cards" if "long" in kinds.values() else ""
+    return f'<table class="rbp-table{cards}"><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>'

@@ -1,10 +1,7 @@
 """The book's pages: stage the sources, build them with Jupyter Book, print them as a PDF, serve them."""
 
 import contextlib
-import errno
-import functools
 import hashlib
-import http.server
 import importlib.metadata
 import os
 import platform
@@ -230,23 +227,6 @@ def print_pdf(project: Project) -> None:
             raise RbpError("the browser printed no PDF", browser, done.stderr.strip()[-500:])
         write_file(pdf_file(project), target.read_bytes())
     write_file(_pdf_stamp(project), fingerprint(project))
-
-
-def serve(project: Project, port: int) -> None:
-    """Serve the built book on 127.0.0.1 until interrupted. Raises RbpError if there is none, or no port."""
-    if not (project.html / "index.html").exists():
-        raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(project.html))
-    try:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        remedy = "Give another: rbp serve --port 8001, or --port 0 for any free one."
-        raise RbpError(f"the port {port} is taken", "127.0.0.1", remedy) from None
-    with server:
-        typer.echo(f"The book is at http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends this)")
-        server.serve_forever()
 
 
 PACKAGES = (

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rbp.book.chapters import ChapterFailed
-from rbp.cli import ladder, ranks, study
+from rbp.cli import ladder, law, ranks, study
 from rbp.core.errors import RbpError
 from rbp.core.files import refusal
 from rbp.core.paths import Project
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 app.command()(ranks.extract)
+app.command()(law.law)
 app.add_typer(ranks.ranks, name="ranks")
 app.add_typer(ladder.ladder, name="ladder")
 app.add_typer(study.study, name="study")
@@ -134,11 +135,16 @@ def book(
 def serve(
     context: typer.Context,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen at; another than loopback needs --i-know.")] = (
+        "127.0.0.1"
+    ),
+    i_know: Annotated[bool, typer.Option("--i-know", help="Let other machines in.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long a chapter may run.")] = 15.0,
 ) -> None:
-    """Serve the built book on 127.0.0.1, until Ctrl-C."""
-    from rbp.book.site import serve as serve_book
+    """Serve the live book, whose chapters run again with other values, until Ctrl-C."""
+    from rbp.live.server import serve as serve_book
 
-    serve_book(context.obj, port)
+    serve_book(context.obj, host, port, i_know=i_know, minutes=minutes)
 
 
 @app.command()
@@ -181,6 +187,22 @@ def _chapter(context: typer.Context, name: str) -> None:
 
     if not run_chapter(context.obj, name):
         raise typer.Exit(1)
+
+
+@app.command("_live", hidden=True)
+def _live(context: typer.Context, folder: Path) -> None:
+    """Execute a chapter for a reader of the live book (a process of `rbp serve`)."""
+    from rbp.live.runs import execute
+
+    execute(context.obj, folder)
+
+
+@app.command("_check", hidden=True)
+def _check(path: Path) -> None:
+    """Look into a table that a reader of the live book has uploaded (a process of `rbp serve`)."""
+    from rbp.live.requests import check_upload
+
+    check_upload(path)
 
 
 @app.command("_results", hidden=True)

@@ -154,11 +154,17 @@ class _Ranks(_Part):
         return store.folder, canonical_json(store.manifest), self.rule
 
 
-#: what comes with the project, by the word that asks for it; each word is the name of a part
-_SHIPPED: dict[str, Callable[[TieRule], _Part]] = {
+#: what comes with the project, by the word that asks for it, which is the name of a part
+_MAKE: dict[str, Callable[[TieRule], _Part]] = {
     "published": lambda rule: _Published("published", (published.FOLDER,)),
     "ladder": lambda rule: _Ranks("ladder", (LADDER / "ranks", LADDER / "seeds"), rule),
     "outside": lambda rule: _Outside("outside", (outside.FOLDER,)),
+}
+#: the same words, each with what it means to a reader
+SHIPPED = {
+    "published": "the authors' published numbers",
+    "ladder": "the ladder: small models trained here",
+    "outside": "training runs by others",
 }
 
 
@@ -179,6 +185,11 @@ class Source:
     def is_exactly(self, *shipped: str) -> bool:
         """Whether it is these shipped sources, nothing else, under the paper's tie rule, as the steps read them."""
         return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
+
+    @property
+    def has_stores(self) -> bool:
+        """Whether all of it are rank stores."""
+        return all(isinstance(part, _Ranks) for part in self._parts)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -310,8 +321,16 @@ _REMEDY = (
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
 
 
+def is_measured(text: str) -> bool:
+    """Whether a text names what `open_source` could open, by its look: a shipped word, a table, a folder of ranks."""
+    path = Path(text)
+    if _is_word(text) or path.suffix.lower() in (".csv", ".parquet"):
+        return True
+    return exists(path) and path.is_dir() and (is_store(path) or any(is_store(folder) for folder in path.iterdir()))
+
+
 def _is_word(one: str | Path) -> bool:
-    return isinstance(one, str) and one in _SHIPPED
+    return isinstance(one, str) and one in SHIPPED
 
 
 def _part(one: str | Path, rule: TieRule) -> _Part:
@@ -319,7 +338,7 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
     if not name or "\0" in name:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if _is_word(one):
-        return _SHIPPED[name](rule)
+        return _MAKE[name](rule)
     if exists(path) and path.is_dir():
         if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
             return _Ranks(name, (path,), rule)

@@ -106,16 +106,21 @@ class RankVariants:
             there = sorted(set(self.tokens.document))
             what = f"document {document} has no ranked tokens"
             raise ParameterError(what, "document", f"There are {there[0]} to {there[-1]}.")
-        rows: list[tuple[str, float, float]] = []
-        waiting: list[tuple[int, float, float]] = []
-        ranks = rank(mine.greater, mine.equal, rule)
-        for token, place, nll in zip(mine.token.tolist(), ranks.tolist(), mine.nll.tolist(), strict=True):
-            waiting.append((token, place, nll))
-            text = self.tokenizer.decode([each[0] for each in waiting])
-            if not text.endswith("�"):
-                rows.append((text, max(each[1] for each in waiting), max(each[2] for each in waiting)))
-                waiting = []
-        return pd.DataFrame(rows, columns=["text", "rank", "nll"])
+        return pieces_of(mine, self.tokenizer, rule)
+
+
+def pieces_of(tokens: pd.DataFrame, tokenizer: Any, rule: TieRule = "paper") -> pd.DataFrame:
+    """Successive ranked tokens of one document as text, rank, nll: see `RankVariants.pieces`."""
+    rows: list[tuple[str, float, float]] = []
+    waiting: list[tuple[int, float, float]] = []
+    ranks = rank(tokens.greater, tokens.equal, rule)
+    for token, place, nll in zip(tokens.token.tolist(), ranks.tolist(), tokens.nll.tolist(), strict=True):
+        waiting.append((token, place, nll))
+        text = tokenizer.decode([each[0] for each in waiting])
+        if not text.endswith("�"):
+            rows.append((text, max(each[1] for each in waiting), max(each[2] for each in waiting)))
+            waiting = []
+    return pd.DataFrame(rows, columns=["text", "rank", "nll"])
 
 
 def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> RankVariants:

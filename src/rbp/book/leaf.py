@@ -1,0 +1,80 @@
+"""A page by itself, written by a command instead of a notebook: one HTML file that loads nothing."""
+
+import html
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from rbp.book import figure_style
+from rbp.book.page import Format, html_table, inline_svg
+from rbp.core.files import write_file
+from rbp.core.paths import Project
+
+LOOKS = """
+:root { --ink: #202124; --pst-color-background: #fff; color-scheme: light dark; }
+body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--pst-color-background);
+  max-width: 50rem; margin: 0 auto; padding: 1rem 1rem 4rem; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e6e9; --pst-color-background: #14181e; --rbp-grid: #3a3f46 !important; }
+  html { --rbp-grid: #3a3f46; --rbp-shade: rgb(255 255 255 / 0.35); }
+}
+h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: 0.6rem; border: 1px solid var(--rbp-grid); }
+"""
+
+
+class Leaf:
+    """Collects what stands on the page; `write` makes the file. All texts but captions are plain, and escaped."""
+
+    def __init__(self, project: Project, title: str) -> None:
+        self._style = LOOKS + (project.book / "_static" / "rbp.css").read_text(encoding="utf-8")
+        self._title, self._parts = title, [f"<h1>{html.escape(title)}</h1>"]
+
+    def heading(self, text: str) -> None:
+        """A section's heading."""
+        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+
+    def text(self, *paragraphs: str) -> None:
+        """Paragraphs."""
+        self._parts += [f"<p>{html.escape(each)}</p>" for each in paragraphs]
+
+    def code(self, text: str) -> None:
+        """A command."""
+        self._parts.append(f"<pre>{html.escape(text)}</pre>")
+
+    def markup(self, markup: str) -> None:
+        """HTML that a function of the package made."""
+        self._parts.append(markup)
+
+    def figure(self, figure: Figure | figure_style.Panels, *, caption: str, alt: str) -> None:
+        """A figure, its panels one below the other on a phone; `caption` is HTML."""
+        number = len(self._parts)
+        if isinstance(figure, figure_style.Panels):
+            names = list(figure.keys)
+            shown = [
+                inline_svg(figure.single(each), f"{alt} ({each})", f"f{number}-{i}-") for i, each in enumerate(names)
+            ]
+        else:
+            shown = [inline_svg(figure, alt, f"f{number}-")]
+        width = "20rem" if len(shown) > 1 else "100%"
+        grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
+        self._framed(f'<div style="{grid}">{"".join(shown)}</div>', caption)
+
+    def table(self, table: pd.DataFrame, *, caption: str, formats: dict[str, Format] | None = None) -> None:
+        """A table, as `rbp.book.page.Page.table` takes it; there is nothing to download."""
+        self._framed(f'<div class="rbp-scroll" tabindex="0">{html_table(table, formats or {})}</div>', caption)
+
+    def _framed(self, body: str, caption: str) -> None:
+        self._parts.append(f'<figure class="rbp-figure">{body}<figcaption>{caption}</figcaption></figure>')
+
+    def write(self, path: Path) -> None:
+        """Write the page, whole or not at all."""
+        body = "\n".join(self._parts)
+        write_file(
+            path,
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{html.escape(self._title)}</title>\n<style>{self._style}</style></head>\n"
+            f"<body><main>\n{body}\n</main></body></html>\n",
+        )

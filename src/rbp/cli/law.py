@@ -1,0 +1,70 @@
+"""The command `rbp law`: from models and a text to a law, in one go."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rbp.core.errors import ParameterError
+from rbp.core.names import split_numbers
+from rbp.core.paths import Project
+
+
+def law(
+    context: typer.Context,
+    models: Annotated[list[str], typer.Argument(help="Models to rank (hub ids, folders), or what is measured.")],
+    corpus: Annotated[str | None, typer.Option(help="The text: as rbp extract takes it.")] = None,
+    k: Annotated[str, typer.Option("-k", "--k", help="Thresholds, with commas.")] = "1,10,100",
+    family: Annotated[str | None, typer.Option(help="Take the models to be ranked as one family of this name.")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Rank at most so many tokens.")] = 50_000,
+    length: Annotated[int | None, typer.Option(help="Tokens that a model reads at once.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Of what is measured: which data set.")] = None,
+    level: Annotated[float, typer.Option(help="The confidence level of intervals.")] = 0.95,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
+    dtype: Annotated[str, typer.Option(help="Of weights and hidden states.")] = "float32",
+    out: Annotated[Path | None, typer.Option(help="The page to write.", show_default="runs/law.html")] = None,
+) -> None:
+    """Rank models on a text, fit the law at each k, and write it on one page that opens offline."""
+    from rbp.core.arrays import check_level
+    from rbp.evidence.sources import is_measured
+
+    check_level(level)
+    ks = sorted(set(split_numbers(k, "thresholds", "-k")))
+    project: Project = context.obj
+    given = [each for each in models if is_measured(each)]
+    to_rank = [each for each in models if not is_measured(each)]
+    if to_rank and corpus is None:
+        raise ParameterError(
+            f"there is nothing to rank {to_rank[0]} on", "--corpus", "Give a text, as rbp extract takes it."
+        )
+    if corpus is not None and not to_rank:
+        raise ParameterError("all of these are measured", "--corpus", "Leave it out, or give models.")
+    sources: list[str | Path] = [*given]
+    if to_rank and corpus is not None:
+        from rbp.ranks.extraction import Settings, extract, say_on_stderr
+        from rbp.ranks.protocols import protocol
+
+        say_on_stderr()
+        settings = Settings(dtype=dtype, device=device, family=family)  # type: ignore[arg-type]  # checked there
+        windows = protocol("windows", length=length, tokens=tokens)
+        sources += extract(to_rank, [corpus], windows, project.runs / "ranks", settings)
+
+    from rbp.book.leaf import Leaf
+    from rbp.evidence import open_source
+    from rbp.paper import law_report
+
+    source = open_source(sources)
+    table = law_report.chosen(source, dataset, ks)
+    fits = law_report.laws(table, level)
+    for line in law_report.in_words(fits, level):
+        typer.echo(line)
+    page = out or project.runs / "law.html"
+    leaf = Leaf(project, f"{', '.join(dict.fromkeys(table['family']))} on {table['dataset'].iloc[0]}")
+    command = shlex.join(["rbp", "law", *sys.argv[2:]])
+    law_report.write_page(
+        leaf, source, table, fits, level=level, command=command, tokenizers=law_report.tokenizers(to_rank)
+    )
+    leaf.write(page)
+    typer.echo(str(page))

@@ -1,0 +1,275 @@
+"""Runs of chapters that readers ask for: a queue on disk, each run in a process of its own.
+
+A run is a folder, named by chance: run.json (what was asked for, and how it stands), log.txt (what its process said),
+page/ (the executed chapter, once it is whole). Who comes back finds what was finished; what was cut off says so.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from rbp.core.errors import ParameterError
+from rbp.core.files import parse_json, write_json
+from rbp.core.paths import Project
+from rbp.core.processes import cores
+
+State = Literal["waiting", "running", "done", "failed", "cancelled", "cut off"]
+ENDED: tuple[State, ...] = ("done", "failed", "cancelled", "cut off")
+ID = re.compile(r"[0-9a-f]{12}")
+CELL = re.compile(r"^cell (\d+) of (\d+)", re.MULTILINE)
+GRACE = 10.0  # seconds that a process has to end by itself
+LOG = 20_000  # characters of a log that are shown
+
+
+@dataclass(frozen=True)
+class Run:
+    """A chapter asked for with some parameters. Times are seconds since 1970, in UTC; None where it is not so far."""
+
+    id: str
+    chapter: str
+    parameters: Mapping[str, Any]
+    state: State
+    asked: float
+    started: float | None = None
+    ended: float | None = None
+    message: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The run for JSON."""
+        return {**asdict(self), "when": datetime.fromtimestamp(self.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")}
+
+
+class Runs:
+    """The runs in a folder. Executes as many at a time as there are pairs of cores, the first one asked for first.
+
+    limit: seconds after which a run is stopped; most: how many may wait; command: what is started, with the run's
+    folder as its last argument.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        limit: float = 900.0,
+        most: int = 20,
+        at_once: int | None = None,
+        command: Sequence[str] = (sys.executable, "-m", "rbp.cli", "_live"),
+    ) -> None:
+        self.project, self.folder = project, project.runs / "live"
+        self.limit, self.most, self.command = limit, most, tuple(command)
+        self._known: dict[str, Run] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._changed = threading.Condition()
+        self._closing = False
+        self._find()
+        self._workers = [
+            threading.Thread(target=self._work, daemon=True) for _ in range(at_once or max(1, cores() // 2))
+        ]
+        for worker in self._workers:
+            worker.start()
+
+    def _find(self) -> None:
+        """Take up what is in the folder: what was waiting goes on waiting, what was running was cut off."""
+        for path in sorted(self.folder.glob("*/run.json")):
+            try:
+                run = Run(**parse_json(path.read_bytes()))
+            except (OSError, ValueError, TypeError):
+                continue  # another version's, or damaged: it stays on disk, and is not shown
+            if run.id != path.parent.name or not ID.fullmatch(run.id):
+                continue
+            if run.state == "running":
+                run = replace(run, state="cut off", message="The server ended while this ran. Run it again.")
+                write_json(path, asdict(run))
+            self._known[run.id] = run
+
+    def all(self) -> list[Run]:
+        """All runs, the latest first."""
+        with self._changed:
+            return sorted(self._known.values(), key=lambda run: -run.asked)
+
+    def get(self, name: str) -> Run:
+        """The run of this name, which is no path. Raises ParameterError if there is none."""
+        with self._changed:
+            if name not in self._known:
+                raise ParameterError("there is no such run", None, "It may have been deleted.")
+            return self._known[name]
+
+    def ask(self, chapter: str, parameters: Mapping[str, Any]) -> Run:
+        """Put a run into the queue. Raises ParameterError if too many wait already."""
+        with self._changed:
+            if sum(run.state == "waiting" for run in self._known.values()) >= self.most:
+                raise ParameterError(f"{self.most} runs are waiting already", None, "Wait for them, or cancel some.")
+            run = Run(secrets.token_hex(6), chapter, dict(parameters), "waiting", time.time())
+            self._keep(run)
+            self._changed.notify()
+            return run
+
+    def cancel(self, name: str) -> Run:
+        """Take a run out of the queue, or stop it; one that has ended stays as it is."""
+        with self._changed:
+            run = self.get(name)
+            if run.state == "waiting":
+                self._keep(replace(run, state="cancelled", ended=time.time()))
+            elif run.state == "running":
+                self._keep(replace(run, message="cancelled"))
+                if process := self._processes.get(name):
+                    process.terminate()
+            return self._known[name]
+
+    def delete(self, name: str) -> None:
+        """Remove a run that has ended, and all that it wrote. Raises ParameterError for another."""
+        with self._changed:
+            if self.get(name).state not in ENDED:
+                raise ParameterError("this run has not ended", None, "Cancel it first.")
+            del self._known[name]
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def path(self, name: str) -> Path:
+        """The folder of a run. Raises ParameterError if there is none."""
+        return self.folder / self.get(name).id
+
+    def page(self, name: str) -> Path:
+        """The folder of a finished run's page. Raises ParameterError if it has none."""
+        if self.get(name).state != "done":
+            raise ParameterError("this run has no page", None, "Only a run that is done has one.")
+        return self.path(name) / "page"
+
+    def log(self, name: str) -> str:
+        """The end of what a run's process has said."""
+        path = self.path(name) / "log.txt"
+        if not path.is_file():
+            return ""
+        return path.read_bytes()[-LOG:].decode("utf-8", "replace")
+
+    def progress(self, name: str) -> tuple[int, int] | None:
+        """The cell that is executed now, and how many there are; None before the first."""
+        found = CELL.findall(self.log(name))
+        return (int(found[-1][0]), int(found[-1][1])) if found else None
+
+    def close(self) -> None:
+        """Stop what runs; what waits does so until the next start."""
+        with self._changed:
+            self._closing = True
+            for process in self._processes.values():
+                process.terminate()
+            self._changed.notify_all()
+        for worker in self._workers:
+            worker.join(GRACE + 5)
+
+    def _keep(self, run: Run) -> None:
+        write_json(self.folder / run.id / "run.json", asdict(run))
+        self._known[run.id] = run
+
+    def _work(self) -> None:
+        """Execute what waits, one after the other."""
+        while (run := self._next()) is not None:
+            try:
+                ended = self._execute(run)
+            except OSError as error:  # a full disk, say
+                ended = replace(run, state="failed", message=str(error))
+            with self._changed:
+                self._processes.pop(run.id, None)
+                self._known[run.id] = ended  # in memory at least
+                with suppress(OSError):
+                    self._keep(replace(ended, ended=time.time()))
+
+    def _next(self) -> Run | None:
+        with self._changed:
+            while not self._closing:
+                waiting = [run for run in self._known.values() if run.state == "waiting"]
+                if waiting:
+                    first = min(waiting, key=lambda run: run.asked)
+                    self._keep(replace(first, state="running", started=time.time()))
+                    return self._known[first.id]
+                self._changed.wait()
+            return None
+
+    def _execute(self, run: Run) -> Run:
+        folder = self.folder / run.id
+        with (folder / "log.txt").open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603
+                [*self.command, str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.project.root,
+                start_new_session=True,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            )
+            with self._changed:
+                self._processes[run.id] = process
+                if self._closing or self._known[run.id].message:  # before the process was there to be told
+                    process.terminate()
+            late = False
+            try:
+                process.wait(self.limit)
+            except subprocess.TimeoutExpired:
+                late = True
+            stopped = late or self._closing or bool(self._known[run.id].message)
+            if process.poll() is None or stopped:
+                _end(process)
+        if process.returncode == 0 and not stopped:
+            return replace(run, state="done")
+        if late:
+            return replace(run, state="failed", message=f"Stopped after {self.limit / 60:g} minutes.")
+        if self._closing:
+            return replace(run, state="cut off", message="The server ended while this ran. Run it again.")
+        if stopped:
+            return replace(run, state="cancelled")
+        return replace(run, state="failed", message=_why(self.log(run.id), process.returncode))
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a run's process and those of its session; its kernel ends by itself when its parent does."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _why(log: str, code: int) -> str:
+    """What a process said last: its error, or that it died."""
+    _, error, rest = log.rpartition("error: ")
+    return rest.strip() if error else f"The process ended with status {code}."
+
+
+def execute(project: Project, folder: Path) -> None:
+    """Execute the run in `folder` (a process of `Runs`): prints each cell as it begins, writes page/ in the end.
+
+    Raises what `rbp.book.chapters.execute` raises.
+    """
+    from rbp.book import chapters, parameters
+    from rbp.book.standalone import render_chapter
+
+    asked = json.loads((folder / "run.json").read_bytes())
+    chapter = chapters.find(project, asked["chapter"])
+    values = parameters.check(chapter.parameters, asked["parameters"], chapter.name)
+
+    def tell(cell: int, of: int) -> None:
+        print(f"cell {cell} of {of}", flush=True)  # noqa: T201
+
+    chapters.execute(
+        chapter,
+        values,
+        folder / "page",
+        project.root,
+        finish=lambda new: render_chapter(project, chapter, new),
+        tell=tell,
+    )
+    print("the page is made", flush=True)  # noqa: T201

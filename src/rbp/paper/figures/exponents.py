@@ -1,0 +1,140 @@
+"""Figures of exponents that change: over training, with D beside S, and with k."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis, power_of_ten
+from rbp.paper.exponents import SUBJECTS
+from rbp.paper.figures.ladder import ramp
+from rbp.paper.tries import LIST, TRIES
+from rbp.paper.wording import dataset_label, dataset_order
+
+LINES, OVER_TRAINING = "the lines", "their exponents"
+SERIES = (("#2A7FC0", "o"), ("#D55E00", "s"))
+
+
+def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, steps: Sequence[int]) -> Panels:
+    """Left: −ln accuracy of a family's models against S at some steps, with their laws. Right: the exponents, step by
+    step.
+
+    snapshots: `exponents.snapshots`; fits: `exponents.by_snapshot`, whose other families are in the right panel too.
+    """
+    own = snapshots[(snapshots["family"] == family) & (snapshots["accuracy"] > 0)]
+    laws = fits[fits["family"] == family].set_index("step")
+    there = [step for step in steps if step in laws.index]
+    colours = dict(zip(there, ramp(len(there)), strict=True))
+
+    def lines(ax: Axes) -> None:
+        ends = {}
+        for step, colour in colours.items():
+            points = own[own["step"] == step].sort_values("size")
+            size = points["size"].to_numpy(float)
+            middle = np.exp(np.log(size).mean())
+            fit = laws.loc[step]
+            law = fit["typical"] * (size / middle) ** -fit["alpha"]
+            ax.plot(size, law, color=colour, lw=1.3)
+            ax.plot(size, -np.log(points["accuracy"].to_numpy(float)), "o", color=colour, ms=4.5, mew=0)
+            ends[f"{step:,}"] = (float(size[-1]), float(law[-1]), colour)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("−ln accuracy on LAMBADA")
+        ax.set_title(f"{family}, after so many steps")
+        label_line_ends(ax, ends)
+        sns.despine(ax=ax)
+
+    def exponents(ax: Axes) -> None:
+        seen = fits[fits["step"] >= 1000]
+        for (name, rows), (colour, marker) in zip(seen.groupby("family"), SERIES, strict=False):
+            main = name == family
+            style: dict[str, Any] = {"lw": 1.4 if main else 0.9, "alpha": 1.0 if main else 0.75}
+            ax.plot(rows["step"], rows["alpha"], marker=marker, color=colour, ms=4.5, mew=0, label=name, **style)
+            ax.vlines(rows["step"], rows["alpha_low"], rows["alpha_high"], color=colour, **style)
+            if main:
+                ax.plot(rows["step"], rows["without"], ":", color=colour, lw=1.2, label=f"{name}, smallest left out")
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_xscale("log")
+        log_axis(ax, "x")
+        ax.set_xlabel("training step")
+        ax.set_ylabel("exponent α in S")
+        ax.set_title("The exponent over training")
+        ax.legend(loc="lower right")
+        sns.despine(ax=ax)
+
+    draw = {LINES: lines, OVER_TRAINING: exponents}
+    return Panels(list(draw), lambda ax, key: draw[key](ax), size=(5.2, 4.0))
+
+
+def local_panels(curves: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.DataFrame]) -> Panels:
+    """A panel for each set of runs: the additive form's exponent in S over D, D fixed (lines) or in proportion to S
+    (dashes).
+
+    curves: `exponents.curves` by the name of the runs; ratios: `exponents.at_ratios`, points with bars, for those that
+    have them.
+    """
+
+    def draw(ax: Axes, name: str) -> None:
+        table = curves[name]
+        sizes = sorted(table["size"].unique())
+        for size, colour in zip(sizes, ("#2A7FC0", "#D55E00", "#009E73"), strict=False):
+            rows = table[table["size"] == size]
+            ax.plot(rows["training_tokens"], rows["at_d"], color=colour, label=f"S = {power_of_ten(size)}, D fixed")
+            ax.plot(
+                rows["training_tokens"], rows["at_ratio"], "--", color=colour, lw=1.2, label="   D in proportion to S"
+            )
+        if name in ratios:
+            points = ratios[name]
+            ax.vlines(points["training_tokens"], points["low"], points["high"], color=INK, lw=0.9)
+            label = "lines through runs of one D/S"
+            ax.plot(points["training_tokens"], points["estimate"], "D", color=INK, ms=4.5, mew=0, label=label)
+        ax.set_xscale("log")
+        log_axis(ax, "x", plain=False)
+        ax.set_ylim(0, 1.3 * table[["at_d", "at_ratio"]].max().max())  # a bar of few sizes may leave the picture
+        ax.set_xlabel("training tokens D")
+        ax.set_ylabel(f"local exponent in S of {SUBJECTS[str(table['measure'].iloc[0])]}")
+        ax.set_title(name)
+        ax.legend(loc="upper right")
+        sns.despine(ax=ax)
+
+    return Panels(list(curves), draw, size=(5.2, 4.2))
+
+
+def tries_panels(table: pd.DataFrame, fitted: int) -> Panels:
+    """A panel for each dataset: exponents in S against k, of lists of k and of k tries, with the mixture's of both.
+
+    table: `tries.by_k` of one family.
+    """
+    top = 1.08 * table["alpha_high"].max()
+
+    def draw(ax: Axes, dataset: str) -> None:
+        for way, (colour, marker) in zip((LIST, TRIES), SERIES, strict=True):
+            rows = table[(table["way"] == way) & (table["dataset"] == dataset)].sort_values("k")
+            ax.fill_between(rows["k"], rows["alpha_low"], rows["alpha_high"], color=colour, alpha=0.13, lw=0)
+            ax.plot(rows["k"], rows["alpha"], marker=marker, color=colour, ms=4.5, mew=0)
+            ax.plot(rows["k"], rows["foretold"], "--", color=colour, lw=1.1)
+        for k in (1, fitted):
+            ax.axvline(k, color=INK, lw=0.6, ls=":")
+        ax.set_xscale("log")
+        log_axis(ax, "x")
+        ax.set_ylim(0, top)
+        ax.set_xlabel("k")
+        ax.set_ylabel("exponent α in S")
+        ax.set_title(dataset_label(dataset))
+        names = {LIST: "list of k (RBP)", TRIES: "k tries (pass@k)"}
+        handles = [
+            Line2D([], [], color=colour, marker=marker, ms=4.5, mew=0, label=names[way])
+            for way, (colour, marker) in zip((LIST, TRIES), SERIES, strict=True)
+        ]
+        handles.append(Line2D([], [], color=INK, ls="--", lw=1.1, label=f"mixture, from k = 1 and {fitted}"))
+        ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, columnspacing=1)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(table["dataset"]), draw, size=(4.6, 4.2))

@@ -1,0 +1,199 @@
+"""What `rbp law` says of a person's own models: the law at each k, in words and on one page that opens offline."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from rbp.book.figure_style import FAMILIES, SPARE, Panels, label_line_ends, neg_log_rbp_label
+from rbp.book.leaf import Leaf
+from rbp.core.errors import ParameterError
+from rbp.evidence import Source
+from rbp.evidence.ranked import Ranked, with_intervals
+from rbp.paper.display import shown
+from rbp.paper.figures.law import scaling_panel
+from rbp.paper.figures.ranking import coloured_text
+from rbp.paper.law import fits_shown
+from rbp.paper.rank_study import every_k, pieces_of
+from rbp.paper.wording import model_label
+from rbp.stats.cells import fit_table
+from rbp.stats.power_law import fit_power_law
+
+NEEDED = 3  # sizes of a family, below which there is no line
+PASSAGE = 160  # tokens that are shown coloured
+
+
+def chosen(source: Source, dataset: str | None, ks: Sequence[int]) -> pd.DataFrame:
+    """The measurements of one dataset at `ks`, and its cross-entropy. Raises ParameterError if there are several."""
+    table = source.table
+    there = list(dict.fromkeys(table["dataset"]))
+    if dataset is None and len(there) > 1:
+        what = f"there are several datasets: {', '.join(there)}"
+        raise ParameterError(what, "--dataset", "Give one of them.")
+    dataset = dataset or there[0]
+    if dataset not in there:
+        raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(there)}.")
+    own = table[table["dataset"] == dataset]
+    if missing := [k for k in ks if k not in set(own["k"].dropna())]:
+        have = ", ".join(map(str, sorted(own["k"].dropna().unique())))
+        raise ParameterError(f"k = {missing[0]} is not measured on {dataset}", "-k", f"There is: {have}.")
+    return own[own["k"].isna() | own["k"].isin(ks)]
+
+
+def laws(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A fit for each family at each k, and of its cross-entropy: `fit_table`, those without a fit included."""
+    return fit_table(table, by=("dataset", "metric", "family", "k"), level=level, required=False)
+
+
+def in_words(fits: pd.DataFrame, level: float) -> list[str]:
+    """The fits as lines of text; of a family with too few sizes, what it would take."""
+    lines = []
+    for row in fits.to_dict("records"):
+        what = "cross-entropy" if row["metric"] == "cross_entropy" else f"−ln RBP_{row['k']}"
+        where = f"{row['family']} on {row['dataset']}"
+        if row["note"]:
+            need = f" (a line needs {NEEDED} sizes of one family)" if row["n"] < NEEDED else ""
+            lines.append(f"{what}, {where}: no law: {row['note']}{need}")
+            continue
+        few = "; few sizes: read it with care" if row["weak"] else ""
+        lines.append(
+            f"{what} = {row['prefactor']:.4g} · S^(−{row['alpha']:.4f}), {where}: α {row['alpha_low']:.4f} to "
+            f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} models{few}"
+        )
+    return lines
+
+
+def write_page(
+    leaf: Leaf,
+    source: Source,
+    table: pd.DataFrame,
+    fits: pd.DataFrame,
+    *,
+    level: float,
+    command: str,
+    tokenizers: dict[str, Any],
+) -> None:
+    """Fill the page: the laws, figures, tables, passages coloured for models that have `tokenizers`, the command."""
+    ranks = table[table["metric"] == "neg_log_rbp"]
+    leaf.text(*in_words(fits, level))
+    if fits["alpha"].notna().any():
+        leaf.figure(
+            _lines(table, level),
+            caption=f"<b>Against model size S,</b> with {level:.0%} bands of the lines. Lower is better; both axes are "
+            "logarithmic, so a power law is straight. S leaves embeddings out.",
+            alt="Log-log plots against model size",
+        )
+        by_k = fits[fits["metric"] == "neg_log_rbp"].drop(columns="metric")
+        if len(by_k):
+            leaf.table(**_without_data(fits_shown(by_k, level=level)))
+    leaf.heading("Every model")
+    wide = table.assign(what=[_label(k) for k in table["k"]]).pivot_table(
+        "value", ["family", "size", "model"], "what", sort=False
+    )
+    columns: dict[Any, Any] = {"family": "Family", "model": "Model", "size": ("S", "{:,}")}
+    columns |= {name: (name, "{:.4f}") for name in wide.columns}
+    caption = "<b>Each model:</b> −ln RBP<sub>k</sub>, and cross-entropy in nats."
+    leaf.table(**_without_data(shown(wide.reset_index().sort_values(["family", "size"]), columns, caption=caption)))
+    ks = sorted(set(ranks["k"]))
+    stores = _stores(source, set(ranks["dataset"]), set(ranks["model"]))
+    if stores:
+        leaf.figure(
+            _curves(stores, max(10, *ks)),
+            caption="<b>RBP<sub>k</sub> against k:</b> the share of tokens that rank among the first k.",
+            alt="Share of tokens with rank at most k, a line for each model",
+        )
+        leaf.table(**_without_data(_intervals(stores, ks, level)))
+    readable = [ranked for ranked in stores if ranked.store.model in tokenizers]
+    for ranked in readable[:1] + readable[1:][-1:]:  # the smallest and the largest
+        first = int(ranked.tokens["document"].iloc[0])
+        mine = ranked.tokens[ranked.tokens["document"] == first].head(PASSAGE)
+        leaf.heading(f"The first tokens, as {model_label(ranked.store.model)} ranks them")
+        leaf.markup(coloured_text(pieces_of(mine, tokenizers[ranked.store.model], ranked.rule)))
+    leaf.heading("The same again")
+    leaf.code(command)
+
+
+def _label(k: Any) -> str:
+    return "cross-entropy" if pd.isna(k) else f"k = {k}"
+
+
+def _lines(table: pd.DataFrame, level: float) -> Panels:
+    """A panel for each k, and one for cross-entropy."""
+    groups = {_label(k): rows for k, rows in table.groupby("k", dropna=False)}
+
+    def draw(ax: Axes, key: str) -> None:
+        rows = groups[key]
+        fits = {}
+        for family, own in rows.groupby("family"):
+            if own["size"].nunique() >= NEEDED and (own["value"] > 0).all():
+                fits[str(family)] = fit_power_law(own["size"], own["value"], level=level)
+        k = rows["k"].iloc[0]
+        ylabel = "cross-entropy (nats)" if pd.isna(k) else neg_log_rbp_label(int(k))
+        scaling_panel(ax, rows, fits, ylabel=ylabel, title=key)
+
+    return Panels(tuple(groups), draw)
+
+
+def _stores(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
+    """The rank stores behind the table, if all of the source is such, by family and size."""
+    if not source.has_stores:
+        return []
+    own = [store for store in source.stores if store.dataset in datasets and store.model in models]
+    return [Ranked(store, source.rule) for store in sorted(own, key=lambda store: (store.family, store.size))]
+
+
+def _curves(stores: Sequence[Ranked], most: int) -> Panels:
+    """RBP_k of each model up to k = `most`."""
+    styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
+
+    def draw(ax: Axes, _: str) -> None:
+        ends = {}
+        for ranked, (colour, _) in zip(stores, styles * len(stores), strict=False):
+            curve = every_k(ranked)
+            ax.step(curve["k"], curve["rbp"], where="post", color=colour, linewidth=1.4)
+            reached = curve[curve["k"] <= most]["rbp"].max()
+            ends[model_label(ranked.store.model)] = (float(most), float(reached), colour)
+        ax.set_xscale("log")
+        ax.set_xlim(1, most)
+        ax.set_ylim(0, 1.02)
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("RBP$_k$")
+        label_line_ends(ax, ends)
+
+    return Panels(("RBP_k",), draw)
+
+
+def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dict[str, Any]:
+    """RBP_k of each model with its two intervals, as a page shows them."""
+    tables = [with_intervals(ranked.table(ks), ranked, level).dropna(subset="low") for ranked in stores]
+    some = pd.concat(tables, ignore_index=True)
+    alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
+    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # nothing to resample
+    shares = {f"rbp_{end}": np.exp(-some[end]) for end in ("value", "low", "high", "document_low", "document_high")}
+    interval = "{:.4f} to {:.4f}"
+    return shown(
+        some.assign(**shares),
+        {
+            "model": "Model",
+            "k": "k",
+            "tokens": ("tokens", "{:,}"),
+            "rbp_value": ("RBPₖ", "{:.4f}"),
+            ("rbp_high", "rbp_low"): ("by tokens", interval),
+            ("rbp_document_high", "rbp_document_low"): ("by documents", interval),
+        },
+        caption=f"<b>RBP<sub>k</sub></b> with {level:.0%} intervals, of independent tokens and by documents.",
+    )
+
+
+def tokenizers(models: Sequence[str]) -> dict[str, Any]:
+    """The tokenizers of models, by the names that their measurements have."""
+    from rbp.ranks.models import find_model, load_tokenizer
+
+    found = [find_model(model) for model in models]
+    return {files.name: load_tokenizer(files) for files in found}
+
+
+def _without_data(table: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in table.items() if name != "data"}

@@ -1,0 +1,448 @@
+"""Cross-entropy as error-entropy, self-alignment and confidence: "What Scales in Cross-Entropy Scaling Law?".
+
+That paper (arXiv:2510.04067) counts for each token its error e, the number of tokens that score higher than the truth,
+so that e = rank − 1. With p_e the share of tokens at error e, Q_e the geometric mean of their probabilities, C = Σ Q_e
+and q_e = Q_e/C,
+
+    CE = −Σ p_e ln p_e   +   Σ p_e ln(p_e/q_e)   +   (−ln C)
+       =  error-entropy  +    self-alignment     +  confidence.
+
+The identity holds for any text, model and tie rule, as −ln Q_e is the mean of −ln p at error e. Error-entropy is the
+entropy of the ranks, of which `premise` asks how it differs from cross-entropy: by −(self-alignment + confidence).
+
+Measured on T tokens, error-entropy is too small, because rare errors are missing, and self-alignment is too large;
+the sum is not biased. `without_bias` extrapolates all terms alike from parts of the documents, which keeps the sum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import t as t_distribution
+
+from rbp.core.arrays import Integers, Reals, check_level
+from rbp.core.errors import DataError, FitError
+from rbp.evidence import Source
+from rbp.evidence.histograms import MeasuredRanks, entropy
+from rbp.evidence.ranked import Ranked
+from rbp.ranks.metric import TieRule
+from rbp.ranks.store import RankStore
+from rbp.stats.cells import fit_table
+from rbp.stats.compare import paired_exponents
+from rbp.stats.rank_counts import RankCounts
+
+TERMS = ("error_entropy", "self_alignment", "confidence")
+CELL = ["dataset", "family"]
+BANDS = (1, 10, 100)  # where the bands of k begin in which `along_ranks` sums
+
+#: parts of the documents → their weight: the limit of a + b/T + c/T² from T, T/2 and T/4 tokens. They sum to 1.
+WEIGHTS = {1: 8 / 3, 2: -2.0, 4: 1 / 3}
+AVERAGED = 16  # parts over which a mean is taken at least: documents are dealt out to two parts eight times
+SHORTEST = 500  # tokens of a part, below which the curve against tokens is not followed
+
+
+def contributions(errors: npt.ArrayLike, nll: npt.ArrayLike) -> Reals:
+    """What each token adds to each of TERMS, shape (T, 3), in nats.
+
+    errors: shape (T,), whole numbers from 0; nll: shape (T,), −ln p of the truth. The means over the tokens are the
+    terms, each row adds up to the token's −ln p, and a row less the means is the token's influence: the derivative of
+    the terms when the token is given more weight. Raises DataError for no tokens, or an infinite −ln p.
+    """
+    e, value = _checked(errors, nll)
+    count = np.bincount(e)
+    seen = count > 0
+    log_p, mean = np.zeros(len(count)), np.zeros(len(count))
+    log_p[seen] = np.log(count[seen] / len(e))
+    mean[seen] = np.bincount(e, value)[seen] / count[seen]
+    log_c = _log_sum(-mean[seen])
+    surprise = -log_p[e]
+    # more weight on a token at e moves ln Q_e by its distance from the mean, over p_e; and C by q_e of that
+    confidence = -log_c + np.exp(-mean[e] - log_c + surprise) * (value - mean[e])
+    # with each term in one piece of memory, so that numpy adds it up pairwise
+    return np.stack([surprise, value - surprise - confidence, confidence]).T
+
+
+def terms(errors: npt.ArrayLike, nll: npt.ArrayLike, parts: npt.ArrayLike | None = None) -> Reals:
+    """Error-entropy, self-alignment and confidence, shape (3,), as they are measured (see `contributions`).
+
+    parts: shape (T,), whole numbers from 0; the terms are then taken in each part by itself, and averaged with the
+    parts' numbers of tokens as weights, so that the sum is the cross-entropy of all tokens whatever the parts are.
+    """
+    e, value = _checked(errors, nll)
+    part = np.zeros(len(e), dtype=np.int64) if parts is None else np.asarray(parts, dtype=np.int64)
+    width, number = int(e.max()) + 1, int(part.max()) + 1
+    place = part * width + e
+    shape = (number, width)
+    count = np.bincount(place, minlength=number * width).reshape(shape)
+    total = np.bincount(place, value, minlength=number * width).reshape(shape)
+    tokens = count.sum(axis=1)
+    full = tokens > 0
+    count, total, tokens = count[full], total[full], tokens[full]
+    seen = count > 0
+    log_p, log_q = np.zeros(count.shape), np.full(count.shape, -np.inf)
+    np.log(count / tokens[:, None], out=log_p, where=seen)
+    np.divide(-total, count, out=log_q, where=seen)
+    entropy_ = -(count * log_p).sum(axis=1) / tokens
+    confidence = -np.array([_log_sum(row[some]) for row, some in zip(log_q, seen, strict=True)])
+    alignment = total.sum(axis=1) / tokens - entropy_ - confidence
+    share = tokens / tokens.sum()
+    return np.array([share @ entropy_, share @ alignment, share @ confidence])
+
+
+def deal(tokens: Integers, parts: int, rng: np.random.Generator) -> Integers:
+    """Deal documents of so many tokens out to parts of about as many tokens each: the part of each, shape (D,)."""
+    order = rng.permutation(len(tokens))
+    middle = np.cumsum(tokens[order]) - tokens[order] / 2
+    part = np.empty(len(tokens), dtype=np.int64)
+    part[order] = (middle * parts / tokens.sum()).astype(np.int64)
+    return part
+
+
+def in_parts(
+    errors: npt.ArrayLike, nll: npt.ArrayLike, documents: npt.ArrayLike, parts: int, *, seed: int = 0
+) -> Reals:
+    """The terms measured on one of `parts` parts of the documents, shape (3,): the mean over AVERAGED parts or more."""
+    if parts == 1:
+        return terms(errors, nll)
+    place, tokens = _places(documents)
+    rng = np.random.default_rng((seed, parts))
+    times = -(-AVERAGED // parts)
+    found: Reals = np.mean([terms(errors, nll, deal(tokens, parts, rng)[place]) for _ in range(times)], axis=0)
+    return found
+
+
+def without_bias(errors: npt.ArrayLike, nll: npt.ArrayLike, documents: npt.ArrayLike, *, seed: int = 0) -> Reals:
+    """The terms extrapolated to infinitely many tokens, shape (3,), by WEIGHTS of the whole, halves and quarters.
+
+    All terms have the same weights, and the mean over parts leaves cross-entropy as it is: so their sum is the measured
+    cross-entropy. Raises DataError for fewer documents than the most parts.
+    """
+    number = len(_places(documents)[1])
+    if number < max(WEIGHTS):
+        what = f"{number} documents are too few to extrapolate from parts of them"
+        raise DataError(what, "documents", f"Give at least {max(WEIGHTS)} documents of each text.")
+    each = [weight * in_parts(errors, nll, documents, parts, seed=seed) for parts, weight in WEIGHTS.items()]
+    found: Reals = np.sum(each, axis=0)
+    return found
+
+
+def _places(documents: npt.ArrayLike) -> tuple[Integers, Integers]:
+    """The document of each token by its place among the documents, and the tokens of each."""
+    given = np.asarray(documents)
+    starts = np.flatnonzero(np.append(True, given[1:] != given[:-1]))  # as tokens lie in a store, without sorting
+    if len(np.unique(given[starts])) == len(starts):
+        tokens = np.diff(np.append(starts, len(given)))
+        return np.repeat(np.arange(len(starts)), tokens), tokens
+    _, place, tokens = np.unique(given, return_inverse=True, return_counts=True)
+    return place.astype(np.int64), tokens.astype(np.int64)
+
+
+def _checked(errors: npt.ArrayLike, nll: npt.ArrayLike) -> tuple[Integers, Reals]:
+    e, value = np.asarray(errors), np.asarray(nll, dtype=np.float64)
+    if not e.size or e.shape != value.shape or not np.issubdtype(e.dtype, np.integer) or e.min() < 0:
+        raise DataError("each token needs an error, a whole number from 0, and its −ln p", "ranks", "Check the ranks.")
+    if not np.isfinite(value).all():
+        remedy = "Rank with float32 logits: cross-entropy is infinite where a probability underflows."
+        raise DataError("a token has no finite −ln p", "nll", remedy)
+    return e.astype(np.int64), value
+
+
+def _log_sum(logs: Reals) -> float:
+    """ln Σ exp(logs)."""
+    top = logs.max()
+    return float(top + np.log(np.exp(logs - top).sum()))
+
+
+# ── Of a source
+
+
+@dataclass(frozen=True)
+class Rung:
+    """The three terms of a model on a text, in nats.
+
+    measured, free: as they are measured, and extrapolated (`without_bias`), shape (3,); few: measured on parts of about
+    as many tokens as the shortest text has. influence: what each document moves the terms by, shape (documents, 3).
+    counts: of the ranks. tie_gap: the most that a measured term differs between the tie rules "paper" and "strict".
+    """
+
+    dataset: str
+    model: str
+    family: str
+    size: int
+    tokens: int
+    document_tokens: Integers
+    measured: Reals
+    free: Reals
+    few: Reals
+    influence: Reals
+    counts: RankCounts
+    tie_gap: float
+
+    @property
+    def cross_entropy(self) -> float:
+        """The mean of −ln p."""
+        return float(self.measured.sum())
+
+    @property
+    def share(self) -> float:
+        """Error-entropy, extrapolated, over cross-entropy."""
+        return float(self.free[0]) / self.cross_entropy
+
+
+Model = TypeVar("Model", Rung, RankStore)
+
+
+def measure(source: Source) -> list[Rung]:
+    """The terms of each of the source's rank stores, under its tie rule, by dataset, size and model.
+
+    Raises DataError where there are no rank stores, for fewer documents than `without_bias` needs, and what reading
+    ranks raises.
+    """
+    shortest = min(store.tokens for store in source.stores)
+    return [_rung(store, source.rule, shortest) for store in source.stores]
+
+
+def _rung(store: RankStore, rule: TieRule, shortest: int) -> Rung:
+    ranked = Ranked(store, rule)
+    errors, nll, documents = _tokens(ranked)
+    added = contributions(errors, nll)
+    mean = added.mean(axis=0)
+    place, tokens = _places(documents)
+    influence = np.column_stack([np.bincount(place, column) for column in (added - mean).T]) / len(errors)
+    greater, equal = (ranked.tokens[name].to_numpy() for name in ("greater", "equal"))
+    tied = terms(greater + equal - 1, nll) - terms(greater, nll) if (equal > 1).any() else np.zeros(3)
+    return Rung(
+        dataset=store.dataset,
+        model=store.model,
+        family=store.family,
+        size=store.size,
+        tokens=len(errors),
+        document_tokens=tokens,
+        measured=mean,
+        free=without_bias(errors, nll, documents),
+        few=in_parts(errors, nll, documents, min(round(len(errors) / shortest), len(tokens))),
+        influence=influence,
+        counts=RankCounts.of_ranks(ranked.ranks, store.vocabulary),
+        tie_gap=float(np.abs(tied).max()),
+    )
+
+
+def _tokens(ranked: Ranked) -> tuple[Integers, Reals, Integers]:
+    """errors, nll and document of each token."""
+    tokens = ranked.tokens
+    errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
+    return errors, tokens["nll"].to_numpy(np.float64), tokens["document"].to_numpy(np.int64)
+
+
+def half_width(influence: Reals, level: float) -> float:
+    """Half of the interval of a number that documents move by `influence`, shape (D,): Student's t of D − 1.
+
+    The documents are drawn from many; each moves the number by its own, as D/(D − 1)·Σ influence² says.
+    """
+    count = len(influence)
+    error = np.sqrt(count / (count - 1) * float(influence @ influence))
+    return float(t_distribution.ppf((1 + level) / 2, count - 1) * error)
+
+
+def shares(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+    """One row a rung: dataset, family, model, size, tokens, documents, cross_entropy, the extrapolated TERMS, and
+    error-entropy over cross-entropy: share, with low and high (documents as units), share_measured and share_few (see
+    `Rung`).
+    """
+    check_level(level)
+    rows = []
+    for one in rungs:
+        entropy_ = one.cross_entropy
+        half = half_width((one.influence[:, 0] - one.share * one.influence.sum(axis=1)) / entropy_, level)
+        row = _about(one) | {"tokens": one.tokens, "documents": len(one.document_tokens), "cross_entropy": entropy_}
+        row |= dict(zip(TERMS, one.free.tolist(), strict=True))
+        row |= {"share": one.share, "low": one.share - half, "high": one.share + half}
+        row |= {"share_measured": one.measured[0] / entropy_, "share_few": one.few[0] / entropy_}
+        rows.append(row)
+    return pd.DataFrame(rows).sort_values([*CELL, "size", "model"], ignore_index=True)
+
+
+#: what is fitted → the weights of TERMS in it. Confidence is −ln C; its sign is turned, as ln C is above 0 mostly.
+QUANTITIES = {
+    "cross_entropy": (1, 1, 1),
+    "error_entropy": (1, 0, 0),
+    "self_alignment": (0, 1, 0),
+    "log_c": (0, 0, -1),
+}
+
+
+def fits(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+    """A power law in S of each of QUANTITIES, extrapolated: `fit_table` by dataset, family and metric.
+
+    Adds text_low, text_high: the interval of α from the documents, the same for all rungs; missing where rungs have
+    different documents. Where a quantity is not above 0 at every rung there is no fit, and `note` says so.
+    Raises FitError where there is none at all.
+    """
+    rows = [
+        _about(one) | {"metric": name, "value": float(one.free @ weights)}
+        for one in rungs
+        for name, weights in QUANTITIES.items()
+    ]
+    table = pd.DataFrame(rows)
+    found = fit_table(table, [*CELL, "metric"], level=level)
+    halves = [_half_of_alpha(rungs, row, level) for row in found.itertuples()]
+    return found.assign(text_low=found["alpha"] - halves, text_high=found["alpha"] + halves)
+
+
+def _half_of_alpha(rungs: Sequence[Rung], row: Any, level: float) -> float:
+    own = [one for one in rungs if (one.dataset, one.family) == (row.dataset, row.family)]
+    same = all(np.array_equal(one.document_tokens, own[0].document_tokens) for one in own)
+    if not same or pd.isna(row.alpha):
+        return float("nan")
+    weights = QUANTITIES[row.metric]
+    x = np.log([one.size for one in own])
+    x -= x.mean()
+    slope = x / (x @ x)
+    moved = [each * (one.influence @ weights) / (one.free @ weights) for each, one in zip(slope, own, strict=True)]
+    return half_width(np.sum(moved, axis=0), level)
+
+
+def exponents(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+    """α of cross-entropy less α of error-entropy, by dataset and family: difference, low, high, paired by rung.
+
+    Cells that `paired_exponents` cannot fit are left out.
+    """
+    rows = []
+    for (dataset, family), own in shares(rungs).groupby(CELL):
+        try:
+            test = paired_exponents(own["size"], own["cross_entropy"], own["error_entropy"], level=level)
+        except FitError:
+            continue
+        rows.append((dataset, family, test.difference, test.low, test.high))
+    return pd.DataFrame(rows, columns=[*CELL, "difference", "low", "high"])
+
+
+def changes(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+    """From the smallest rung to the largest, by dataset and family: smallest, largest (models), fall (of cross-entropy,
+    nats), and the part of that fall that is each of TERMS, with NAME_low and NAME_high from the documents.
+
+    The parts sum to 1; a part below 0 is a term that rises. The interval is missing where the two have different
+    documents. Cells of one size are left out.
+    """
+    rows = []
+    for (dataset, family), own in _cells(rungs).items():
+        first, last = own[0], own[-1]
+        if first.size == last.size:
+            continue
+        change = first.free - last.free
+        fall = float(change.sum())
+        row = {"dataset": dataset, "family": family, "smallest": first.model, "largest": last.model, "fall": fall}
+        same = np.array_equal(first.document_tokens, last.document_tokens)
+        moved = first.influence - last.influence if same else None
+        for i, name in enumerate(TERMS):
+            part = float(change[i]) / fall
+            half = np.nan if moved is None else half_width((moved[:, i] - part * moved.sum(axis=1)) / fall, level)
+            row |= {name: part, f"{name}_low": part - half, f"{name}_high": part + half}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _cells(models: Sequence[Model]) -> dict[tuple[str, str], list[Model]]:
+    """Those of each dataset and family, by size."""
+    cells: dict[tuple[str, str], list[Model]] = {}
+    for one in sorted(models, key=lambda one: (one.dataset, one.family, one.size, one.model)):
+        cells.setdefault((one.dataset, one.family), []).append(one)
+    return cells
+
+
+def _ends(cell: list[Model]) -> list[Model]:
+    """The smallest and the largest model, or the only one."""
+    return cell[:: max(len(cell) - 1, 1)]
+
+
+def curves(source: Source) -> pd.DataFrame:
+    """How the measured terms depend on the number of tokens, for the smallest and largest model of each cell.
+
+    Columns dataset, family, model, size, tokens (of a part), TERMS, share (error-entropy over cross-entropy). The parts
+    are halves, quarters … of the documents, down to SHORTEST tokens or to single documents.
+    """
+    rows = []
+    for store in (end for cell in _cells(source.stores).values() for end in _ends(cell)):
+        errors, nll, documents = _tokens(Ranked(store, source.rule))
+        number, parts = len(np.unique(documents)), 1
+        while parts <= number and len(errors) >= parts * SHORTEST:
+            found = in_parts(errors, nll, documents, parts)
+            row = _about(store) | {"tokens": len(errors) // parts} | dict(zip(TERMS, found.tolist(), strict=True))
+            rows.append(row | {"share": found[0] / found.sum()})
+            parts *= 2
+    return pd.DataFrame(rows).sort_values([*CELL, "size", "tokens"], ignore_index=True)
+
+
+# ── What error-entropy has to do with RBP_k
+
+
+def along_ranks(counts: RankCounts, bands: Sequence[int] = BANDS) -> Reals:
+    """Error-entropy as a sum over thresholds: −ln RBP₁, and then what each band of k adds, shape (1 + len(bands),).
+
+    Summation by parts turns −Σ p ln p into −ln RBP₁ + Σ_k (1 − RBP_k)·ln(p_k/p_{k+1}), p_k being the share of rank k:
+    the share that misses the top k, times how much rarer rank k + 1 is than rank k. Ranks that no token has are passed
+    over. counts: of single ranks; bands: the least k of each, ascending from 1. Where no token has rank 1, the first
+    entry is −ln of the share of the best rank that occurs.
+    """
+    some = counts.count > 0
+    rank, p = counts.low[some], counts.count[some] / counts.total
+    misses = p[::-1].cumsum()[::-1][1:]  # 1 − RBP_k at each rank but the last
+    steps = misses * np.log(p[:-1] / p[1:])
+    band = np.searchsorted(np.asarray(bands), rank[:-1], side="right") - 1
+    return np.append(-np.log(p[0]), np.bincount(band, steps, minlength=len(bands)))
+
+
+def rank_parts(rungs: Sequence[Rung]) -> pd.DataFrame:
+    """`along_ranks` of the smallest and the largest rung of each cell: dataset, family, model, size, error_entropy as
+    measured, first (−ln RBP₁), and from_1, from_10, from_100: what the bands of k from there add."""
+    names = ["first", *(f"from_{k}" for k in BANDS)]
+    rows = []
+    for own in _cells(rungs).values():
+        for one in _ends(own):
+            bands = along_ranks(one.counts).tolist()
+            rows.append(_about(one) | {"error_entropy": one.measured[0]} | dict(zip(names, bands, strict=True)))
+    return pd.DataFrame(rows)
+
+
+# ── What bins do
+
+
+def binned(counts: RankCounts, bins: RankCounts) -> RankCounts:
+    """Single ranks counted in the bins of another: its lower ends, up to the vocabulary of the first."""
+    low = bins.low[bins.low <= counts.vocabulary]
+    high = np.append(low[1:] - 1, counts.vocabulary)
+    place = np.searchsorted(low, counts.low, side="right") - 1
+    count = np.bincount(place, counts.count, minlength=len(low)).astype(np.float64)
+    return RankCounts(low, high, count, counts.vocabulary)
+
+
+def in_bins(rungs: Sequence[Rung], published: Sequence[MeasuredRanks]) -> pd.DataFrame:
+    """Error-entropy of exact ranks, and of the same ranks in the bins of figure 8c, for the smallest and the largest
+    rung of each cell; and for the `published` models, of whom bins are all that is known.
+
+    Columns dataset, family, model, size, cross_entropy, exact (extrapolated; missing for the published), filled (bins
+    filled smoothly), least, most (what masses that fall with the rank allow), alone (the bins' own entropy, as if each
+    were one rank).
+    """
+    bins = max((one.counts for one in published), key=lambda counts: len(counts.low))
+    rows = []
+    for rung in (end for cell in _cells(rungs).values() for end in _ends(cell)):
+        bare = {"cross_entropy": rung.cross_entropy, "exact": float(rung.free[0])}
+        rows.append(_about(rung) | bare | _entropies(binned(rung.counts, bins)))
+    for known in published:
+        bare = {"cross_entropy": np.nan if known.cross_entropy is None else known.cross_entropy, "exact": np.nan}
+        rows.append(_about(known) | bare | _entropies(known.counts))
+    return pd.DataFrame(rows).dropna(subset="cross_entropy", ignore_index=True)
+
+
+def _about(one: Rung | MeasuredRanks | RankStore) -> dict[str, Any]:
+    return {"dataset": one.dataset, "family": one.family, "model": one.model, "size": one.size}
+
+
+def _entropies(counts: RankCounts) -> dict[str, float]:
+    filled, least, most = entropy(counts)
+    share = counts.count[counts.count > 0] / counts.total
+    return {"filled": filled, "least": least, "most": most, "alone": float(-(share @ np.log(share)))}

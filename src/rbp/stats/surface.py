@@ -1,0 +1,298 @@
+"""Laws of two variables, size S and training tokens D: E + A·S^(−a) + B·D^(−b), A·S^(−a)·D^(−b), and that above an E.
+
+Fitted by the likelihood that the values have: of ln y where y is a loss or −ln RBP_k of many tokens; of binomial counts
+where y is −ln of a share of few items, so that a share of 0 is a value like any other. Intervals leave out whole units
+in turn (a sweep, all runs of one size): runs of one unit err together, and are no independent draws.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.linalg import block_diag
+from scipy.optimize import nnls
+from scipy.special import xlogy
+from scipy.stats import t as t_distribution
+
+from rbp.core.arrays import Reals, as_positive, check_level
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.stats.newton import minimum
+
+ADDITIVE, PRODUCT, RAISED = "additive", "product", "product above E"
+FORMS = (ADDITIVE, PRODUCT, RAISED)
+#: columns that a fit of two variables needs; `training_tokens` is D
+COLUMNS = ("size", "training_tokens", "value")
+_STARTS = (0.05, 0.2, 0.4, 0.8)  # exponents from which the search sets out
+
+#: y → the negative log-likelihood of the data, and its first and second derivative by each y
+_Loss = Callable[[Reals], tuple[float, Reals, Reals]]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A fitted law of S and D.
+
+    `alpha` is a, `beta` is b, `offset` is E ≥ 0 (0 in the product form). `size_term` is A·S^(−a), `token_term` B·D^(−b)
+    at the `centre`, the geometric means of S and D; of products `size_term` is the whole product and `token_term` 0.
+    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant: R² of ln y
+    in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of
+    freedom (1 where counting is all the noise).
+    """
+
+    form: str
+    alpha: float
+    beta: float
+    offset: float
+    size_term: float
+    token_term: float
+    centre: tuple[float, float]
+    n: int
+    deviance: float
+    explained: float
+    dispersion: float
+
+    def _terms(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals]:
+        x = np.log(np.asarray(size, dtype=float) / self.centre[0])
+        z = np.log(np.asarray(tokens, dtype=float) / self.centre[1])
+        if self.form != ADDITIVE:
+            whole = np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z))
+            return whole, np.zeros_like(whole)
+        by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
+        return np.asarray(by_size), np.asarray(by_tokens)
+
+    def predict(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
+        """y at S and D; shapes broadcast."""
+        by_size, by_tokens = self._terms(size, tokens)
+        return np.asarray(self.offset + by_size + by_tokens, dtype=np.float64)
+
+    def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
+        """The local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant tokens per parameter.
+
+        In the additive form it is the mean of a, along·b and 0 with the three terms as weights; in products a +
+        along·b, times the product’s share of y.
+        """
+        by_size, by_tokens = self._terms(size, tokens)
+        falling = self.alpha * by_size + along * self.beta * (by_tokens if self.form == ADDITIVE else by_size)
+        return np.asarray(falling / (self.offset + by_size + by_tokens), dtype=np.float64)
+
+
+def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None) -> Surface:
+    """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
+
+    trials: None where `value` is y, positive: least squares of ln y. Else `value` is the share of so many trials that
+    succeed, 0 and 1 included, and y is its −ln: binomial likelihood. More scatter than counting makes leaves the
+    estimate as it is, and stands in `dispersion`. E is held at 0 where the likelihood would have it below.
+
+    Raises ParameterError for an unknown form, DataError for a missing column or shares outside 0 … 1, FitError for
+    fewer than three sizes or token counts, too few rows, or values that do not determine the law.
+    """
+    if form not in FORMS:
+        raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
+    if missing := [name for name in COLUMNS if name not in table.columns]:
+        raise DataError(f"the table has no column {', '.join(missing)}", remedy=f"It needs {', '.join(COLUMNS)}.")
+    size, tokens = (as_positive(table[name], name) for name in COLUMNS[:2])
+    parameters = {ADDITIVE: 5, PRODUCT: 3, RAISED: 4}[form]
+    fewest = min(np.unique(size).size, np.unique(tokens).size)
+    if len(table) <= parameters or fewest < 3:
+        what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form} form"
+        raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
+    centre = float(np.exp(np.log(size).mean())), float(np.exp(np.log(tokens).mean()))
+    x, z = np.log(size / centre[0]), np.log(tokens / centre[1])
+    one = np.ones_like(x)
+    y, loss, least, of_constant = _data(table["value"], trials)
+    design = [np.column_stack(part) for part in ([(one, -x), (one, -z)] if form == ADDITIVE else [(one, -x, -z)])]
+    if form == PRODUCT:
+        found = _solve(design, False, loss, np.linalg.lstsq(design[0], np.log(y), rcond=None)[0])
+    else:
+        found = _above_offset(design, loss, y)
+    if form == ADDITIVE:
+        at_middle, alpha, of_tokens, beta, offset = np.append(found, 0.0)[:5]
+    else:
+        at_middle, alpha, beta, offset, of_tokens = *np.append(found, 0.0)[:4], -np.inf
+    fitted = _mean(design, found)[0]
+    missed = 2 * (loss(fitted)[0] - least)
+    return Surface(
+        form=form,
+        alpha=float(alpha),
+        beta=float(beta),
+        offset=float(offset),
+        size_term=float(np.exp(at_middle)),
+        token_term=float(np.exp(of_tokens)),
+        centre=centre,
+        n=len(table),
+        deviance=missed,
+        explained=1 - missed / of_constant,
+        dispersion=_dispersion(fitted, table["value"], trials) / (len(table) - len(found)),
+    )
+
+
+def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:
+    """The deviance of other rows from a surface that was fitted without them."""
+    _, loss, least, _ = _data(table["value"], trials)
+    return 2 * (loss(surface.predict(table["size"], table["training_tokens"]))[0] - least)
+
+
+@dataclass(frozen=True)
+class ShareLaw:
+    """−ln of a share as a power law of S: `alpha` with its Student interval of n − 2 degrees of freedom.
+
+    `typical` is −ln p at the geometric mean of the sizes. `dispersion` is Pearson's χ² over the degrees of freedom; the
+    interval is that of counting times its root (or counting's own, where it is below 1).
+    """
+
+    typical: float
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    alpha_se: float
+    dispersion: float
+    n: int
+
+
+def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level: float = 0.95) -> ShareLaw:
+    """Fit −ln p = A·S^(−α) to shares of `trials` by binomial likelihood, shares of 0 included; shapes (n,), n ≥ 3.
+
+    The models are the units: their scatter about the law is in `dispersion`, and so in the interval. Raises FitError
+    for fewer than three sizes, or shares that are all 0 or all 1.
+    """
+    check_level(level)
+    sizes = as_positive(size, "size")
+    if np.unique(sizes).size < 3:
+        raise FitError("a law needs three sizes at least", "size", "Give more models.")
+    y, loss, _, _ = _data(share, trials)
+    x = np.log(sizes)
+    design = [np.column_stack([np.ones_like(x), x.mean() - x])]
+    found = _solve(design, False, loss, np.linalg.lstsq(design[0], np.log(y), rcond=None)[0])
+    fitted, slopes, _ = _mean(design, found)
+    df = len(x) - 2
+    dispersion = _dispersion(fitted, share, trials) / df
+    # Fisher's information: a binomial share has the weight n·p/(1 − p) in y = −ln p
+    information = (slopes * (trials / np.expm1(fitted))[:, None]).T @ slopes
+    error = float(np.sqrt(max(dispersion, 1.0) * np.linalg.inv(information)[1, 1]))
+    half = float(t_distribution.ppf((1 + level) / 2, df)) * error
+    alpha = float(found[1])
+    return ShareLaw(float(np.exp(found[0])), alpha, alpha - half, alpha + half, error, dispersion, len(x))
+
+
+def leave_one_out(
+    table: pd.DataFrame, unit: str, estimate: Callable[[pd.DataFrame], Mapping[str, float]], *, level: float = 0.95
+) -> pd.DataFrame:
+    """Estimates with intervals that treat whole units as the independent draws: the jackknife over `table[unit]`.
+
+    A row for each of what `estimate` returns: quantity, estimate, se, low, high, units. se² = (G − 1)/G·Σ(θ_g − θ)²
+    over the G estimates θ_g without one unit; Student's t with G − 1 degrees of freedom. Of few units that makes wide
+    intervals, where drawing units anew would cover too seldom. Raises DataError for fewer than three units.
+    """
+    check_level(level)
+    units = list(pd.unique(table[unit]))
+    count = len(units)
+    if count < 3:
+        raise DataError(f"{count} of {unit} are too few to leave one out", unit, "Give three at least.")
+    whole = dict(estimate(table))
+    without = pd.DataFrame([estimate(table[table[unit] != one]) for one in units])[list(whole)]
+    at = np.array(list(whole.values()))
+    error = np.sqrt((count - 1) / count * ((without.to_numpy() - at) ** 2).sum(axis=0))
+    half = t_distribution.ppf((1 + level) / 2, count - 1) * error
+    columns = {"quantity": list(whole), "estimate": at, "se": error, "low": at - half, "high": at + half}
+    return pd.DataFrame(columns).assign(units=count)
+
+
+def explained_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> float:
+    """How much of the deviance a form explains of units that it was not fitted to: each left out in turn, and foretold.
+
+    1 − Σ deviance/deviance of the constant that is best for all; below 0 where the constant would have done better.
+    """
+    missed = 0.0
+    for one in pd.unique(table[unit]):
+        out = table[unit] == one
+        missed += deviance(fit_surface(table[~out], form, trials=trials), table[out], trials=trials)
+    return 1 - missed / _data(table["value"], trials)[3]
+
+
+def _data(value: npt.ArrayLike, trials: int | None) -> tuple[Reals, _Loss, float, float]:
+    """y (positive, to start from), the loss, its least value, and the deviance of a constant."""
+    if trials is None:
+        y = as_positive(value, "value")
+        log = np.log(y)
+
+        def of_logs(fitted: Reals) -> tuple[float, Reals, Reals]:
+            away = np.log(fitted) - log
+            return float(away @ away) / 2, away / fitted, (1 - away) / fitted**2
+
+        return y, of_logs, 0.0, float(((log - log.mean()) ** 2).sum())
+    share = np.asarray(value, dtype=np.float64)
+    if not ((share >= 0) & (share <= 1)).all():
+        raise DataError("a share lies between 0 and 1", "value", "Check the shares.")
+    mean = float(share.mean())
+    if mean in (0, 1):
+        raise FitError("no trial succeeds, or all do: there is no law to fit", "value")
+
+    def of_counts(fitted: Reals) -> tuple[float, Reals, Reals]:
+        failing = -np.expm1(-fitted)
+        odds = np.exp(-fitted) / failing
+        value = share @ fitted - (1 - share) @ np.log(failing)
+        return trials * float(value), trials * (share - (1 - share) * odds), trials * (1 - share) * odds / failing
+
+    least = -trials * float((xlogy(share, share) + xlogy(1 - share, 1 - share)).sum())
+    constant = -trials * len(share) * float(xlogy(mean, mean) + xlogy(1 - mean, 1 - mean))
+    return -np.log((share * trials + 0.5) / (trials + 1)), of_counts, least, 2 * (constant - least)
+
+
+def _dispersion(fitted: Reals, value: npt.ArrayLike, trials: int | None) -> float:
+    """The sum of squared residuals, in units of counting's own for shares."""
+    seen = np.asarray(value, dtype=np.float64)
+    if trials is None:
+        return float(((np.log(fitted) - np.log(seen)) ** 2).sum())
+    share = np.exp(-fitted)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where the law leaves no chance, and none was had
+        pearson = trials * (seen - share) ** 2 / (share * -np.expm1(-fitted))
+    return float(np.nan_to_num(pearson, nan=0.0).sum())
+
+
+def _mean(design: Sequence[Reals], found: Reals) -> tuple[Reals, Reals, Sequence[Reals]]:
+    """y, the sum of exponentials of the designs' linear forms (and E, if one more is found); its slopes; its terms."""
+    widths = np.cumsum([part.shape[1] for part in design])
+    parts = np.split(found, widths)
+    terms = [np.exp(own @ part) for own, part in zip(design, parts[:-1], strict=True)]
+    slopes = [own * term[:, None] for own, term in zip(design, terms, strict=True)]
+    fitted = np.asarray(sum(terms), dtype=np.float64)
+    if len(parts[-1]):
+        fitted = fitted + parts[-1][0]
+        slopes.append(np.ones((len(fitted), 1)))
+    return fitted, np.hstack(slopes), terms
+
+
+def _solve(design: Sequence[Reals], offset: bool, loss: _Loss, start: Reals) -> Reals:
+    """The parameters of least loss."""
+
+    def function(found: Reals) -> tuple[float, Reals, Reals]:
+        fitted, slopes, terms = _mean(design, found)
+        value, first, second = loss(fitted)
+        bends = [(own * (first * term)[:, None]).T @ own for own, term in zip(design, terms, strict=True)]
+        curved = block_diag(*bends, *([np.zeros((1, 1))] if offset else []))
+        return value, slopes.T @ first, (slopes * second[:, None]).T @ slopes + curved
+
+    with np.errstate(all="ignore"):  # a step too far is taken back
+        return minimum(function, start)
+
+
+def _above_offset(design: Sequence[Reals], loss: _Loss, y: Reals) -> Reals:
+    """The terms' parameters and E, or without E where E = 0 is best."""
+    starts = []
+    for exponents in product(_STARTS, repeat=2):
+        parts = np.split(np.array(exponents), [own.shape[1] - 1 for own in design[:-1]])
+        powers = [np.exp(own[:, 1:] @ part) for own, part in zip(design, parts, strict=True)]
+        # relative errors, as the logarithm has them
+        linear = np.column_stack([*powers, np.ones_like(y)]) / y[:, None]
+        amounts = np.maximum(nnls(linear, np.ones_like(y))[0], 1e-3 * np.exp(np.log(y).mean()))
+        terms = [np.append(np.log(amount), part) for amount, part in zip(amounts, parts, strict=False)]
+        starts.append(np.concatenate([*terms, amounts[-1:]]))
+    start = min(starts, key=lambda each: loss(_mean(design, each)[0])[0])
+    try:
+        found = _solve(design, True, loss, start)
+    except FitError:  # it may run to an E below 0, which the values do not bound
+        found = -np.ones_like(start)
+    return found if found[-1] >= 0 else _solve(design, False, loss, start[:-1])

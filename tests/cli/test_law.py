@@ -1,0 +1,100 @@
+"""`rbp law`: what it prints is what `rbp fit` finds in the stores that it wrote, and its page says the same."""
+
+import json
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+from cli.test_cli import here, refused
+
+from rbp.core.paths import LADDER, ROOT, Project
+
+MODELS = [str(LADDER / "models" / f"ladder-{rung}") for rung in ("10k", "22k", "59k")]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("law") / "text.txt"
+    path.write_text((ROOT / "README.md").read_text(encoding="utf-8")[:2500], encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("project"))
+    (project.book / "_static").mkdir(parents=True)
+    (project.book / "_static" / "rbp.css").write_text((ROOT / "book/_static/rbp.css").read_text())
+    return project
+
+
+@pytest.fixture(scope="module")
+def told(project, text):
+    done = here("law", *MODELS, "--corpus", str(text), "--length", "128", "--family", "Mine", root=project.root)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_laws_are_those_that_fit_finds_in_the_stores(told, project):
+    laws, page = told[:-1], told[-1]
+    assert page == str(project.runs / "law.html")
+    assert len(laws) == 4
+    for line in laws:
+        k = re.match(r"−ln RBP_(\d+)", line)
+        which = ["--k", k[1]] if k else ["--metric", "cross_entropy"]
+        stores = str(project.runs / "ranks")
+        done = here("fit", "--measurements", stores, "--dataset", "text", "--family", "Mine", *which, "--json")
+        fit = json.loads(done.stdout)
+        for number in (f"{fit['alpha_low']:.4f}", f"{fit['alpha_high']:.4f}", f"S^(−{fit['alpha']:.4f})", "3 models"):
+            assert number in line
+
+
+def test_the_page_loads_nothing_and_shows_all_of_it(told, project):
+    page = (project.runs / "law.html").read_text(encoding="utf-8")
+    soup = BeautifulSoup(page, "html.parser")
+    assert not soup.find_all(["script", "link", "img", "iframe"])
+    assert "http" not in re.sub(r'xmlns[:\w]*="[^"]+"', "", str(soup.find_all("svg")))
+    for line in told[:-1]:
+        assert line in soup.get_text()
+    assert len(soup.select("figure svg")) == 5  # k = 1, 10, 100, cross-entropy; RBP_k against k
+    for model in MODELS:
+        assert model.rsplit("/", 1)[-1] in soup.find("table").find_next("table").get_text()
+    passages = [element.get_text() for element in soup.select(".rbp-ranked")]
+    assert len(passages) == 2  # the smallest and the largest
+    assert "reproducible" in re.sub(r"\d+", "", passages[0]).replace("\xa0", " ")
+    assert "rbp law" in soup.find_all("pre")[-1].get_text()
+
+
+def test_one_model_gets_its_curve_and_is_told_what_a_law_needs(project, text):
+    out = project.root / "one.html"
+    done = here(
+        *("law", MODELS[0], "--corpus", str(text), "--length", "128", "--family", "Mine", "-k", "1", "--out", str(out)),
+        root=project.root,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "a line needs 3 sizes of one family" in done.stdout
+    assert len(BeautifulSoup(out.read_text(), "html.parser").select("figure svg")) == 1
+
+
+def test_what_is_measured_is_taken_as_it_is(project):
+    out = project.root / "published.html"
+    done = here("law", "published", "--dataset", "wikipedia", "-k", "1,10", "--out", str(out), root=project.root)
+    assert "−ln RBP_1 = " in done.stdout
+    assert "Pythia on wikipedia" in done.stdout
+    assert not BeautifulSoup(out.read_text(), "html.parser").select(".rbp-ranked")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([MODELS[0]], ["nothing to rank", "--corpus"]),
+        (["published", "--corpus", "x.txt"], ["all of these are measured"]),
+        (["published"], ["several datasets", "--dataset"]),
+        (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
+        (["published", "--dataset", "wikipedia", "-k", "3,7777"], ["k = 7777 is not measured"]),
+        (["published", "--dataset", "wikipedia", "-k", "one"], ["one"]),
+        (["published", "--dataset", "wikipedia", "--level", "2"], ["level"]),
+        (["./nothing-here", "--corpus", "x.txt"], ["nothing-here"]),
+    ],
+)
+def test_what_cannot_be_is_said(project, arguments, words):
+    refused(here("law", *arguments, root=project.root), *words)

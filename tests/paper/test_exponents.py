@@ -1,0 +1,125 @@
+"""Exponents over training, and over S and D: others' measurements, asked in more than one way."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.core.errors import ParameterError
+from rbp.paper import exponents
+from rbp.paper.figures.exponents import local_panels, training_panels
+from rbp.stats.power_law import fit_power_law
+
+
+@pytest.fixture(scope="module")
+def snapshots() -> pd.DataFrame:
+    return exponents.snapshots()
+
+
+def test_snapshots_are_whole_numbers_of_words_and_pythias_tokens(snapshots: pd.DataFrame) -> None:
+    words = snapshots["accuracy"] * exponents.ITEMS
+    assert words.to_numpy() == pytest.approx(words.round().to_numpy(), abs=1e-6)
+    assert snapshots["training_tokens"].max() == 299_892_736_000  # the 300 B of the paper's Pythia
+    assert snapshots.groupby("family")["model"].nunique().to_dict() == {"Pythia": 7, "Pythia deduped": 8}
+
+
+def test_the_first_look_at_the_snapshots_was_right(snapshots: pd.DataFrame) -> None:
+    """Least squares of ln(−ln accuracy), as the first look had it."""
+    own = snapshots[snapshots["family"] == "Pythia"]
+    for step, alpha in {3000: 0.084, 13000: 0.146, 33000: 0.183, 143000: 0.247}.items():
+        rows = own[own["step"] == step]
+        fit = fit_power_law(rows["size"], -np.log(rows["accuracy"]))
+        assert fit.alpha == pytest.approx(alpha, abs=0.0006)
+    assert fit.alpha_se == pytest.approx(0.021, abs=0.0005)
+    binomial = exponents.by_snapshot(own).set_index("step").loc[143000]
+    assert abs(binomial["alpha"] - fit.alpha) < fit.alpha_se
+
+
+def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
+    fits = exponents.by_snapshot(snapshots)
+    assert fits["step"].min() == 512  # where one of the deduplicated models knows two words, and the others none
+    assert fits.loc[fits["family"] == "Pythia", "step"].min() == 1000
+
+
+def test_a_change_compares_each_model_with_itself() -> None:
+    size = np.geomspace(1e7, 1e10, 6)
+    own = np.exp(np.random.default_rng(0).normal(0, 0.3, 6))  # what each model keeps
+    y = {100: own * (size / 1e8) ** -0.1, 900: own * 0.5 * (size / 1e8) ** -0.25}
+    rows = [pd.DataFrame({"size": size, "step": step, "accuracy": np.exp(-each)}) for step, each in y.items()]
+    table = pd.concat(rows, ignore_index=True)
+    grown = exponents.change(table, 100, 900)
+    assert (grown.alpha, grown.alpha_low, grown.alpha_high) == pytest.approx((0.15, 0.15, 0.15), abs=1e-9)
+    with pytest.raises(ParameterError, match="step 500"):
+        exponents.change(table, 100, 500)
+
+
+def test_item_errors_are_those_of_answers_drawn_again() -> None:
+    size, share, items = np.array([1e7, 1e8, 1e9, 1e10]), np.array([0.15, 0.3, 0.5, 0.65]), 20_000
+    rng = np.random.default_rng(2)
+    x = np.log(size) - np.log(size).mean()
+
+    def spread(shares: np.ndarray) -> float:
+        return float((np.log(-np.log(shares)) @ x / (x @ x)).std())
+
+    alone = rng.binomial(items, share, size=(4000, 4)) / items
+    # nested: what is right of a uniform number for each item, so counts between the shares are multinomial
+    steps = rng.multinomial(items, np.diff([0, *share, 1]), size=4000)[:, :-1]
+    errors = exponents.item_errors(size, share, items)
+    assert errors["independent"] == pytest.approx(spread(alone), rel=0.04)
+    assert errors["nested"] == pytest.approx(spread(steps.cumsum(axis=1) / items), rel=0.04)
+    assert errors["most"] > max(errors["nested"], errors["independent"])
+
+
+def test_the_most_is_reached_by_two_contrary_models() -> None:
+    """Of two models, the contrary pair is possible: what one misses, the other knows."""
+    share = np.array([0.4, 0.6])
+    errors = exponents.item_errors([1e8, 1e9], share, 10_000)
+    right = np.random.default_rng(1).binomial(10_000, 0.4, size=20_000) / 10_000
+    slope = (np.log(-np.log(right)) - np.log(-np.log(1 - right))) / np.log(10)
+    assert errors["most"] == pytest.approx(slope.std(), rel=0.03)
+
+
+def test_two_series_of_one_size_are_one_model(snapshots: pd.DataFrame) -> None:
+    apart = exponents.series_apart(snapshots)["apart"]
+    assert apart.idxmin() == "pythia-2.8b"
+    assert apart.drop("pythia-2.8b").min() > 10 * apart["pythia-2.8b"]
+
+
+def test_the_first_look_at_the_runs_was_right() -> None:
+    """Its R² of the product, its exponents of the sum; but its errors took runs as independent."""
+    llama = exponents.runs()
+    rows = exponents.forms({"Llama": (llama, "sweep", exponents.MEASURES, None)}).set_index(["measure", "form"])
+    assert rows.loc[("rank", "product"), "explained"] == pytest.approx(0.853, abs=0.0005)
+    assert rows.loc[("rank", "additive"), "elsewhere"] > rows.loc[("rank", "product"), "elsewhere"]
+    own = exponents.estimates(llama, exponents.MEASURES, None, (1e8, 1e10))
+    assert (own["rank.alpha"], own["loss.alpha"]) == pytest.approx((0.434, 0.425), abs=0.0005)
+    sweeps = exponents.by_sweep(llama).set_index("sweep")
+    assert sweeps["n"].sum() == rows["n"].iloc[0] == 316
+    assert len(exponents.sweeps_shown(sweeps.reset_index())["table"]) == 4
+
+
+def test_intervals_of_the_runs_are_wider_by_sweeps_than_by_runs() -> None:
+    llama = exponents.runs()
+    found = {unit: exponents.with_intervals(llama, unit, ["rank"]).set_index("quantity") for unit in ("sweep", "width")}
+    assert found["sweep"].loc["rank.alpha", "estimate"] == found["width"].loc["rank.alpha", "estimate"]
+    assert found["sweep"].loc["rank.alpha", "units"] == 4
+    with pytest.raises(ParameterError, match="no runs of 'GPT'"):
+        exponents.runs("GPT")
+
+
+def test_differences_are_of_the_same_runs() -> None:
+    own = exponents.estimates(exponents.runs(), exponents.MEASURES, None, (1e8, 1e10))
+    assert own["difference.alpha"] == own["rank.alpha"] - own["loss.alpha"]
+    assert own["rank.at_d"] < own["rank.at_ratio"]
+
+
+def test_figures_have_a_panel_for_each_question(snapshots: pd.DataFrame) -> None:
+    fits = exponents.by_snapshot(snapshots)
+    figure = training_panels(snapshots, fits, "Pythia deduped", [3000, 7, 143000]).together()  # there is no step 7
+    left, right = figure.axes
+    assert len(left.lines) == 2 * 2
+    assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
+    assert "Pythia" in {text.get_text() for text in right.get_legend().get_texts()}
+    runs = exponents.openlm()
+    curves = {"OpenLM": exponents.curves(runs, "lambada", [1e8], exponents.ITEMS)}
+    (ax,) = local_panels(curves, {"OpenLM": exponents.at_ratios(runs)}).together().axes
+    assert ax.lines[0].get_ydata() == pytest.approx(curves["OpenLM"]["at_d"])

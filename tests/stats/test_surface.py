@@ -1,0 +1,215 @@
+"""Laws of S and D: recovered, against scipy and statsmodels, and intervals that cover."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from draws import loop_and_slow, may_be
+from scipy.optimize import least_squares
+
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.stats.surface import (
+    ADDITIVE,
+    FORMS,
+    PRODUCT,
+    RAISED,
+    explained_elsewhere,
+    fit_shares,
+    fit_surface,
+    leave_one_out,
+)
+
+SIZES = np.geomspace(5e6, 7e9, 8)
+RATIOS = 20 * 2.0 ** np.arange(-2, 6)
+TRIALS = 5153
+
+
+def grid(sizes: np.ndarray = SIZES) -> pd.DataFrame:
+    """Runs at each size over tokens per parameter, as OpenLM's."""
+    size, ratio = (each.ravel() for each in np.meshgrid(sizes, RATIOS, indexing="ij"))
+    return pd.DataFrame({"size": size, "training_tokens": size * ratio})
+
+
+def additive(table: pd.DataFrame, offset: float = 0.3, alpha: float = 0.35, beta: float = 0.6) -> np.ndarray:
+    x, z = np.log(table["size"] / 1e8), np.log(table["training_tokens"] / 5e9)
+    return (offset + 0.8 * np.exp(-alpha * x) + 0.4 * np.exp(-beta * z)).to_numpy()
+
+
+def product(table: pd.DataFrame, alpha: float = 0.2, beta: float = 0.15) -> np.ndarray:
+    x, z = np.log(table["size"] / 1e8), np.log(table["training_tokens"] / 5e9)
+    return (1.5 * np.exp(-alpha * x - beta * z)).to_numpy()
+
+
+LAWS = {ADDITIVE: additive, PRODUCT: product, RAISED: lambda table: 0.3 + product(table)}
+
+
+@pytest.mark.parametrize("trials", [None, TRIALS])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_perfect_law_is_recovered(form: str, trials: int | None) -> None:
+    table = grid()
+    y = LAWS[form](table)
+    fit = fit_surface(table.assign(value=y if trials is None else np.exp(-y)), form, trials=trials)
+    expected = {ADDITIVE: (0.35, 0.6, 0.3), PRODUCT: (0.2, 0.15, 0), RAISED: (0.2, 0.15, 0.3)}[form]
+    assert (fit.alpha, fit.beta, fit.offset) == pytest.approx(expected, rel=1e-7, abs=1e-12)
+    assert fit.predict(table["size"], table["training_tokens"]) == pytest.approx(y, rel=1e-7)
+    assert fit.explained == pytest.approx(1, abs=1e-9)
+    assert fit.dispersion == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.3, 0.0])
+def test_least_squares_agree_with_scipy(offset: float) -> None:
+    table = grid()
+    y = additive(table, offset=offset) * np.exp(0.03 * np.random.default_rng(3).normal(size=len(table)))
+    fit = fit_surface(table.assign(value=y))
+    x, z = (np.log(table[name] / np.exp(np.log(table[name]).mean())).to_numpy() for name in table)
+
+    def residuals(p: np.ndarray) -> np.ndarray:
+        return np.log(p[4] + np.exp(p[0] - p[1] * x) + np.exp(p[2] - p[3] * z)) - np.log(y)
+
+    bounds = ([-9, 0, -9, 0, 0], [9, 3, 9, 3, 9])
+    theirs = least_squares(residuals, [0, 0.5, -1, 0.5, 0.1], bounds=bounds, xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    assert fit.deviance == pytest.approx(2 * theirs.cost, rel=1e-6)
+    assert (fit.alpha, fit.beta, fit.offset) == pytest.approx(theirs.x[[1, 3, 4]], rel=1e-3, abs=2e-3)
+    assert fit.dispersion == pytest.approx(fit.deviance / (len(table) - (5 if fit.offset else 4)))
+
+
+def drawn(y: np.ndarray, rng: np.random.Generator, correlation: float) -> np.ndarray:
+    """Shares of TRIALS that are overdispersed: each run's chance is drawn from a beta distribution about exp(−y)."""
+    p = np.exp(-y)
+    chance = rng.beta(p * (1 / correlation - 1), (1 - p) * (1 / correlation - 1)) if correlation else p
+    return rng.binomial(TRIALS, np.nan_to_num(chance)) / TRIALS
+
+
+def test_the_product_agrees_with_statsmodels_zeros_among_the_shares() -> None:
+    table = grid()
+    share = drawn(1.5 * product(table), np.random.default_rng(5), 0.003)
+    assert (share == 0).any()
+    fit = fit_surface(table.assign(value=share), PRODUCT, trials=TRIALS)
+    x, z = (np.log(table[name] / np.exp(np.log(table[name]).mean())) for name in table)
+    family = sm.families.Binomial(link=sm.families.links.LogLog())
+    model = sm.GLM(share, sm.add_constant(np.column_stack([x, z])), family, var_weights=np.full(len(table), TRIALS))
+    theirs = model.fit(tol=1e-14, maxiter=200)  # LogLog is −ln(−ln p), so slopes have the exponents' sign
+    assert (fit.alpha, fit.beta) == pytest.approx(theirs.params[1:], rel=1e-6)
+    assert fit.deviance == pytest.approx(theirs.deviance, rel=1e-9)
+    assert fit.dispersion == pytest.approx(theirs.pearson_chi2 / theirs.df_resid, rel=1e-6)
+    assert fit.explained == pytest.approx(1 - theirs.deviance / theirs.null_deviance, rel=1e-9)
+
+
+def test_a_law_of_shares_agrees_with_statsmodels() -> None:
+    y = product(pd.DataFrame({"size": SIZES, "training_tokens": 5e9}))
+    share = drawn(3 * y, np.random.default_rng(8), 0.004)
+    share[0] = 0
+    fit = fit_shares(SIZES, share, TRIALS, level=0.9)
+    x = np.log(SIZES) - np.log(SIZES).mean()
+    family = sm.families.Binomial(link=sm.families.links.LogLog())
+    model = sm.GLM(share, sm.add_constant(x), family, var_weights=np.full(len(x), TRIALS))
+    theirs = model.fit(tol=1e-14, maxiter=200, scale="X2", use_t=True)
+    assert fit.alpha == pytest.approx(theirs.params[1], rel=1e-7)
+    assert fit.typical == pytest.approx(np.exp(-theirs.params[0]), rel=1e-7)
+    assert fit.dispersion == pytest.approx(theirs.scale, rel=1e-6)
+    assert fit.alpha_se == pytest.approx(theirs.bse[1], rel=1e-6)
+    assert (fit.alpha_low, fit.alpha_high) == pytest.approx(tuple(theirs.conf_int(0.1)[1]), rel=1e-6)
+
+
+def test_local_exponents_are_the_slopes_of_the_surface() -> None:
+    table = grid()
+    for form in FORMS:
+        law = fit_surface(table.assign(value=LAWS[form](table)), form)
+        for along in (0.0, 0.5, 1.0):
+            step = 1e-5
+            ends = [law.predict(2e8 * np.exp(s), 4e9 * np.exp(along * s)) for s in (-step, step)]
+            slope = -np.log(ends[1] / ends[0]) / (2 * step)
+            assert law.exponent(2e8, 4e9, along) == pytest.approx(slope, rel=1e-8)
+    law = fit_surface(table.assign(value=additive(table)))
+    assert law.exponent(1e8, np.inf) == pytest.approx(0.35 * 0.8 / 1.1)
+
+
+def test_exponents_in_size_grow_with_tokens_only_in_a_sum() -> None:
+    table = grid()
+    added, multiplied = (fit_surface(table.assign(value=LAWS[form](table)), form) for form in (ADDITIVE, PRODUCT))
+    tokens = np.geomspace(1e8, 1e12, 9)
+    assert (np.diff(added.exponent(1e8, tokens)) > 0).all()
+    assert multiplied.exponent(1e8, tokens) == pytest.approx(0.2)
+
+
+def test_units_that_were_left_out_are_foretold_by_the_true_form() -> None:
+    table = grid()
+    noise = np.exp(0.01 * np.random.default_rng(1).normal(size=len(table)))
+    for true in (ADDITIVE, PRODUCT):
+        own = table.assign(value=LAWS[true](table) * noise)
+        held = {form: explained_elsewhere(own, "size", form) for form in FORMS}
+        assert held[true] > 0.97
+        if true == ADDITIVE:  # the other way round, a sum has the room to imitate a product
+            assert held[PRODUCT] < held[true] - 0.05
+
+
+@pytest.mark.parametrize("trials", [None, TRIALS])
+@pytest.mark.parametrize("draws", loop_and_slow(12, 160))
+def test_intervals_by_whole_units_cover(trials: int | None, draws: int) -> None:
+    """Runs of one size err together, and counts are overdispersed: intervals by units cover, those by runs do not."""
+    table, found, zeros = grid(), {"size": 0} | ({"run": 0} if draws > 100 else {}), 0
+    table["run"] = np.arange(len(table))
+
+    def estimate(own: pd.DataFrame) -> dict[str, float]:
+        return {"alpha": fit_surface(own, trials=trials).alpha}
+
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        shared = np.repeat(rng.normal(0, 0.04, len(SIZES)), len(RATIOS))
+        y = additive(table) * np.exp(shared)
+        if trials is None:
+            value = y * np.exp(rng.normal(0, 0.01, len(y)))
+        else:
+            value = drawn(y, rng, 0.0005)
+            zeros += (value == 0).any()
+        for unit in found:
+            row = leave_one_out(table.assign(value=value), unit, estimate).iloc[0]
+            found[unit] += row["low"] <= 0.35 <= row["high"]
+    assert trials is None or zeros >= draws / 2
+    assert may_be(found["size"], draws, 0.88, 0.99)
+    assert "run" not in found or not may_be(found["run"], draws, 0.88, 0.99)
+
+
+def test_leaving_one_out_of_a_mean_is_its_standard_error() -> None:
+    values = np.random.default_rng(0).normal(size=12)
+    table = pd.DataFrame({"unit": np.arange(12), "value": values})
+    row = leave_one_out(table, "unit", lambda own: {"mean": own["value"].mean()}).iloc[0]
+    assert row["se"] == pytest.approx(values.std(ddof=1) / np.sqrt(12))
+    t = sm.stats.DescrStatsW(values).tconfint_mean()
+    assert (row["low"], row["high"]) == pytest.approx(t)
+
+
+def test_the_order_of_rows_and_units_of_measure_change_nothing() -> None:
+    table = grid()
+    table["value"] = additive(table) * np.exp(0.02 * np.random.default_rng(4).normal(size=len(table)))
+    fit = fit_surface(table)
+    shuffled = fit_surface(table.sample(frac=1, random_state=1))
+    scaled = fit_surface(table.assign(size=table["size"] / 1e6, training_tokens=table["training_tokens"] / 1e9))
+    for other in (shuffled, scaled):
+        assert (other.alpha, other.beta, other.offset) == pytest.approx((fit.alpha, fit.beta, fit.offset), rel=1e-10)
+
+
+def test_what_cannot_be_fitted_says_why() -> None:
+    table = grid().assign(value=lambda t: additive(t))
+    with pytest.raises(ParameterError, match="no form"):
+        fit_surface(table, "other")
+    with pytest.raises(DataError, match="no column training_tokens"):
+        fit_surface(table.drop(columns="training_tokens"))
+    with pytest.raises(FitError, match="too few"):
+        fit_surface(table[table["size"] < 2e7])
+    with pytest.raises(DataError, match="between 0 and 1"):
+        fit_surface(table.assign(value=1.5), trials=TRIALS)
+    with pytest.raises(FitError, match="no trial succeeds"):
+        fit_surface(table.assign(value=0.0), trials=TRIALS)
+    with pytest.raises(FitError, match="three sizes"):
+        fit_shares([1e6, 1e6, 1e7], [0.1, 0.1, 0.2], TRIALS)
+    with pytest.raises(DataError, match="too few to leave one out"):
+        leave_one_out(table.assign(unit=0), "unit", lambda own: {"n": len(own)})
+
+
+def test_a_product_is_one_above_nothing() -> None:
+    table = grid()
+    below = table.assign(value=product(table) - 0.02 * product(table).min())  # as if E lay below 0
+    raised, plain = (fit_surface(below, form) for form in (RAISED, PRODUCT))
+    assert raised.offset == 0
+    assert (raised.alpha, raised.beta, raised.deviance) == pytest.approx((plain.alpha, plain.beta, plain.deviance))
