@@ -65,8 +65,8 @@ def test_a_rank_that_is_a_function_of_p_is_told_and_one_that_is_not_is_not() -> 
     assert explained(both, "rank ≤ 10")["both"] > explained(both, "rank ≤ 10")["−ln p"] + 0.3
     none = tokens.told(made(np.exp(rng.gamma(2, 2, nll.size)), nll, entropy), (10,))
     for outcome in ("ln rank", "rank ≤ 10"):
-        assert max(explained(none, outcome).values()) == pytest.approx(0, abs=0.01)
-        assert min(explained(none, outcome).values()) > -0.05  # cells that learn noise pay for it
+        for share in explained(none, outcome).values():
+            assert -0.04 < share < 0.005  # cells learn noise, and pay about 2/√T for it: 0.016
 
 
 def test_without_entropies_p_alone_is_there_and_of_few_documents_nothing() -> None:

@@ -156,7 +156,8 @@ def from_one_line(lines: pd.DataFrame, family: str) -> pd.DataFrame:
 def _line(x: Reals, y: Reals) -> tuple[Any, Any]:
     """−slope and intercept of the least-squares line along the last axis."""
     away = x - x.mean(-1, keepdims=True)
-    slope = (away * y).sum(-1) / (away * away).sum(-1)
+    with np.errstate(invalid="ignore"):  # one x has no slope: NaN
+        slope = (away * y).sum(-1) / (away * away).sum(-1)
     return -slope, y.mean(-1) - slope * x.mean(-1)
 
 
