@@ -19,10 +19,12 @@ from rbp.core.errors import ParameterError
 from rbp.ladder import aggregates
 from rbp.ladder import grid as grid_module
 from rbp.ladder.grid import Grid
+from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, windows
 from rbp.ladder.recipe import read_ladders
 from rbp.ladder.training import Run
 from rbp.ladder.workspace import Workspace
+from rbp.ranks.entropies import RESOLUTION, Entropies
 from rbp.ranks.protocols import plan_rows
 from rbp.ranks.store import open_store, store_folders
 
@@ -297,6 +299,15 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, mad
         others = tables["counts"].groupby(["document", "greater"])["tokens"].sum()
         moved = counts.sub(others, fill_value=0).abs().sum() / 2  # logits nearer to one another than rounding
         assert moved <= 0.002 * len(ranks)
+        beside = Entropies(store)
+        each = beside.entropy.sum() - tables["by_document"]["entropy"].sum()
+        assert abs(each) <= len(ranks) * 0.5 / RESOLUTION
+        np.testing.assert_allclose(beside.temperatures[1.0], sums, rtol=1e-5)
+    next(made.place.folder.glob(f"ranks/{line.at(budgets[-1])}-*/entropy.parquet")).unlink()
+    (again,) = aggregates.jobs(made, [line])
+    assert again.name == line.at(budgets[-1])
+    again.work(quiet, *again.arguments)
+    assert aggregates.jobs(made, [line]) == []
 
 
 @FAMILIES
@@ -306,7 +317,7 @@ def test_what_is_measured_is_what_the_logits_say(family: str, made: Grid) -> Non
     model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(made.place / "tokenizer")
     corpus = read_corpus(made.place, "questions")
-    found = aggregates.measure(model, plan_rows(corpus, tokenizer, windows(made.base)).rows)
+    found = measure(model, plan_rows(corpus, tokenizer, windows(made.base)).rows)
     token = 0
     for document, text in enumerate(corpus.documents):
         ids = tokenizer(text)["input_ids"]
@@ -330,11 +341,12 @@ def test_what_is_measured_is_what_the_logits_say(family: str, made: Grid) -> Non
 def test_the_tables_are_sums_over_tokens() -> None:
     random_ = np.random.default_rng(0)
     measured = {
-        name: aggregates.Measured(
+        name: Measured(
             np.sort(random_.integers(3, size=count)),
             random_.integers(4, size=count),
             1 + random_.integers(2, size=count),
             *random_.random((2, count)),
+            np.empty((count, 0)),
         )
         for name, count in (("b", 40), ("a", 25))
     }

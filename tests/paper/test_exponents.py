@@ -114,12 +114,12 @@ def test_differences_are_of_the_same_runs() -> None:
 
 def test_figures_have_a_panel_for_each_question(snapshots: pd.DataFrame) -> None:
     fits = exponents.by_snapshot(snapshots)
-    figure = training_panels(snapshots, fits, "Pythia deduped", [3000, 7, 143000]).together()  # there is no step 7
-    left, right = figure.axes
+    panels = training_panels(snapshots, fits, "Pythia deduped", [3000, 7, 143000])  # there is no step 7
+    left, right = (panels.single(key).axes[0] for key in panels.keys)
     assert len(left.lines) == 2 * 2
     assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
     assert "Pythia" in {text.get_text() for text in right.get_legend().get_texts()}
     runs = exponents.openlm()
     curves = {"OpenLM": exponents.curves(runs, "lambada", [1e8], exponents.ITEMS)}
-    (ax,) = local_panels(curves, {"OpenLM": exponents.at_ratios(runs)}).together().axes
+    (ax,) = local_panels(curves, {"OpenLM": exponents.at_ratios(runs)}).single("OpenLM").axes
     assert ax.lines[0].get_ydata() == pytest.approx(curves["OpenLM"]["at_d"])

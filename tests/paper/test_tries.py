@@ -114,7 +114,8 @@ def test_a_change_is_that_of_the_exponents() -> None:
 def test_the_figure_has_both_ways_and_their_mixtures() -> None:
     told = tries.foretold(family(), 10, KS)
     table = tries.by_k(pd.concat([told.assign(way=LIST), told.assign(way=TRIES, value=told["value"] * 1.1)]))
-    (ax,) = tries_panels(table, 10).together().axes
+    panels = tries_panels(table, 10)
+    (ax,) = panels.single(panels.keys[0]).axes
     solid = [line for line in ax.lines if line.get_linestyle() == "-"]
     assert [list(line.get_xdata()) for line in solid] == [KS, KS]
     dashed = [line for line in ax.lines if line.get_linestyle() == "--"]

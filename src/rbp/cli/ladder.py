@@ -141,11 +141,27 @@ def rank(
     domains: Annotated[str | None, typer.Option(help="Some domains, with commas; default: all.")] = None,
     jobs: Jobs = None,
     family: Families = None,
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="Only the entropies beside the stores in data/ladder, by its own weights.")
+    ] = False,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
     """Rank every token of the evaluation text by every model that is trained: a rank store each."""
+    if shipped:
+        if family is not None or seeds is not None or texts is not None:
+            what = "weights are shipped of the first seeds of one family, and its texts are in the stores"
+            raise ParameterError(what, "--shipped", "Leave out --family, --seeds and --texts.")
+        from rbp.core.paths import LADDER
+        from rbp.ladder.ranking import shipped_tasks
+        from rbp.ladder.recipe import CONFIGURATION, read
+
+        recipe, folder = read(config or CONFIGURATION), out or LADDER
+        wanted = [recipe.domain(name).name for name in split_names(domains)] or [each.name for each in recipe.domains]
+        _end(_work(shipped_tasks(folder, recipe, split_names(rungs), wanted), jobs))
+        typer.echo(str(folder / "ranks"))
+        return
     if family is not None:
         if domains is not None:
             raise ParameterError("a family is ranked on all domains", "--domains", "Leave it out.")

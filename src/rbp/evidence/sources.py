@@ -29,6 +29,7 @@ from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
 from rbp.evidence.published import all_readings, compare_readings
 from rbp.evidence.ranked import Ranked
 from rbp.evidence.tokens import WINDOWS, published_windows, tokens_behind
+from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import MANIFEST, RankStore, is_store, open_store, store_folders
 
@@ -92,8 +93,11 @@ class _Part(ABC):
     def histograms(self) -> list[MeasuredRanks]:
         raise self._lacking("histograms of ranks", '"published", "ladder" or rank stores')
 
-    def _lacking(self, what: str, others: str) -> DataError:
-        return DataError(f"this source has no {what}", self.name, f"Give {others}; rbp extract makes rank stores.")
+    def entropies(self) -> list[Entropies]:
+        raise self._lacking("entropies of predictions", '"ladder"', "rbp ladder rank measures them.")
+
+    def _lacking(self, what: str, others: str, how: str = "rbp extract makes rank stores.") -> DataError:
+        return DataError(f"this source has no {what}", self.name, f"Give {others}; {how}")
 
 
 class _File(_Part):
@@ -143,6 +147,9 @@ class _Ranks(_Part):
 
     def histograms(self) -> list[MeasuredRanks]:
         return [of_store(store, self.rule) for store in self.stores()]
+
+    def entropies(self) -> list[Entropies]:
+        return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
 
     def _now(self, store: RankStore) -> tuple[Path, str, TieRule]:
         return store.folder, canonical_json(store.manifest), self.rule
@@ -237,6 +244,14 @@ class Source:
         parts = [part.histograms() for part in self._parts]
         self._all_once([(one.model, one.dataset) for one in ranks] for ranks in parts)
         return sorted(chain.from_iterable(parts), key=lambda one: (one.family, one.dataset, one.size, one.model))
+
+    @cached_property
+    def entropies(self) -> list[Entropies]:
+        """The entropies of predictions, and −ln p at other temperatures, of the stores that have them; as `stores`."""
+        parts = [part.entropies() for part in self._parts]
+        self._all_once([(one.store.model, one.store.dataset) for one in found] for found in parts)
+        order = {(store.model, store.dataset): i for i, store in enumerate(self.stores)}
+        return sorted(chain.from_iterable(parts), key=lambda one: order[one.store.model, one.store.dataset])
 
     @cached_property
     def tokens(self) -> pd.DataFrame:

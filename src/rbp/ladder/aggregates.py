@@ -7,7 +7,8 @@ aggregates/NAME/ holds, of one model on all documents that are ranked,
     by_document.parquet  dataset, document: tokens, nll, entropy (likewise; of the model's prediction at each token)
     about.json           the weights, and what was ranked
 
-Of the models of seed 0 at the largest budget `rbp.extraction` writes each token's rank as well, into ranks/.
+Of the models of seed 0 at the largest budget each token's rank is kept as well, in a rank store in ranks/, and in the
+store's folder the entropies and temperatures of `rbp.ranks.entropies`.
 """
 
 import io
@@ -15,75 +16,30 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from rbp.core.errors import DataError
 from rbp.core.files import folder_beside, swap_in, write_file, write_json
 from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder.grid import Grid, Line
+from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, store_of, windows
-from rbp.ranks.protocols import Row, plan_rows
+from rbp.ranks.entropies import TEMPERATURES, has_entropies, write_entropies
+from rbp.ranks.protocols import plan_rows
 
-BATCH, STEP = 16, 64  # rows of one width that a model reads at once; widths are multiples of this
 TABLES = ("counts", "by_rank", "by_document")
+COLUMNS = ("document", "greater", "equal", "nll", "entropy")  # of `Measured`
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": ["dataset", "equal"]}
-
-
-class Measured(NamedTuple):
-    """Of each scored token: its document, greater and equal (int64, see `rbp.ranks.metric`), nll and entropy (nats)."""
-
-    document: npt.NDArray[np.int64]
-    greater: npt.NDArray[np.int64]
-    equal: npt.NDArray[np.int64]
-    nll: npt.NDArray[np.float64]
-    entropy: npt.NDArray[np.float64]
-
-
-def measure(model: Any, rows: Sequence[Row]) -> Measured:
-    """Ranks by the model's logits, and the entropy of its prediction, of all scored tokens in order.
-
-    model: one of `architectures`, whose output layer is a matrix. Rows of one width are read together, padded at the
-    end, which a causal model does not see. Raises DataError where a logit is NaN or infinite.
-    """
-    import torch
-
-    head, found = model.get_output_embeddings(), dict[int, tuple[npt.NDArray[Any], ...]]()
-    widths = [-(-len(row.ids) // STEP) * STEP for row in rows]
-    order = sorted(range(len(rows)), key=lambda i: widths[i])
-    while order:
-        width = widths[order[0]]
-        some = [i for i in order[:BATCH] if widths[i] == width]
-        order = order[len(some) :]
-        ids = np.zeros((len(some), width), dtype=np.int64)
-        for line, i in zip(ids, some, strict=True):
-            line[: len(rows[i].ids)] = rows[i].ids
-        with torch.inference_mode():
-            hidden = model.base_model(input_ids=torch.from_numpy(ids), use_cache=False)[0]
-            for states, i in zip(hidden, some, strict=True):  # the logits of a row stay in the cache
-                scored = torch.from_numpy(rows[i].scored)
-                logits = head(states[scored - 1])
-                target = logits.gather(1, torch.from_numpy(rows[i].ids)[scored, None])
-                greater, equal = (logits > target).sum(1), (logits == target).sum(1)
-                highest = logits.amax(1, keepdim=True)
-                weights = logits.sub_(highest).exp()
-                total = weights.sum(1, dtype=torch.float64)
-                nll = total.log() - (target - highest)[:, 0]
-                entropy = total.log() - weights.mul_(logits).sum(1, dtype=torch.float64) / total
-                if not entropy.isfinite().all():
-                    what = "a logit is NaN or infinite"
-                    raise DataError(what, f"document {rows[i].document}", "Check the weights.")
-                found[i] = tuple(each.numpy() for each in (greater, equal, nll, entropy))
-    document = np.concatenate([np.full(len(row.scored), row.document) for row in rows])
-    return Measured(document, *(np.concatenate([found[i][n] for i in range(len(rows))]) for n in range(4)))
 
 
 def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
     """The tables of what was measured on each dataset, by name: see the module."""
-    parts = [pd.DataFrame({"dataset": name, **measured._asdict()}) for name, measured in found.items()]
+    parts = [
+        pd.DataFrame({"dataset": name, **{column: getattr(measured, column) for column in COLUMNS}})
+        for name, measured in found.items()
+    ]
     whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
 
     def sums(by: list[str], columns: list[str]) -> pd.DataFrame:
@@ -123,9 +79,13 @@ def rank(told: Tell, grid: Grid, line: Line, tokens: int) -> None:
     for domain in grid.base.domains:
         told(domain.name)
         corpus = read_corpus(grid.place, domain.name)
+        rows = plan_rows(corpus, tokenizer, windows(grid.base)).rows
         if keeps_ranks(grid, line, tokens):
-            store_of(files, corpus, windows(grid.base), grid.place / "ranks", settings)
-        found[domain.name] = measure(model, plan_rows(corpus, tokenizer, windows(grid.base)).rows)
+            store = store_of(files, corpus, windows(grid.base), grid.place / "ranks", settings)
+            one = found[domain.name] = measure(model, rows, TEMPERATURES)
+            write_entropies(store, one.entropy, one.document, one.tempered)
+        else:
+            found[domain.name] = measure(model, rows)
     _write(grid.place / "aggregates" / line.at(tokens), aggregate(found), _key(grid, line, tokens))
     told(DONE)
 
@@ -157,7 +117,10 @@ def _done(grid: Grid, line: Line, tokens: int) -> bool:
         about = json.loads((grid.place / "aggregates" / line.at(tokens) / "about.json").read_bytes())
     except (OSError, ValueError):
         return False
-    return bool(about == _key(grid, line, tokens))
+    if about != _key(grid, line, tokens):
+        return False
+    own = (grid.place / "ranks").glob(f"{line.at(tokens)}-*/manifest.json") if keeps_ranks(grid, line, tokens) else ()
+    return all(has_entropies(path.parent) for path in own)
 
 
 def _write(folder: Path, tables: dict[str, pd.DataFrame], key: dict[str, Any]) -> None:

@@ -22,9 +22,10 @@ from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.text import Document, texts_fingerprint
 from rbp.ladder.training import RungSeed
-from rbp.ladder.workspace import Workspace
+from rbp.ladder.workspace import Workspace, model_name
 from rbp.ranks.corpora import Corpus
-from rbp.ranks.protocols import Protocol
+from rbp.ranks.entropies import TEMPERATURES, has_entropies, write_entropies
+from rbp.ranks.protocols import Protocol, plan_rows
 from rbp.ranks.store import RankStore, open_store, store_folders
 
 if TYPE_CHECKING:
@@ -126,14 +127,17 @@ def rank(told: Tell, place: Workspace, recipe: Recipe, which: RungSeed, domains:
     settings = Settings(device="cpu", family="Ladder")
     for domain in domains:
         told(domain)
-        store_of(files, read_corpus(place, domain), windows(recipe), out, settings)
+        corpus = read_corpus(place, domain)
+        store = store_of(files, corpus, windows(recipe), out, settings)
+        if first and not has_entropies(store.folder):
+            entropies_of(files, corpus, windows(recipe), store)
     path = place.run(*which) / PRECISION
     if first and not (path.is_file() and json.loads(path.read_bytes()).get("weights") == files.fingerprint()):
         write_json(path, precision(place, recipe, which, domains[0]))
     told(DONE)
 
 
-def store_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, out: Path, settings: "Settings") -> None:
+def store_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, out: Path, settings: "Settings") -> RankStore:
     """Rank a corpus by one model into a store in `out`; its stores of other weights or texts are removed."""
     from rbp.ranks.extraction import extract
 
@@ -142,6 +146,52 @@ def store_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, out: Path,
     for other in out.glob(f"{files.name}-{corpus.name}-*"):
         if other != store:
             shutil.rmtree(other)
+    return open_store(store)
+
+
+def entropies_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, store: RankStore) -> None:
+    """Write what `rbp.ranks.entropies` keeps beside a store of the model's ranks. Raises as `write_entropies`."""
+    import torch
+
+    from rbp.ladder.measuring import measure
+    from rbp.ranks.extraction import quiet
+    from rbp.ranks.models import load_model, load_tokenizer
+
+    with quiet():
+        model = load_model(files, "float32", torch.device("cpu")).model
+    found = measure(model, plan_rows(corpus, load_tokenizer(files), protocol).rows, TEMPERATURES)
+    write_entropies(store, found.entropy, found.document, found.tempered)
+
+
+def shipped_tasks(folder: Path, recipe: Recipe, rungs: Sequence[str], domains: Sequence[str]) -> list[Task]:
+    """A job for each model whose weights are in a ladder's folder: see `entropies_again`.
+
+    rungs: some of them; none: all. Raises ParameterError for a rung that the recipe does not have, and if there are no
+    weights.
+    """
+    names = [model_name(rung, rung.seeds[0]) for rung in map(recipe.rung, rungs)]
+    models = sorted(path.parent for path in (folder / "models").glob("*/model.safetensors"))
+    chosen = [model for model in models if not names or model.name in names]
+    if not chosen:
+        what = "no weights of these rungs are there"
+        raise ParameterError(what, str(folder / "models"), "Give another folder: --out.")
+    return [Task(model.name, entropies_again, (folder, recipe, model.name, tuple(domains))) for model in chosen]
+
+
+def entropies_again(told: Tell, folder: Path, recipe: Recipe, model: str, domains: Sequence[str]) -> None:
+    """Write what lies beside a shipped model's stores, by its shipped weights on the rebuilt texts. A job."""
+    import torch
+
+    from rbp.ranks.models import find_model
+
+    torch.set_num_threads(1)
+    files = find_model(str(folder / "models" / model))
+    for store in map(open_store, store_folders([folder / "ranks"])):
+        if store.model == model and store.dataset in domains:
+            told(store.dataset)
+            corpus = evaluation_corpus(store.dataset, evaluation_documents(store.dataset, folder))
+            entropies_of(files, corpus, windows(recipe), store)
+    told(DONE)
 
 
 def precision(place: Workspace, recipe: Recipe, which: RungSeed, domain: str) -> dict[str, Any]:
@@ -157,7 +207,6 @@ def precision(place: Workspace, recipe: Recipe, which: RungSeed, domain: str) ->
     from rbp.ranks.forward import Ranker
     from rbp.ranks.metric import rank as ranks_of
     from rbp.ranks.models import find_model, load_model, load_tokenizer
-    from rbp.ranks.protocols import plan_rows
     from rbp.stats.counting import neg_log_rbp_variance
 
     files = find_model(str(place.model(*which)))

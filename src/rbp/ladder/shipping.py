@@ -197,4 +197,6 @@ def _copy_stores(folder: Path, to: Path) -> None:
             write_json(new / path.parent.name / path.name, sealed(store.manifest))
             for part in store.parts:
                 shutil.copy(part, new / path.parent.name / "parts")
+            for beside in path.parent.glob("*.parquet"):  # see `rbp.ranks.entropies`
+                shutil.copy(beside, new / path.parent.name)
         swap_in(new, to)
