@@ -7,7 +7,7 @@ for cross_entropy); value; tokens (how many were ranked) and hits (how many of t
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -224,6 +224,13 @@ class Source:
     def tokens(self) -> pd.DataFrame:
         """How many tokens stand behind the −ln RBP_k of each dataset and family: `tokens.tokens_behind`."""
         return tokens_behind(self.table)
+
+    @property
+    def with_ranks(self) -> "Source | None":
+        """Those of its sources that have rank stores, joined; None where none has."""
+        parts = tuple(part for part in self._parts if isinstance(part, _Ranks))
+        names = [part.name for part in parts]
+        return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts) if parts else None
 
     def hits(self, thresholds: Sequence[int]) -> list[Hits]:
         """The hits in each document at each k, a dataset each; of the ladder, with its rungs' other seeds.

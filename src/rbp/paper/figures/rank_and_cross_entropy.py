@@ -1,0 +1,143 @@
+"""Figures of −ln RBP_k against cross-entropy: the curves, their scatter by k, and runs at equal cross-entropy."""
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rbp.book.figure_style import (
+    INK,
+    LABELS,
+    Panels,
+    family_style,
+    label_line_ends,
+    log_axis,
+    neg_log_rbp_label,
+    single_panel,
+)
+from rbp.paper.wording import cell_label, dataset_label, dataset_order
+from rbp.stats.power_law import fit_power_law
+
+_MANY = 30  # so many models of a family are drawn small and pale
+
+
+def entropy_panels(pairs: pd.DataFrame, curves: pd.DataFrame) -> Panels:
+    """One panel for each k of `curves`: −ln RBP_k against CE, both logarithmic, with the fitted lines of `curves`."""
+    families = sorted(pairs["family"].unique())
+
+    def draw(ax: Axes, k: int) -> None:
+        own, lines = pairs[pairs["k"] == k], curves[curves["k"] == k]
+        for (_, family), points in own.groupby(["dataset", "family"]):
+            colour, marker = family_style(family, families)
+            few = len(points) < _MANY
+            size, alpha = (5.5, 1.0) if few else (2.5, 0.35)
+            ax.plot(points["cross_entropy"], points["neg_log_rbp"], marker, color=colour, ms=size, mew=0, alpha=alpha)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ends = {}
+        for cell in lines.to_dict("records"):
+            points = own[(own["dataset"] == cell["dataset"]) & (own["family"] == cell["family"])]
+            law = fit_power_law(points["cross_entropy"], points["neg_log_rbp"])
+            line = law.predict(np.geomspace(law.size_min, law.size_max, 20))
+            colour = family_style(cell["family"], families)[0]
+            ax.plot(line["size"], line["value"], color=colour, lw=1.2)
+            ends[cell_label(pd.Series(cell))] = (law.size_max, float(line["value"].iloc[-1]), colour)
+        label_line_ends(ax, ends)
+        ax.set_xlabel(LABELS["cross_entropy"])
+        ax.set_ylabel(neg_log_rbp_label(k))
+        ax.set_title(f"k = {k}")
+        sns.despine(ax=ax)
+
+    return Panels(sorted(curves["k"].unique()), draw, size=(6.2, 4.0), columns=1)
+
+
+def scatter_panels(curves: pd.DataFrame, *, models: int = 5) -> Panels:
+    """One panel for each text and family of `models` or more and several k: the scatter about CE, and about S, by k.
+
+    `curves` has columns dataset, family, k, n, scatter, scatter_size and text_scatter.
+    """
+    most = curves.groupby(["dataset", "family"])["n"].transform("max")
+    kept = curves[(most >= models) & (curves["n"] == most) & curves["scatter_size"].notna()]
+    cells = kept.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
+    order = dataset_order(cells["dataset"])
+    names = sorted(cells.groupby(["family", "dataset"]).groups, key=lambda name: (name[0], order.index(name[1])))
+    keys = {f"{family}: {dataset_label(dataset)}": (family, dataset) for family, dataset in names}
+
+    def draw(ax: Axes, key: str) -> None:
+        family, dataset = keys[key]
+        own = cells[(cells["family"] == family) & (cells["dataset"] == dataset)].sort_values("k")
+        for column, colour, style, label in (
+            ("scatter_size", "#B0457B", "D--", "about the power law in S"),
+            ("scatter", "#2A7FC0", "o-", "about the power law in CE"),
+            ("text_scatter", INK, ":", "what documents explain of it"),
+        ):
+            if own[column].notna().any():
+                ax.plot(own["k"], own[column], style, color=colour, ms=4.5, mew=0, lw=1.3, label=label)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("scatter of −ln RBP (%)")
+        ax.set_title(key)
+        ax.legend(loc="best")
+        sns.despine(ax=ax)
+
+    return Panels(list(keys), draw)
+
+
+def slope_panel(curves: pd.DataFrame) -> Figure:
+    """The slope of each curve against k, with its interval from documents, or else from models."""
+    families = sorted(curves["family"].unique())
+    several = curves.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
+
+    def draw(ax: Axes) -> None:
+        ends = {}
+        for (dataset, family), own in several.sort_values("k").groupby(["dataset", "family"]):
+            own = own[own["n"] == own["n"].max()]
+            colour, marker = family_style(family, families)
+            low, high = (own[f"text_{end}"].fillna(own[end]) for end in ("low", "high"))
+            ax.plot(own["k"], own["slope"], marker=marker, color=colour, mew=0, ms=4, lw=1.2)
+            ax.fill_between(own["k"].astype(float), low, high, color=colour, alpha=0.18, lw=0)
+            ends[f"{family}, {dataset_label(dataset)}"] = (
+                float(own["k"].iloc[-1]),
+                float(own["slope"].iloc[-1]),
+                colour,
+            )
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        label_line_ends(ax, ends)
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("slope of ln(−ln RBP) on ln CE")
+        sns.despine(ax=ax)
+
+    return single_panel(draw)
+
+
+def run_panel(runs: pd.DataFrame) -> Figure:
+    """Each run's −ln RBP_1 above the line in CE of the first architecture's runs, against CE; a colour an architecture.
+
+    `runs` as `outside.xlstm_runs` has them, less the diverged.
+    """
+    names = runs["architecture"].value_counts().index.tolist()
+
+    def draw(ax: Axes) -> None:
+        rank = -np.log(runs["accuracy"])
+        base = runs["architecture"] == names[0]
+        line = fit_power_law(runs.loc[base, "loss"], rank[base]).predict(runs["loss"])["value"].to_numpy()
+        above = (rank - line).to_numpy()
+        styles = {name: family_style(name, names) for name in names}
+        for sweep, own in runs.assign(above=above).groupby("sweep"):
+            name = own["architecture"].iloc[0]
+            colour, _ = styles[name]
+            marker = "osD^vPX*"[sorted(runs["sweep"].unique()).index(sweep) % 8]
+            label = (
+                f"{name}, context {own['context'].iloc[0]}, batch {'/'.join(map(str, sorted(own['batch'].unique())))}"
+            )
+            ax.plot(own["loss"], own["above"], marker, color=colour, ms=4, mew=0, alpha=0.7, label=label)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_xlabel(LABELS["cross_entropy"])
+        ax.set_ylabel(f"−ln RBP₁ less the line of {names[0]}")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        sns.despine(ax=ax)
+
+    return single_panel(draw, size=(7.2, 5.0))
