@@ -7,7 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from rbp.core.paths import Project
-from rbp.paper.claims.ledger import CLAIMS, VERDICTS
+from rbp.paper.claims.ledger import CLAIMS, GROUPS, VERDICTS
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,20 @@ def test_what_is_judged_links_to_the_very_figure_or_table(ledger: BeautifulSoup,
         assert not anchor or f'id="{anchor}"' in text, link["href"]
 
 
-def test_the_counts_add_up_and_stand_on_the_welcome_page(ledger: BeautifulSoup, book: Path) -> None:
+def test_the_counts_of_each_group_add_up_and_the_papers_stand_on_the_welcome_page(
+    ledger: BeautifulSoup, book: Path
+) -> None:
     values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["11_claims"].items()}
-    parts = [values[f"count.{key}"] for key, _ in VERDICTS.values()]
-    assert sum(parts) == values["count.all"] == len(CLAIMS)
-    shown = [int(item.select_one("b").get_text()) for item in ledger.select(".rbp-counts li")]
-    assert shown == [part for part in parts if part]
+    shown = 0
+    for group in GROUPS:
+        parts = [values[f"count.{group.key}.{key}"] for key, _ in VERDICTS.values()]
+        assert sum(parts) == values[f"count.{group.key}.all"]
+        shown += sum(parts)
+        counts = ledger.select(f"#claims-{group.key} .rbp-counts li b")
+        assert [int(each.get_text()) for each in counts] == [part for part in parts if part]
+        assert len(ledger.select(f"#claims-{group.key} tr[id^=claim-]")) == sum(parts)
+    assert shown == len(CLAIMS)
+    paper = [values[f"count.paper.{key}"] for key in ("holds", "part", "fails")]
+    assert sum(paper) == values["count.paper.judged"]
     welcome = BeautifulSoup((book / "book" / "welcome.html").read_text(encoding="utf-8"), "html.parser").get_text()
-    assert f"{values['count.holds']} · {values['count.part']} · {values['count.fails']}" in welcome
+    assert " · ".join(map(str, paper)) in welcome

@@ -1,6 +1,6 @@
 """Claims on cross-entropy beside RBP₁, on k beside S, on the metric's definition, and on Table 1."""
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, PART, UNCHECKED, Numbers, claim
+from rbp.paper.claims.ledger import EARLIER, FAILS, HOLDS, OWN, PART, UNCHECKED, Numbers, claim
 
 TWO_METRICS, MORE_K, DEFINITION = "Cross-entropy and RBP₁", "More k", "Definition and table"
 
@@ -51,6 +51,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "−ln RBP_k is a power law in k for k up to 100, with all R² at least 0.99.",
     rule="holds if R² is at least 0.99 in all fits and the points leave their lines by no more than counting noise; in part if only R² is",
     evidence="07_more_k",
+    group=EARLIER,
 )
 def _(n: Numbers) -> tuple[str, str]:
     pairs, high = n.count("07_more_k::pairs"), n.count("07_more_k::r_squared_high")
@@ -70,6 +71,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "The exponent in k is larger than that in S, so raising k is the faster way to raise RBP_k.",
     rule="holds if α in k exceeds α in S in every pair, at k = 1, 10 and 100",
     evidence="07_more_k",
+    group=EARLIER,
 )
 def _(n: Numbers) -> tuple[str, str]:
     compared, larger = n.count("07_more_k::compared"), n.count("07_more_k::larger")
@@ -86,6 +88,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "ΔS/S ≈ −(α_k/α_S)·Δk/k keeps RBP_k constant.",
     rule="holds if the sign follows and the formula is usable for one step of k at k = 1; in part if only the sign follows",
     evidence="07_more_k",
+    group=EARLIER,
 )
 def _(n: Numbers) -> tuple[str, str]:
     impossible, cases = n.count("07_more_k::local_impossible"), n.count("07_more_k::exchanged")
@@ -121,6 +124,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "Table 1 follows from the points in the figures by least squares on logarithms.",
     rule="holds if every number that the published points allow rounds to the printed one, for inputs of six decimals",
     evidence="10_table1",
+    group=OWN,
 )
 def _(n: Numbers) -> tuple[str, str]:
     compared, agree, rounded = (n.count(f"10_table1::{key}") for key in ("compared", "agree", "agree.rounded"))

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, PART, Numbers, by_exceptions, claim
+from rbp.paper.claims.ledger import FAILS, HOLDS, OWN, PART, Numbers, by_exceptions, claim
 
 LAW, DATA, LARGE = "The law", "Models and measurements", "Large k"
 
@@ -143,6 +143,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "The law is accurate: fitted to the smaller models, it predicts the larger ones.",
     rule="holds if the 95% prediction intervals cover 90% of the models left out; in part if errors are 5% at the median",
     evidence="09_forecasts#hidden-models",
+    group=OWN,
 )
 def _(n: Numbers) -> tuple[str, str]:
     covered, count = n.count("09_forecasts::forecast.covered.all"), n.count("09_forecasts::forecast.count.all")

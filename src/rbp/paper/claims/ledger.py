@@ -12,7 +12,9 @@ import pandas as pd
 from rbp.book import results
 from rbp.core.errors import ChapterError
 
-HOLDS, PART, FAILS, UNCHECKED = "holds", "holds in part", "does not hold", "cannot be checked here"
+HOLDS, PART, FAILS = "holds", "holds in part", "does not hold"
+#: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
+UNCHECKED, OPEN = "cannot be checked here", "not judged yet"
 
 #: verdict → (the key under which it is counted, its sign)
 VERDICTS = {
@@ -20,7 +22,24 @@ VERDICTS = {
     PART: ("part", "◐"),
     FAILS: ("fails", "✗"),
     UNCHECKED: ("unchecked", "?"),
+    OPEN: ("open", "○"),
 }
+
+
+@dataclass(frozen=True)
+class Group:
+    """Whose claims they are: the key under which they are counted, and how the page heads them and their table."""
+
+    key: str
+    title: str
+    says: str
+
+
+PAPER = Group("paper", "The paper's claims", "The paper says")
+EARLIER = Group("earlier", "Its earlier version's claims", "The earlier version says")
+OTHERS = Group("others", "Others' claims", "They say")
+OWN = Group("own", "Our own tests", "We test")
+GROUPS = (PAPER, EARLIER, OTHERS, OWN)
 
 
 class Numbers(Mapping[str, results.Value]):
@@ -44,6 +63,9 @@ class Numbers(Mapping[str, results.Value]):
             chapter, _, name = key.partition("::")
             raise ChapterError(f"the chapter {chapter} has not recorded '{name}'", "claims ledger", "Execute it again.")
         return self._values[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -80,12 +102,15 @@ Judge = Callable[[Numbers], tuple[str, str]]
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper in our words, where it stands there, and the rule that decides it.
+    """A claim in our words, where it stands, and the rule that decides it.
 
+    `number` is its name and stays: those of the paper and its earlier versions that were listed first are 1 to 30; those
+    added since, of any group, count on from 31 in the order in which they came. `part` is its subject within the group.
     `evidence` names the chapter to read, or a figure or table in it ("03_k1#figure-3").
     """
 
     number: int
+    group: Group
     part: str
     place: str
     text: str
@@ -106,11 +131,13 @@ class Entry:
 CLAIMS: list[Claim] = []
 
 
-def claim(number: int, part: str, place: str, text: str, *, rule: str, evidence: str) -> Callable[[Judge], Judge]:
+def claim(
+    number: int, part: str, place: str, text: str, *, rule: str, evidence: str, group: Group = PAPER
+) -> Callable[[Judge], Judge]:
     """Enter the decorated judge into the ledger."""
 
     def enter(judge: Judge) -> Judge:
-        CLAIMS.append(Claim(number, part, place, text, rule, evidence, judge))
+        CLAIMS.append(Claim(number, group, part, place, text, rule, evidence, judge))
         return judge
 
     return enter
@@ -132,11 +159,20 @@ def judge_all(numbers: Numbers) -> list[Entry]:
     return entries
 
 
+def of_group(entries: list[Entry], group: Group) -> list[Entry]:
+    """The entries of one group, in their order."""
+    return [entry for entry in entries if entry.claim.group == group]
+
+
 def counts(entries: list[Entry]) -> dict[str, int]:
-    """How many claims have each verdict, and `judged`: those decided either way."""
-    found = Counter(VERDICTS[entry.verdict][0] for entry in entries)
-    result = {key: found[key] for key, _ in VERDICTS.values()}
-    return result | {"judged": result["holds"] + result["part"] + result["fails"], "all": len(entries)}
+    """How many claims of each group have each verdict, by "group.verdict"; `judged` are those decided either way."""
+    result = {}
+    for group in GROUPS:
+        found = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
+        own = {key: found[key] for key, _ in VERDICTS.values()}
+        own |= {"judged": own["holds"] + own["part"] + own["fails"], "all": found.total()}
+        result |= {f"{group.key}.{key}": count for key, count in own.items()}
+    return result
 
 
 def badge(verdict: str) -> str:
@@ -157,6 +193,7 @@ def as_table(entries: list[Entry]) -> pd.DataFrame:
     rows = [
         (
             e.claim.number,
+            e.claim.group.key,
             e.claim.part,
             e.claim.text,
             e.claim.place,
@@ -167,22 +204,29 @@ def as_table(entries: list[Entry]) -> pd.DataFrame:
         )
         for e in entries
     ]
-    return pd.DataFrame(rows, columns=["claim", "part", "text", "place", "verdict", "finding", "rule", "evidence"])
+    return pd.DataFrame(
+        rows, columns=["claim", "group", "part", "text", "place", "verdict", "finding", "rule", "evidence"]
+    )
 
 
 def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
-    """The ledger as HTML: a table on a wide page, one card for each claim on a phone.
+    """The ledger as HTML, by group and subject: tables on a wide page, one card for each claim on a phone.
 
     `titles` maps a chapter's name to its title, for the links to the evidence.
     """
+    return "".join(_section(group, own, titles) for group in GROUPS if (own := of_group(entries, group)))
+
+
+def _section(group: Group, entries: list[Entry], titles: Mapping[str, str]) -> str:
     parts = list(dict.fromkeys(entry.claim.part for entry in entries))
-    return "".join(
-        f'<section class="rbp-ledger"><h3>{html.escape(part)}</h3>'
-        "<table><thead><tr><th>No.</th><th>The paper says</th><th>Verdict</th><th>We find</th></tr></thead><tbody>"
+    tables = "".join(
+        f"<h4>{html.escape(part)}</h4>"
+        f"<table><thead><tr><th>No.</th><th>{group.says}</th><th>Verdict</th><th>We find</th></tr></thead><tbody>"
         + "".join(_row(entry, titles) for entry in entries if entry.claim.part == part)
-        + "</tbody></table></section>"
+        + "</tbody></table>"
         for part in parts
     )
+    return f'<section class="rbp-ledger" id="claims-{group.key}"><h3>{group.title}</h3>{summary(entries)}{tables}</section>'
 
 
 def _typeset(text: str) -> str:

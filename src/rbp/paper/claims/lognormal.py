@@ -2,7 +2,7 @@
 
 from rbp.paper.appendix_c.notation import FOLLOWS
 from rbp.paper.appendix_c.notation import PART as CONDITION
-from rbp.paper.claims.ledger import FAILS, HOLDS, PART, Numbers, claim
+from rbp.paper.claims.ledger import EARLIER, FAILS, HOLDS, PART, Numbers, claim
 
 LOGNORMAL = "Lognormal ranks"
 _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
@@ -58,6 +58,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "μ/σ changes with model size, about linearly in S.",
     rule="holds if a line in S fits the published μ/σ better than a line in ln S; in part if one of them reaches R² 0.9",
     evidence="18_appendix_c",
+    group=EARLIER,
 )
 def _(n: Numbers) -> tuple[str, str]:
     in_s, in_log = (n.number(f"18_appendix_c::ratio_r_squared.{x}") for x in ("S", "lnS"))
@@ -132,6 +133,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "μ²/(2σ²) is the dominant term of both.",
     rule="holds if the ratio of the sum to it tends to 1 along the paths examined",
     evidence="18_appendix_c",
+    group=EARLIER,
 )
 def _(n: Numbers) -> tuple[str, str]:
     return _dominates(n, "earlier, B.4"), (
