@@ -25,6 +25,8 @@ from rbp.paper.wording import dataset_label
 from rbp.stats import cells
 from rbp.stats.power_law import curvature, fit_power_law
 
+_FITS = {(True, True): "both", (True, False): "power", (False, True): "line", (False, False): "neither"}
+
 CELL = ["dataset", "family", "k"]
 SWEEP = ["context", "batch"]
 
@@ -73,24 +75,66 @@ def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             ]
         except FitError:
             continue
-        straight = [p >= 1 - level for p in bends]
+        straight = (bends[0] >= 1 - level, bends[1] >= 1 - level)
         away = np.log(line.predict(np.exp(entropy))["value"].to_numpy()) / rank.to_numpy() - 1
         rows.append(
             {"dataset": dataset, "family": family, "k": k, "n": power.n, "slope": power.slope}
             | {"low": -power.alpha_high, "high": -power.alpha_low, "r_squared": power.r_squared}
-            | {"scatter": 100 * power.residual_se, "in_entropy": 100 * power.residual_se / power.slope}
+            | {"scatter": 100 * power.residual_se, "in_entropy": 100 * power.residual_se / abs(power.slope)}
             | {"scatter_size": _scatter_in_size(own), "line_at_0": np.log(line.prefactor), "line_slope": line.slope}
             | {"line_scatter": 100 * np.sqrt(away @ away / power.df), "bend_power_p": bends[0], "bend_line_p": bends[1]}
-            | {
-                "fits": {(True, True): "both", (True, False): "power", (False, True): "line"}.get(
-                    tuple(straight), "neither"
-                )
-            }
+            | {"fits": _FITS[straight]}
         )
     if not rows:
         remedy = "Give a source that holds both metrics of more models."
         raise FitError("no family has both metrics of four models", "measurements", remedy)
     return pd.DataFrame(rows)
+
+
+def tightest(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `curves` at the k up to 1000 where −ln RBP_k follows CE most closely, in per cent of CE.
+
+    One for each dataset and family that has five models at several k.
+    """
+    several = _sharp(table)
+    return table.loc[several.groupby(CELL[:2])["in_entropy"].idxmin()].reset_index(drop=True)
+
+
+def loose(table: pd.DataFrame) -> pd.DataFrame:
+    """The first k up to 1000 of each dataset and family (as in `tightest`) at which the law in S lies closer than CE.
+
+    Columns dataset, family, k; no row where there is no such k.
+    """
+    several = _sharp(table)
+    return several[several["scatter"] > several["scatter_size"]].groupby(CELL[:2], as_index=False)["k"].min()
+
+
+def _sharp(table: pd.DataFrame) -> pd.DataFrame:
+    kept = table[(table["n"] > 4) & (table["k"] <= 1000)]
+    kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
+    return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
+
+
+def one_curve(pairs: pd.DataFrame) -> pd.DataFrame:
+    """At each k that most models of `pairs` have: the scatter about one curve for all, and about their own.
+
+    The one curve is a parabola of ln(−ln RBP_k) in ln CE through every model; their own are lines, of families and
+    texts of four models or more. Columns k, cells (families and texts), models, one, own (scatter, per cent).
+    """
+    cell = pairs["family"] + " " + pairs["dataset"]
+    kept = pairs.assign(cell=cell)[pairs.groupby(CELL)["model"].transform("size") > 3]
+    rows = []
+    most = kept.groupby("k").size().max()
+    for k, own in kept.groupby("k"):
+        if len(own) < most:
+            continue
+        x, y = np.log(own["cross_entropy"].to_numpy()), np.log(own["neg_log_rbp"].to_numpy())
+        x = x - x.mean()
+        groups = pd.get_dummies(own["cell"]).to_numpy(np.float64)
+        fits = [OLS(y, design).fit() for design in (np.vander(x, 3), np.hstack([groups, groups * x[:, None]]))]
+        spread = [100 * np.sqrt(fit.ssr / fit.df_resid) for fit in fits]
+        rows.append({"k": k, "cells": groups.shape[1], "models": len(own), "one": spread[0], "own": spread[1]})
+    return pd.DataFrame(rows, columns=["k", "cells", "models", "one", "own"])
 
 
 def _scatter_in_size(own: pd.DataFrame) -> float:
@@ -139,8 +183,9 @@ class Drawn:
         x = np.vstack([self.x, self.xs])[:, chosen]
         y = np.vstack([self.y[:, i], self.ys[:, :, i]])[:, chosen]
         away = x - x.mean(axis=1, keepdims=True)
-        slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
-        return y.mean(axis=1) - slope * x.mean(axis=1), slope
+        with np.errstate(invalid="ignore", divide="ignore"):  # draws without a miss have no logarithm
+            slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
+            return y.mean(axis=1) - slope * x.mean(axis=1), slope
 
 
 def drawn(source: Source, ks: Sequence[int], *, resamples: int, seed: int) -> list[Drawn]:
@@ -286,9 +331,12 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: floa
     datasets = matched(pairs, ["family", "k"], "dataset", level=level).rename(columns={"family": "where"})
     there = {(one.hits.family, one.hits.dataset): one for one in texts}
     ends = []
-    for row in datasets.itertuples():
-        both = [there.get((row.where, name)) for name in (row.first, row.second)]
-        ends.append(_text_offset(both[0], both[1], row.k, row.at, level) if both[0] and both[1] else (np.nan, np.nan))
+    for row in datasets.to_dict("records"):
+        first, second = (there.get((row["where"], row[which])) for which in ("first", "second"))
+        if first and second and row["k"] in {*first.hits.thresholds} & {*second.hits.thresholds}:
+            ends.append(_text_offset(first, second, row["k"], row["at"], level))
+        else:
+            ends.append((np.nan, np.nan))
     low, high = np.array(ends).reshape(-1, 2).T
     datasets = datasets.assign(text_low=low, text_high=high, apart=datasets["apart"] & ~((low <= 0) & (high >= 0)))
     parts = [families.assign(between="families", text_low=np.nan, text_high=np.nan), datasets.assign(between="texts")]
@@ -297,8 +345,6 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: floa
 
 def _text_offset(first: Drawn, second: Drawn, k: int, entropy: float, level: float) -> tuple[float, float]:
     """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy."""
-    if k not in first.hits.thresholds or k not in second.hits.thresholds:
-        return float("nan"), float("nan")
     ends = [one.line(one.hits.thresholds.index(k)) for one in (first, second)]
     there = [at_0 + slope * np.log(entropy) for at_0, slope in ends]
     fewer = min((first, second), key=lambda one: one.documents)
@@ -312,9 +358,8 @@ def beside_curve(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     less 1, per cent), outside (of the curve's prediction interval).
     """
     rows = []
-    for (dataset, k), own in pairs.groupby(["dataset", "k"]):
-        counts = own.groupby("family").size()
-        reference = str(counts.idxmax())
+    for _, own in pairs.groupby(["dataset", "k"]):
+        reference = str(own.groupby("family").size().idxmax())
         curve = own[own["family"] == reference]
         ends = curve["cross_entropy"].min(), curve["cross_entropy"].max()
         others = own[(own["family"] != reference) & own["cross_entropy"].between(*ends)]
@@ -325,15 +370,9 @@ def beside_curve(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         if others.empty:
             continue
         told = law.predict(others["cross_entropy"]).set_axis(others.index)
-        rows.append(
-            others[["family", "model", "cross_entropy"]].assign(
-                dataset=dataset,
-                k=k,
-                reference=reference,
-                offset=100 * (others["neg_log_rbp"] / told["value"] - 1),
-                outside=~others["neg_log_rbp"].between(told["low"], told["high"]),
-            )
-        )
+        offset = 100 * (others["neg_log_rbp"] / told["value"] - 1)
+        outside = ~others["neg_log_rbp"].between(told["low"], told["high"])
+        rows.append(others.assign(reference=reference, offset=offset, outside=outside))
     columns = ["dataset", "k", "reference", "family", "model", "cross_entropy", "offset", "outside"]
     return pd.concat(rows, ignore_index=True)[columns] if rows else pd.DataFrame(columns=columns)
 
@@ -391,13 +430,15 @@ def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
     cent (below 0: too hopeful); covered and control_covered (inside their prediction interval). Raises FitError as
     `cells.forecasts`.
     """
-    wanted = {"holdout": holdout, "holdout_few": holdout_few, "level": level}
-    told = cells.forecasts(pairs.assign(value=pairs["neg_log_rbp"]), **wanted)
-    control = cells.forecasts(pairs.assign(value=pairs["cross_entropy"]), **wanted)
+    told, control = (
+        cells.forecasts(pairs.assign(value=pairs[metric]), holdout=holdout, holdout_few=holdout_few, level=level)
+        for metric in ("neg_log_rbp", "cross_entropy")
+    )
     keys = ["dataset", "k", "family", "model"]
     rows = told.merge(control, on=keys, suffixes=("", "_control")).merge(
         pairs[[*keys, "cross_entropy", "neg_log_rbp"]], on=keys
     )
+    rows[["via", "imputed"]] = np.nan
     for cell, hidden in rows.groupby(keys[:3]):
         own = pairs[(pairs[keys[:3]] == cell).all(axis=1)]
         small = own[own["size"] < hidden["size"].min()]
@@ -422,7 +463,7 @@ def text_imputed(told: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0
     rows = []
     for one in texts:
         own = told[(told["dataset"] == one.hits.dataset) & (told["family"] == one.hits.family)]
-        for (k, model), row in own.set_index(["k", "model"]).iterrows():
+        for model, k, imputed in zip(own["model"], own["k"], own["imputed"], strict=True):
             if k not in one.hits.thresholds or model not in one.models:
                 continue
             i, m = one.hits.thresholds.index(k), one.models.index(model)
@@ -432,7 +473,7 @@ def text_imputed(told: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0
             x, y = np.append(one.x[m], one.xs[:, m]), np.append(one.y[m, i], one.ys[:, m, i])
             error = 100 * np.expm1(at_0 + slope * x - y)
             low, high = one.interval(error[1:], level)
-            rows.append((one.hits.dataset, k, one.hits.family, model, row["imputed"], low, high, low > 0 or high < 0))
+            rows.append((one.hits.dataset, k, one.hits.family, model, imputed, low, high, low > 0 or high < 0))
     columns = ["dataset", "k", "family", "model", "imputed", "low", "high", "apart"]
     return pd.DataFrame(rows, columns=columns).dropna(subset=["low"]).reset_index(drop=True)
 
@@ -475,6 +516,22 @@ def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
         "comes from the scatter about the line and takes models as independent; the one from documents draws whole "
         "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBP<sub>k</sub>, about the line "
         "in CE and about the power law in S, where models of a family differ in size alone.",
+    )
+
+
+def one_curve_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`one_curve` as a page shows it."""
+    return shown(
+        table,
+        {
+            "k": "k",
+            "cells": "families and texts",
+            "models": "models",
+            "one": ("scatter about one curve (%)", "{:.1f}"),
+            "own": ("about their own lines (%)", "{:.1f}"),
+        },
+        caption="<b>One curve for all families and texts?</b> A parabola of ln(−ln RBP<sub>k</sub>) in ln CE through "
+        "every model, beside a line for each family and text; at the thresholds that most models have.",
     )
 
 
@@ -525,6 +582,24 @@ def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
         "the range of CE that both have. In per cent of CE: how far the second group’s CE would have to move to "
         "explain it. Apart: every interval there is leaves out 0.",
         data=table,
+    )
+
+
+def seeds_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`seeds` as a page shows it."""
+    return shown(
+        table.assign(apart=table["apart"].map({True: "yes", False: "no"})),
+        {
+            "dataset": "Dataset",
+            "k": "k",
+            "size": ("S", "{:,}"),
+            "entropy": ("change of CE (%)", "{:.2f}"),
+            "offset": ("offset (%)", "{:.1f}"),
+            ("low", "high"): (f"{level:.0%}, documents", "[{:.1f}, {:.1f}]"),
+            "apart": "apart",
+        },
+        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBP<sub>k</sub> over the first "
+        "one’s, at equal CE: what the slope of the family’s line makes of the change of CE is taken out.",
     )
 
 

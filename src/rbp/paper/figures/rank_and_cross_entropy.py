@@ -28,7 +28,8 @@ def entropy_panels(pairs: pd.DataFrame, curves: pd.DataFrame) -> Panels:
 
     def draw(ax: Axes, k: int) -> None:
         own, lines = pairs[pairs["k"] == k], curves[curves["k"] == k]
-        for (_, family), points in own.groupby(["dataset", "family"]):
+        for family in families:
+            points = own[own["family"] == family]
             colour, marker = family_style(family, families)
             few = len(points) < _MANY
             size, alpha = (5.5, 1.0) if few else (2.5, 0.35)
@@ -61,8 +62,10 @@ def scatter_panels(curves: pd.DataFrame, *, models: int = 5) -> Panels:
     kept = curves[(most >= models) & (curves["n"] == most) & curves["scatter_size"].notna()]
     cells = kept.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
     order = dataset_order(cells["dataset"])
-    names = sorted(cells.groupby(["family", "dataset"]).groups, key=lambda name: (name[0], order.index(name[1])))
-    keys = {f"{family}: {dataset_label(dataset)}": (family, dataset) for family, dataset in names}
+    names = {(str(family), str(dataset)) for family, dataset in zip(cells["family"], cells["dataset"], strict=True)}
+    keys = {
+        f"{name[0]}: {dataset_label(name[1])}": name for name in sorted(names, key=lambda n: (n[0], order.index(n[1])))
+    }
 
     def draw(ax: Axes, key: str) -> None:
         family, dataset = keys[key]
@@ -92,17 +95,13 @@ def slope_panel(curves: pd.DataFrame) -> Figure:
 
     def draw(ax: Axes) -> None:
         ends = {}
-        for (dataset, family), own in several.sort_values("k").groupby(["dataset", "family"]):
-            own = own[own["n"] == own["n"].max()]
-            colour, marker = family_style(family, families)
+        for _, own in several.sort_values("k").groupby(["dataset", "family"]):
+            own, cell = own[own["n"] == own["n"].max()], own.iloc[0]
+            colour, marker = family_style(cell["family"], families)
             low, high = (own[f"text_{end}"].fillna(own[end]) for end in ("low", "high"))
             ax.plot(own["k"], own["slope"], marker=marker, color=colour, mew=0, ms=4, lw=1.2)
             ax.fill_between(own["k"].astype(float), low, high, color=colour, alpha=0.18, lw=0)
-            ends[f"{family}, {dataset_label(dataset)}"] = (
-                float(own["k"].iloc[-1]),
-                float(own["slope"].iloc[-1]),
-                colour,
-            )
+            ends[cell_label(cell)] = (float(own["k"].iloc[-1]), float(own["slope"].iloc[-1]), colour)
         log_axis(ax, "x")
         log_axis(ax, "y")
         label_line_ends(ax, ends)
