@@ -1,7 +1,8 @@
 """Is −ln RBP_k a function of cross-entropy? Within a family, at equal cross-entropy between models, and ahead in size.
 
-The curve is ln(−ln RBP_k) against ln CE, a power law in CE. Its scatter is given in per cent of −ln RBP_k, and divided
-by its slope, in per cent of CE: how far CE would have to move to explain it. That is comparable over k.
+The curve is ln(−ln RBP_k) against ln CE: a line, which is a power law in CE, or a parabola, where only a smooth
+function is asked for. Scatter about it is given in per cent of −ln RBP_k, and divided by the slope, in per cent of CE:
+how far CE would have to move to explain it. That is comparable over k.
 """
 
 from collections.abc import Sequence
@@ -56,12 +57,12 @@ def pairs_by_k(table: pd.DataFrame) -> pd.DataFrame:
 def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """The curve of each dataset, family and k of `pairs_by_k` that has four models of different cross-entropy.
 
-    Columns dataset, family, k, n; slope, low, high (of ln(−ln RBP_k) on ln CE); scatter (of −ln RBP_k about it, per
-    cent); in_entropy (scatter over slope: per cent of CE); scatter_size (about the power law in S; NaN where there are
-    fewer than three sizes); line_at_0, line_slope, line_scatter (of the straight line −ln RBP_k = a + b·CE, which is
-    1/RBP_k as a power of perplexity); bend_power_p, bend_line_p (of a square term in either); fits ("both", "power",
-    "line", "neither": which of the two is not found bent). Intervals and p take models as independent. Raises
-    FitError where no cell has four models.
+    Columns dataset, family, k, n; slope, low, high (of ln(−ln RBP_k) on ln CE), r_squared; scatter, scatter_size (per
+    cent of −ln RBP_k, about the power law in CE, and in S); smooth, smooth_size (the same about parabolas in
+    logarithms: what any smooth curve leaves); in_entropy (smooth over slope: per cent of CE); line_at_0, line_slope,
+    line_scatter (of the straight line −ln RBP_k = a + b·CE, which is 1/RBP_k as a power of perplexity); bend_power_p,
+    bend_line_p (of a square term in either); fits ("both", "power", "line", "neither": which of the two is not found
+    bent). Intervals and p take models as independent. Raises FitError where no cell has four models.
     """
     rows = []
     for (dataset, family, k), own in pairs.groupby(CELL):
@@ -75,13 +76,15 @@ def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             ]
         except FitError:
             continue
+        smooth = _scatter(entropy, rank, 2)
         straight = (bends[0] >= 1 - level, bends[1] >= 1 - level)
         away = np.log(line.predict(np.exp(entropy))["value"].to_numpy()) / rank.to_numpy() - 1
         rows.append(
             {"dataset": dataset, "family": family, "k": k, "n": power.n, "slope": power.slope}
             | {"low": -power.alpha_high, "high": -power.alpha_low, "r_squared": power.r_squared}
-            | {"scatter": 100 * power.residual_se, "in_entropy": 100 * power.residual_se / abs(power.slope)}
-            | {"scatter_size": _scatter_in_size(own), "line_at_0": np.log(line.prefactor), "line_slope": line.slope}
+            | {"scatter": 100 * power.residual_se, "scatter_size": _scatter(own["size"], rank, 1)}
+            | {"smooth": smooth, "smooth_size": _scatter(own["size"], rank, 2), "in_entropy": smooth / abs(power.slope)}
+            | {"line_at_0": np.log(line.prefactor), "line_slope": line.slope}
             | {"line_scatter": 100 * np.sqrt(away @ away / power.df), "bend_power_p": bends[0], "bend_line_p": bends[1]}
             | {"fits": _FITS[straight]}
         )
@@ -92,7 +95,7 @@ def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def tightest(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `curves` at the k up to 1000 where −ln RBP_k follows CE most closely, in per cent of CE.
+    """The rows of `curves` at the k up to 1000 where −ln RBP_k is most nearly a smooth function of CE (`in_entropy`).
 
     One for each dataset and family that has five models at several k.
     """
@@ -101,12 +104,13 @@ def tightest(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def loose(table: pd.DataFrame) -> pd.DataFrame:
-    """The first k up to 1000 of each dataset and family (as in `tightest`) at which the law in S lies closer than CE.
+    """The first k up to 1000 of each dataset and family (as in `tightest`) that a smooth curve in S tells better.
 
     Columns dataset, family, k; no row where there is no such k.
     """
     several = _sharp(table)
-    return several[several["scatter"] > several["scatter_size"]].groupby(CELL[:2], as_index=False)["k"].min()
+    first = several[several["smooth"] > several["smooth_size"]].sort_values("k").drop_duplicates(CELL[:2])
+    return first[CELL].reset_index(drop=True)
 
 
 def _sharp(table: pd.DataFrame) -> pd.DataFrame:
@@ -137,11 +141,14 @@ def one_curve(pairs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["k", "cells", "models", "one", "own"])
 
 
-def _scatter_in_size(own: pd.DataFrame) -> float:
-    try:
-        return 100 * fit_power_law(own["size"], own["neg_log_rbp"]).residual_se
-    except FitError:
+def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
+    """The scatter of ln y about a polynomial in ln x, per cent; NaN where there are too few different x."""
+    at = np.log(np.asarray(x, dtype=np.float64))
+    design = np.vander(at - at.mean(), degree + 1)
+    if len(np.unique(at)) < degree + 2:
         return float("nan")
+    fit = OLS(np.log(np.asarray(y, dtype=np.float64)), design).fit()
+    return float(100 * np.sqrt(fit.ssr / fit.df_resid))
 
 
 # --- Documents drawn anew, the same ones for both metrics of all models
@@ -209,28 +216,23 @@ def text_curves(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
     """The slope of each curve with its interval from documents, and how much of its scatter they explain.
 
     Columns dataset, family, k, documents, text_low, text_high (of the slope), text_scatter (per cent of −ln RBP_k: the
-    scatter about the curve that other documents would make on these very models), beyond (what is left of the
-    scatter, per cent; 0 where documents explain it all).
+    part of `smooth` that other documents would make on these very models; NaN for three models).
     """
     rows = []
     for one in texts:
+        cell, df = (one.hits.dataset, one.hits.family), len(one.rungs) - 3
+        x = one.xs[:, one.rungs] - one.x[one.rungs].mean()
+        basis = np.linalg.qr(np.stack([np.ones_like(x), x, x**2], axis=2))[0]
         for i, k in enumerate(one.hits.thresholds):
-            at_0, slope = one.line(i)
+            _, slope = one.line(i)
             low, high = one.interval(slope[1:], level)
             if not np.isfinite(low) or not np.isfinite(slope[0]):
                 continue
-            chosen = one.rungs
-            away = np.vstack([one.y[chosen, i], one.ys[:, chosen, i]]) - at_0[:, None]
-            away -= slope[:, None] * np.vstack([one.x[chosen], one.xs[:, chosen]])
-            df = len(chosen) - 2
-            moved = _bessel(one.documents) * float(away[1:].var(axis=0).sum()) / df
-            total = float(away[0] @ away[0]) / df
-            rows.append(
-                {"dataset": one.hits.dataset, "family": one.hits.family, "k": k, "documents": one.documents}
-                | {"text_low": low, "text_high": high, "text_scatter": 100 * np.sqrt(moved)}
-                | {"beyond": 100 * np.sqrt(max(total - moved, 0.0))}
-            )
-    columns = [*CELL, "documents", "text_low", "text_high", "text_scatter", "beyond"]
+            y = one.ys[:, one.rungs, i]
+            away = y - np.einsum("rij,rkj,rk->ri", basis, basis, y)  # about the parabola of each draw
+            moved = _bessel(one.documents) * float(away.var(axis=0).sum()) / df if df else np.nan
+            rows.append((*cell, k, one.documents, low, high, 100 * np.sqrt(moved)))
+    columns = [*CELL, "documents", "text_low", "text_high", "text_scatter"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -508,14 +510,15 @@ def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             ("low", "high"): (f"{level:.0%}, models", INTERVAL),
             ("text_low", "text_high"): (f"{level:.0%}, documents", INTERVAL),
             "scatter": ("scatter about CE (%)", "{:.2f}"),
-            "text_scatter": ("of it, documents (%)", "{:.2f}"),
-            "in_entropy": ("in per cent of CE", "{:.2f}"),
-            "scatter_size": ("scatter about S (%)", "{:.2f}"),
+            "scatter_size": ("about S (%)", "{:.2f}"),
+            "smooth": ("bent, about CE (%)", "{:.2f}"),
+            "smooth_size": ("bent, about S (%)", "{:.2f}"),
+            "in_entropy": ("bent, in per cent of CE", "{:.2f}"),
         },
         caption="<b>ln(−ln RBP<sub>k</sub>) on ln CE, a line for each family and text.</b> The interval from models "
         "comes from the scatter about the line and takes models as independent; the one from documents draws whole "
-        "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBP<sub>k</sub>, about the line "
-        "in CE and about the power law in S, where models of a family differ in size alone.",
+        "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBP<sub>k</sub> about the power "
+        "law in CE, and in S where models of a family differ in size alone. Bent: about parabolas in logarithms.",
     )
 
 

@@ -56,10 +56,10 @@ def entropy_panels(pairs: pd.DataFrame, curves: pd.DataFrame) -> Panels:
 def scatter_panels(curves: pd.DataFrame, *, models: int = 5) -> Panels:
     """One panel for each text and family of `models` or more and several k: the scatter about CE, and about S, by k.
 
-    `curves` has columns dataset, family, k, n, scatter, scatter_size and text_scatter.
+    `curves` has columns dataset, family, k, n, scatter, smooth, smooth_size and text_scatter.
     """
     most = curves.groupby(["dataset", "family"])["n"].transform("max")
-    kept = curves[(most >= models) & (curves["n"] == most) & curves["scatter_size"].notna()]
+    kept = curves[(most >= models) & (curves["n"] == most) & curves["smooth_size"].notna()]
     cells = kept.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
     order = dataset_order(cells["dataset"])
     names = {(str(family), str(dataset)) for family, dataset in zip(cells["family"], cells["dataset"], strict=True)}
@@ -71,12 +71,14 @@ def scatter_panels(curves: pd.DataFrame, *, models: int = 5) -> Panels:
         family, dataset = keys[key]
         own = cells[(cells["family"] == family) & (cells["dataset"] == dataset)].sort_values("k")
         for column, colour, style, label in (
-            ("scatter_size", "#B0457B", "D--", "about the power law in S"),
-            ("scatter", "#2A7FC0", "o-", "about the power law in CE"),
-            ("text_scatter", INK, ":", "what documents explain of it"),
+            ("smooth_size", "#B0457B", "D--", "about a smooth curve in S"),
+            ("scatter", "#2A7FC0", ":", "about a power law in CE"),
+            ("smooth", "#2A7FC0", "o-", "about a smooth curve in CE"),
+            ("text_scatter", INK, "-.", "what documents explain of it"),
         ):
-            if own[column].notna().any():
-                ax.plot(own["k"], own[column], style, color=colour, ms=4.5, mew=0, lw=1.3, label=label)
+            known = own.dropna(subset=column)
+            if len(known):
+                ax.plot(known["k"], known[column], style, color=colour, ms=4.5, mew=0, lw=1.3, label=label)
         log_axis(ax, "x")
         log_axis(ax, "y")
         ax.set_xlabel("threshold k")
@@ -88,20 +90,23 @@ def scatter_panels(curves: pd.DataFrame, *, models: int = 5) -> Panels:
     return Panels(list(keys), draw)
 
 
-def slope_panel(curves: pd.DataFrame) -> Figure:
-    """The slope of each curve against k, with its interval from documents, or else from models."""
+def slope_panel(curves: pd.DataFrame, *, up_to: int = 1000) -> Figure:
+    """The slope of each curve against k up to `up_to`, with its interval from documents, or else from models."""
     families = sorted(curves["family"].unique())
-    several = curves.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
+    kept = curves[(curves["k"] <= up_to) & (curves["low"] > 0)]
+    several = kept.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
 
     def draw(ax: Axes) -> None:
         ends = {}
         for _, own in several.sort_values("k").groupby(["dataset", "family"]):
             own, cell = own[own["n"] == own["n"].max()], own.iloc[0]
             colour, marker = family_style(cell["family"], families)
-            low, high = (own[f"text_{end}"].fillna(own[end]) for end in ("low", "high"))
             ax.plot(own["k"], own["slope"], marker=marker, color=colour, mew=0, ms=4, lw=1.2)
-            ax.fill_between(own["k"].astype(float), low, high, color=colour, alpha=0.18, lw=0)
             ends[cell_label(cell)] = (float(own["k"].iloc[-1]), float(own["slope"].iloc[-1]), colour)
+            told = own.dropna(subset="text_low")
+            told, which = (told, "text_") if len(told) else (own, "")
+            band = (told[f"{which}{end}"].astype(float) for end in ("low", "high"))
+            ax.fill_between(told["k"].astype(float), *band, color=colour, alpha=0.18, lw=0)
         log_axis(ax, "x")
         log_axis(ax, "y")
         label_line_ends(ax, ends)
