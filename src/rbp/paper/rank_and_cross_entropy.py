@@ -277,7 +277,8 @@ def matched(
 
     Columns `within`, first, second, n_first, n_second, from_entropy, to_entropy (where both have models), at (its
     middle), offset (the second group's −ln RBP_k over the first's at `at`, less 1, per cent), low, high, apart (the
-    interval leaves out 0), shift (by how many per cent CE would have to differ to explain the offset), offset_from,
+    interval leaves out 0), shift (by how many per cent CE would have to differ to explain the offset; NaN where the
+    slope of the first group is not told from 0), offset_from,
     offset_to (at both ends), difference_from, difference, difference_to (of −ln RBP_k itself). Intervals take models
     as independent, given their line. Groups of fewer than three models, or without a scatter, have no row.
     """
@@ -309,7 +310,7 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
     fit = OLS(y, design).fit()
     if fit.ssr <= len(x) * 1e-24:
         return None
-    ends = fit.conf_int(1 - level)[2]
+    slope, ends = fit.conf_int(1 - level)[1:3]
     row: dict[str, Any] = {"from_entropy": low, "to_entropy": high, "at": at}
     for where, entropy in {"_from": low, "": at, "_to": high}.items():
         line = fit.params @ np.array([[1, 1], [np.log(entropy / at)] * 2, [0, 1], [0, np.log(entropy / at)]])
@@ -319,7 +320,8 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
         }
     row |= {"low": 100 * np.expm1(ends[0]), "high": 100 * np.expm1(ends[1])}
     apart = bool(ends[0] > 0 or ends[1] < 0)
-    return row | {"apart": apart, "shift": 100 * np.expm1(fit.params[2] / fit.params[1])}
+    shift = 100 * np.expm1(fit.params[2] / fit.params[1]) if slope[0] > 0 else np.nan
+    return row | {"apart": apart, "shift": shift}
 
 
 def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
@@ -441,8 +443,8 @@ def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
         pairs[[*keys, "cross_entropy", "neg_log_rbp"]], on=keys
     )
     rows[["via", "imputed"]] = np.nan
-    for cell, hidden in rows.groupby(keys[:3]):
-        own = pairs[(pairs[keys[:3]] == cell).all(axis=1)]
+    for _, hidden in rows.groupby(keys[:3]):
+        own = pairs.merge(hidden[keys[:3]].drop_duplicates())
         small = own[own["size"] < hidden["size"].min()]
         try:
             curve = fit_power_law(small["cross_entropy"], small["neg_log_rbp"])

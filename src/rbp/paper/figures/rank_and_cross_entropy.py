@@ -20,6 +20,7 @@ from rbp.paper.wording import cell_label, dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
 
 _MANY = 30  # so many models of a family are drawn small and pale
+_LOOSE = 30  # per cent: with so much scatter there is no curve left to show
 
 
 def entropy_panels(pairs: pd.DataFrame, curves: pd.DataFrame) -> Panels:
@@ -59,7 +60,9 @@ def scatter_panels(curves: pd.DataFrame, *, models: int = 5) -> Panels:
     `curves` has columns dataset, family, k, n, scatter, smooth, smooth_size and text_scatter.
     """
     most = curves.groupby(["dataset", "family"])["n"].transform("max")
-    kept = curves[(most >= models) & (curves["n"] == most) & curves["smooth_size"].notna()]
+    kept = curves[
+        (most >= models) & (curves["n"] == most) & curves["smooth_size"].notna() & (curves["scatter"] < _LOOSE)
+    ]
     cells = kept.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
     order = dataset_order(cells["dataset"])
     names = {(str(family), str(dataset)) for family, dataset in zip(cells["family"], cells["dataset"], strict=True)}
