@@ -142,10 +142,10 @@ def one_curve(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
-    """The scatter of ln y about a polynomial in ln x, per cent; NaN where there are too few different x."""
+    """The scatter of ln y about a polynomial in ln x, per cent; NaN for fewer different x than twice its degree + 1."""
     at = np.log(np.asarray(x, dtype=np.float64))
     design = np.vander(at - at.mean(), degree + 1)
-    if len(np.unique(at)) < degree + 2:
+    if len(np.unique(at)) < 2 * degree + 1:
         return float("nan")
     fit = OLS(np.log(np.asarray(y, dtype=np.float64)), design).fit()
     return float(100 * np.sqrt(fit.ssr / fit.df_resid))
@@ -591,20 +591,22 @@ def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def seeds_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`seeds` as a page shows it."""
+    """`seeds` as a page shows it, summed up by text and k."""
+    rows = table.assign(offset=table["offset"].abs()).groupby(["dataset", "k"], as_index=False)
     return shown(
-        table.assign(apart=table["apart"].map({True: "yes", False: "no"})),
+        rows.agg(pairs=("apart", "size"), apart=("apart", "sum"), median=("offset", "median"), most=("offset", "max")),
         {
             "dataset": "Dataset",
             "k": "k",
-            "size": ("S", "{:,}"),
-            "entropy": ("change of CE (%)", "{:.2f}"),
-            "offset": ("offset (%)", "{:.1f}"),
-            ("low", "high"): (f"{level:.0%}, documents", "[{:.1f}, {:.1f}]"),
+            "pairs": "pairs of seeds",
             "apart": "apart",
+            "median": ("median offset (%)", "{:.1f}"),
+            "most": ("largest (%)", "{:.1f}"),
         },
-        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBP<sub>k</sub> over the first "
-        "one’s, at equal CE: what the slope of the family’s line makes of the change of CE is taken out.",
+        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBP<sub>k</sub> beside the "
+        "first one’s at equal CE, either way: what the family’s slope makes of the change of CE is taken out. Apart: "
+        f"the {level:.0%} interval, from documents, leaves out 0. The CSV has each pair.",
+        data=table,
     )
 
 
