@@ -99,7 +99,7 @@ def tightest(table: pd.DataFrame) -> pd.DataFrame:
 
     One for each dataset and family that has five models at several k.
     """
-    several = _sharp(table)
+    several = along_k(table[table["k"] <= 1000])
     return table.loc[several.groupby(CELL[:2])["in_entropy"].idxmin()].reset_index(drop=True)
 
 
@@ -108,13 +108,14 @@ def loose(table: pd.DataFrame) -> pd.DataFrame:
 
     Columns dataset, family, k; no row where there is no such k.
     """
-    several = _sharp(table)
+    several = along_k(table[table["k"] <= 1000])
     first = several[several["smooth"] > several["smooth_size"]].sort_values("k").drop_duplicates(CELL[:2])
     return first[CELL].reset_index(drop=True)
 
 
-def _sharp(table: pd.DataFrame) -> pd.DataFrame:
-    kept = table[(table["n"] > 4) & (table["k"] <= 1000)]
+def along_k(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `curves` of five models and more, and as many as at any k, where a family and text has several k."""
+    kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
     kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
     return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
 

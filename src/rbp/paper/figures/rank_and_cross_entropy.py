@@ -54,16 +54,12 @@ def entropy_panels(pairs: pd.DataFrame, curves: pd.DataFrame) -> Panels:
     return Panels(sorted(curves["k"].unique()), draw, size=(6.2, 4.0), columns=1)
 
 
-def scatter_panels(curves: pd.DataFrame, *, models: int = 5) -> Panels:
-    """One panel for each text and family of `models` or more and several k: the scatter about CE, and about S, by k.
+def scatter_panels(curves: pd.DataFrame) -> Panels:
+    """One panel for each text and family: the scatter about curves in CE, and in S, by k.
 
-    `curves` has columns dataset, family, k, n, scatter, smooth, smooth_size and text_scatter.
+    `curves` comes from `along_k`, with the column text_scatter.
     """
-    most = curves.groupby(["dataset", "family"])["n"].transform("max")
-    kept = curves[
-        (most >= models) & (curves["n"] == most) & curves["smooth_size"].notna() & (curves["scatter"] < _LOOSE)
-    ]
-    cells = kept.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
+    cells = curves[curves["scatter"] < _LOOSE]
     order = dataset_order(cells["dataset"])
     names = {(str(family), str(dataset)) for family, dataset in zip(cells["family"], cells["dataset"], strict=True)}
     keys = {
