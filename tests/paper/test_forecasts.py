@@ -6,6 +6,7 @@ import pytest
 from rbp.evidence import open_source, select
 from rbp.paper import forecasts
 from rbp.stats import cells
+from rbp.stats.power_law import fit_power_law
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +53,23 @@ def test_tables_show_a_row_for_each_answer(points: pd.DataFrame) -> None:
     floor = cells.offsets(points)
     verdicts = forecasts.offsets_shown(floor, "Pythia", 0.95)["table"]["verdict"]
     assert (verdicts == "told from 0").tolist() == floor[floor.family == "Pythia"].distinguishable.tolist()
+
+
+def test_the_control_forecasts_the_cross_entropy_of_the_same_hidden_models(points: pd.DataFrame) -> None:
+    table = open_source("published").table
+    how = {"holdout": 2, "holdout_few": 1, "level": 0.9}
+    told = cells.forecasts(points, holdout=2, holdout_few=1)
+    beside = forecasts.control(table, told, **how)
+    assert beside.groupby("family")["model"].nunique().to_dict() == {"GPT-2": 1, "Pythia": 2}
+    pythia = select(table, metric="cross_entropy", family="Pythia")
+    small = fit_power_law(pythia["size"][:-2], pythia["value"][:-2], level=0.9)
+    by_hand = small.predict(pythia["size"][-2:])
+    own = beside[beside.family == "Pythia"]
+    assert own.error_control.tolist() == pytest.approx(
+        by_hand["value"].to_numpy() / pythia["value"][-2:].to_numpy() - 1
+    )
+    inside = pythia["value"][-2:].between(by_hand["low"].to_numpy(), by_hand["high"].to_numpy())
+    assert own.covered_control.tolist() == inside.tolist()
+    assert own.error.tolist() == told[told.model.isin(own.model) & (told.dataset == "wikipedia")].error.tolist()
+    assert len(forecasts.control_shown(beside)["table"]) == len(beside)
+    assert forecasts.control(table[table.metric == "neg_log_rbp"], told, **how).empty

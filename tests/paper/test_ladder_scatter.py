@@ -39,6 +39,7 @@ def test_hits_are_counted_by_document_model_and_threshold(tmp_path):
     (again,) = from_table(as_table([found]))
     assert (again.hits == found.hits).all()
     assert (again.tokens == found.tokens).all()
+    assert (again.nll == found.nll).all()
     assert (again.models, again.thresholds, again.vocabulary) == (found.models, found.thresholds, 50)
 
 
@@ -66,7 +67,17 @@ def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
     share = np.exp(-np.exp(level + effect))
     tokens = rng.integers(2000, 4000, documents)
     hits = rng.binomial(tokens[:, None], share)[:, :, None]
-    return Hits("wikipedia", "Ladder", 50, tuple(f"m{i}" for i in range(len(sizes))), sizes, (1,), tokens, hits)
+    return Hits(
+        "wikipedia",
+        "Ladder",
+        50,
+        tuple(f"m{i}" for i in range(len(sizes))),
+        sizes,
+        (1,),
+        tokens,
+        hits,
+        hits[..., 0] * 1.0,
+    )
 
 
 def test_one_models_interval_is_that_of_documents_drawn_anew():

@@ -1,4 +1,4 @@
-"""How many tokens of each document have rank ≤ k: for every model of a family on the same text, and every k."""
+"""How many tokens of each document have rank ≤ k, and their loss: every model of a family on one text, every k."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ class Hits:
 
     vocabulary: how many logits were counted. models, sizes: by S, then by name; where models share an S, the first is
     the rung and the others are its training again with other seeds. thresholds: k, ascending. tokens: ranked tokens of
-    each document, shape (documents,); hits: those of rank ≤ k, shape (documents, models, thresholds).
+    each document, shape (documents,); hits: those of rank ≤ k, shape (documents, models, thresholds); nll: the sum of
+    their −ln p in nats, shape (documents, models).
     """
 
     dataset: str
@@ -33,6 +34,7 @@ class Hits:
     thresholds: tuple[int, ...]
     tokens: Integers
     hits: Integers
+    nll: Reals
 
     @property
     def rungs(self) -> Integers:
@@ -41,15 +43,14 @@ class Hits:
 
 
 def as_table(counted: Sequence[Hits]) -> pd.DataFrame:
-    """One row for each dataset, model and document: those, family, size, vocabulary, tokens, and "k…" for each k."""
+    """A row for each dataset, model and document: those, family, size, vocabulary, tokens, nll, and "k…" for each k."""
     parts = []
     for one in counted:
         for m, model in enumerate(one.models):
             about = dict(zip(_ABOUT, (one.dataset, one.family, model, int(one.sizes[m]), one.vocabulary), strict=True))
             columns = {f"k{k}": one.hits[:, m, i] for i, k in enumerate(one.thresholds)}
-            parts.append(
-                pd.DataFrame({**about, "document": np.arange(len(one.tokens)), "tokens": one.tokens, **columns})
-            )
+            own = {"document": np.arange(len(one.tokens)), "tokens": one.tokens, "nll": one.nll[:, m]}
+            parts.append(pd.DataFrame({**about, **own, **columns}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -70,6 +71,7 @@ def from_table(table: pd.DataFrame) -> list[Hits]:
                 thresholds=thresholds,
                 tokens=rows.loc[rows["model"] == models["model"].iloc[0], "tokens"].to_numpy(np.int64),
                 hits=cells.reshape(len(models), -1, len(thresholds)).transpose(1, 0, 2),
+                nll=rows["nll"].to_numpy(np.float64).reshape(len(models), -1).T,
             )
         )
     return found
@@ -95,6 +97,7 @@ def _dataset(stores: Sequence[RankStore], thresholds: list[int], rule: TieRule) 
     _, place = np.unique(first["document"], return_inverse=True)
     documents = int(place.max()) + 1
     hits = np.empty((documents, len(ordered), len(thresholds)), dtype=np.int64)
+    nll = np.empty((documents, len(ordered)))
     for model, store in enumerate(ordered):
         ranked = Ranked(store, rule)
         ranked.thresholds(thresholds)
@@ -104,6 +107,7 @@ def _dataset(stores: Sequence[RankStore], thresholds: list[int], rule: TieRule) 
             raise DataError(what, str(store.folder), "Extract both with one tokenizer, corpus and protocol.")
         for i, k in enumerate(thresholds):
             hits[:, model, i] = np.bincount(place, ranked.ranks <= k, minlength=documents)
+        nll[:, model] = np.bincount(place, ranked.tokens["nll"], minlength=documents)
     return Hits(
         dataset=ordered[0].dataset,
         family=ordered[0].family,
@@ -113,6 +117,7 @@ def _dataset(stores: Sequence[RankStore], thresholds: list[int], rule: TieRule) 
         thresholds=tuple(thresholds),
         tokens=np.bincount(place, minlength=documents).astype(np.int64),
         hits=hits,
+        nll=nll,
     )
 
 

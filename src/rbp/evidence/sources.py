@@ -258,6 +258,13 @@ class Source:
         """How many tokens stand behind the −ln RBP_k of each dataset and family: `tokens.tokens_behind`."""
         return tokens_behind(self.table)
 
+    @property
+    def with_ranks(self) -> "Source | None":
+        """Those of its sources that have rank stores, joined; None where none has."""
+        parts = tuple(part for part in self._parts if isinstance(part, _Ranks))
+        names = [part.name for part in parts]
+        return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts) if parts else None
+
     def hits(self, thresholds: Sequence[int]) -> list[Hits]:
         """The hits in each document at each k, a dataset each; of the ladder, with its rungs' other seeds.
 

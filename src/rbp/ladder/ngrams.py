@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.core.errors import ParameterError
-from rbp.ladder.aggregates import Measured
+from rbp.ladder.measuring import Measured
 from rbp.ranks.protocols import Row
 
 Integers = npt.NDArray[np.int64]

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rbp.core.errors import FitError
 from rbp.paper.display import INTERVAL, INTERVAL_4, Columns, shown
+from rbp.stats import cells as questions
 
 
 def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -53,6 +55,44 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
         },
         caption=caption,
         data=told,
+    )
+
+
+def control(table: pd.DataFrame, told: pd.DataFrame, *, holdout: int, holdout_few: int, level: float) -> pd.DataFrame:
+    """Cross-entropy forecast from S by the same law, for the hidden models of `told` whose cross-entropy `table` holds.
+
+    A row for each model and k of `told` (`cells.forecasts`): its columns, and value, predicted, error, covered of
+    cross-entropy, with the suffix _control. No row where the source has no cross-entropy of four sizes.
+    """
+    entropy = table[table["metric"] == "cross_entropy"]
+    names = ["dataset", "family", "model"]
+    wanted = ["value", "predicted", "error", "covered"]
+    try:
+        found = questions.forecasts(entropy, holdout=holdout, holdout_few=holdout_few, level=level)
+    except FitError:
+        found = pd.DataFrame(columns=[*names, *wanted])
+    return told.merge(found[[*names, *wanted]], on=names, suffixes=("", "_control"))
+
+
+def control_shown(beside: pd.DataFrame) -> dict[str, Any]:
+    """`control` as a page shows it."""
+    percent = {name: 100 * beside[name] for name in ("error", "error_control")}
+    said = {name: beside[name].map({True: "yes", False: "no"}) for name in ("covered", "covered_control")}
+    return shown(
+        beside.assign(**percent, **said),
+        {
+            "dataset": "Dataset",
+            "model": "Model",
+            "k": "k",
+            "ahead": ("times ahead", "{:.1f}"),
+            "error": ("error, RBP (%)", "{:.1f}"),
+            "covered": "covered, RBP",
+            "error_control": ("error, cross-entropy (%)", "{:.1f}"),
+            "covered_control": "covered, cross-entropy",
+        },
+        caption="<b>The control: the same law forecasts the same models’ cross-entropy.</b> Errors of the forecast "
+        "−ln RBP<sub>k</sub> and of the forecast cross-entropy; below zero, it was too hopeful.",
+        data=beside,
     )
 
 

@@ -38,11 +38,18 @@ def resample(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> Reals:
     Whole documents are drawn with replacement, as many as there are, and the same ones for all models at all k: an
     easy document is easy for all. −inf where all tokens of a draw are hits.
     """
-    documents = len(hits.tokens)
-    flat = np.column_stack([hits.tokens, hits.hits.reshape(documents, -1)]).astype(np.float64)
+    return resample_both(hits, resamples=resamples, seed=seed)[0]
+
+
+def resample_both(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> tuple[Reals, Reals]:
+    """`resample`, and the cross-entropy of every model on the same draws, shape (resamples, models)."""
+    documents, models = hits.nll.shape
+    flat = np.column_stack([hits.tokens, hits.hits.reshape(documents, -1), hits.nll]).astype(np.float64)
     drawn = draws(documents, resamples, at_once=_AT_ONCE, seed=seed)
-    sums = np.concatenate([times @ flat for times in drawn])
-    return _heights(sums[:, 0], sums[:, 1:].reshape(resamples, *hits.hits.shape[1:]))
+    with np.errstate(invalid="ignore"):  # 0·∞: a document that is not drawn, of infinite loss
+        sums = np.concatenate([times @ flat for times in drawn])
+    tokens, hit, nll = np.split(sums, [1, -models], axis=1)
+    return _heights(tokens[:, 0], hit.reshape(resamples, *hits.hits.shape[1:])), nll / tokens
 
 
 def _heights(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
@@ -270,7 +277,7 @@ def ladder_laws(
         raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
     if resamples < 100:
         raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
-    counted, shown = _counted(source, ks, shares)
+    counted, shown = counted_hits(source, ks, shares)
     there = {one.dataset: one for one in counted}
     if unknown := [name for name in datasets if name not in there]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
@@ -327,7 +334,7 @@ def make_hits() -> pd.DataFrame:
     return as_table(ladder.hits([*GRID, *(large(share, ladder.stores[0].vocabulary) for share in SHARES)]))
 
 
-def _counted(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
+def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
     """The hits at GRID, ks and shares, and the names of the last two."""
 
     def names(vocabulary: int) -> dict[int, str]:

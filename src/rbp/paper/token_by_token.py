@@ -21,7 +21,7 @@ from rbp.paper.mixtures import FEWEST, local_slope
 from rbp.paper.wording import dataset_label, dataset_order, model_label
 from rbp.ranks.entropies import TEMPERATURES, Entropies, has_entropies
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import resampled_means
+from rbp.stats.clustering import document_sums, draws
 
 K = (1, 10, 100)
 FOLDS = 5
@@ -138,8 +138,9 @@ def _loss(outcome: str, y: Reals, said: Reals) -> Reals:
 
 def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) -> tuple[float, float]:
     """The interval of 1 − Σ loss/Σ none: both means over the same documents drawn anew."""
-    drawn = 1 - resampled_means(loss, document, resamples=400) / resampled_means(none, document, resamples=400)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    sums = document_sums(np.column_stack([loss, none]), document)
+    left, whole = (next(draws(len(sums), 400)) @ sums).T
+    low, high = np.quantile(1 - left / whole, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 

@@ -12,6 +12,7 @@ DATASETS = {
     "auslegal": "Australian legal",
     "c4": "C4",
     "pile-github": "GitHub (Pile)",
+    "dclm": "DCLM",
 }
 
 

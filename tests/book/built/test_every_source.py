@@ -22,7 +22,8 @@ pytestmark = pytest.mark.usefixtures("without_kernel")
 
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
 THRESHOLDS = {1: 0.08, 2: 0.09, 5: 0.1, 10: 0.12, 20: 0.13, 50: 0.15, 100: 0.2, 1000: 0.2}
-QUICK = {"09_forecasts": {"draws": 100}, "13_ladder": {"resamples": 100}, "16_noise": {"resamples": 100}}
+QUICK = {name: {"resamples": 100} for name in ("13_ladder", "16_noise", "23_rank_and_cross_entropy")}
+QUICK["09_forecasts"] = {"draws": 100}
 LARGE = {"published": [20000, 30000], "ladder": [1638, 2458]}  # of chapter 5; else 100 and 200
 
 
@@ -79,6 +80,8 @@ LOOP = {  # what has failed once, where it is cheap
     ("13_ladder", "a text of one's own"),
     ("15_independence", "three stores"),
     ("16_noise", "all hits"),
+    ("23_rank_and_cross_entropy", "all hits"),
+    ("23_rank_and_cross_entropy", "flat"),
 }
 
 

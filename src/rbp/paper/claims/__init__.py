@@ -3,6 +3,6 @@
 `ledger` is its frame; each of the other modules enters its claims when it is imported, which is here.
 """
 
-from rbp.paper.claims import comparisons, emergence, law, ledger, lognormal, others
+from rbp.paper.claims import comparisons, emergence, law, ledger, lognormal, others, own
 
-__all__ = ["comparisons", "emergence", "law", "ledger", "lognormal", "others"]
+__all__ = ["comparisons", "emergence", "law", "ledger", "lognormal", "others", "own"]

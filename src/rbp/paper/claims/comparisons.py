@@ -61,7 +61,7 @@ def told_by_cross_entropy(n: Numbers) -> tuple[int, int] | None:
     "The law of RBP_k cannot be deduced from that of cross-entropy.",
     rule="holds if, in most cells of family and dataset, a curve in cross-entropy tells −ln RBP₁ of the models less closely than the law "
     "in S does; fails if it tells it more closely in nine of ten; in part between",
-    evidence="08_cross_entropy",
+    evidence="23_rank_and_cross_entropy",
 )
 def _(n: Numbers) -> tuple[str, str]:
     told = told_by_cross_entropy(n)

@@ -139,7 +139,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "The account of emergence by cross-entropy (Schaeffer et al., 2023) cannot cover greedy decoding or top-k sampling.",
     rule="as claim 33: what tells RBP₁ covers greedy decoding, which is right where the first guess is. Holds if cross-entropy tells −ln RBP₁ "
     "less closely than S does in most cells; fails if more closely in nine of ten; in part between",
-    evidence="08_cross_entropy",
+    evidence="23_rank_and_cross_entropy",
 )
 def _(n: Numbers) -> tuple[str, str]:
     told = told_by_cross_entropy(n)

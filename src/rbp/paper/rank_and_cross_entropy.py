@@ -1,0 +1,654 @@
+"""Is −ln RBP_k a function of cross-entropy? Within a family, at equal cross-entropy between models, and ahead in size.
+
+The curve is ln(−ln RBP_k) against ln CE: a line, which is a power law in CE, or a parabola, where only a smooth
+function is asked for. Scatter about it is given in per cent of −ln RBP_k, and divided by the slope, in per cent of CE:
+how far CE would have to move to explain it. That is comparable over k.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
+
+from rbp.core.arrays import Reals, check_level
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.evidence import Source
+from rbp.evidence.document_hits import Hits
+from rbp.paper.display import INTERVAL, shown
+from rbp.paper.ladder import counted_hits, heights, resample_both
+from rbp.paper.two_metrics import pair_metrics
+from rbp.paper.wording import dataset_label
+from rbp.stats import cells
+from rbp.stats.power_law import curvature, fit_power_law
+
+_FITS = {(True, True): "both", (True, False): "power", (False, True): "line", (False, False): "neither"}
+
+CELL = ["dataset", "family", "k"]
+SWEEP = ["context", "batch"]
+
+
+def pairs_by_k(table: pd.DataFrame) -> pd.DataFrame:
+    """`pair_metrics` at every k of a measurement table, a row for each model and k: its columns, and k.
+
+    A k whose models have no cross-entropy is left out, and so is a −ln RBP_k of zero, which has no logarithm. Raises
+    DataError where nothing is left.
+    """
+    parts = []
+    for k in sorted(table["k"].dropna().unique()):
+        try:
+            parts.append(pair_metrics(table, int(k)).assign(k=int(k)))
+        except DataError:
+            continue
+    pairs = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if pairs.empty or not (pairs["neg_log_rbp"] > 0).any():
+        raise DataError(
+            "no model has both its cross-entropy and a −ln RBP_k on one dataset",
+            "measurements",
+            "Give a source that holds rows of both metrics for the same models.",
+        )
+    return pairs[pairs["neg_log_rbp"] > 0].sort_values([*CELL, "size", "model"], ignore_index=True)
+
+
+def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The curve of each dataset, family and k of `pairs_by_k` that has four models of different cross-entropy.
+
+    Columns dataset, family, k, n; slope, low, high (of ln(−ln RBP_k) on ln CE), r_squared; scatter, scatter_size (per
+    cent of −ln RBP_k, about the power law in CE, and in S); smooth, smooth_size (the same about parabolas in
+    logarithms: what any smooth curve leaves); in_entropy (smooth over slope: per cent of CE); line_at_0, line_slope,
+    line_scatter (of the straight line −ln RBP_k = a + b·CE, which is 1/RBP_k as a power of perplexity); bend_power_p,
+    bend_line_p (of a square term in either); fits ("both", "power", "line", "neither": which of the two is not found
+    bent). Intervals and p take models as independent. Raises FitError where no cell has four models.
+    """
+    rows = []
+    for (dataset, family, k), own in pairs.groupby(CELL):
+        entropy, rank = own["cross_entropy"], own["neg_log_rbp"]
+        try:
+            power = fit_power_law(entropy, rank, level=level)
+            line = fit_power_law(np.exp(entropy), np.exp(rank), level=level)
+            bends = [
+                curvature(entropy, rank, level=level).p,
+                curvature(np.exp(entropy), np.exp(rank), level=level).p,
+            ]
+        except FitError:
+            continue
+        smooth = _scatter(entropy, rank, 2)
+        straight = (bends[0] >= 1 - level, bends[1] >= 1 - level)
+        away = np.log(line.predict(np.exp(entropy))["value"].to_numpy()) / rank.to_numpy() - 1
+        rows.append(
+            {"dataset": dataset, "family": family, "k": k, "n": power.n, "slope": power.slope}
+            | {"low": -power.alpha_high, "high": -power.alpha_low, "r_squared": power.r_squared}
+            | {"scatter": 100 * power.residual_se, "scatter_size": _scatter(own["size"], rank, 1)}
+            | {"smooth": smooth, "smooth_size": _scatter(own["size"], rank, 2), "in_entropy": smooth / abs(power.slope)}
+            | {"line_at_0": np.log(line.prefactor), "line_slope": line.slope}
+            | {"line_scatter": 100 * np.sqrt(away @ away / power.df), "bend_power_p": bends[0], "bend_line_p": bends[1]}
+            | {"fits": _FITS[straight]}
+        )
+    if not rows:
+        remedy = "Give a source that holds both metrics of more models."
+        raise FitError("no family has both metrics of four models", "measurements", remedy)
+    return pd.DataFrame(rows)
+
+
+def tightest(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `curves` at the k up to 1000 where −ln RBP_k is most nearly a smooth function of CE (`in_entropy`).
+
+    One for each dataset and family that has five models at several k.
+    """
+    several = along_k(table[table["k"] <= 1000])
+    return table.loc[several.groupby(CELL[:2])["in_entropy"].idxmin()].reset_index(drop=True)
+
+
+def loose(table: pd.DataFrame) -> pd.DataFrame:
+    """The first k up to 1000 of each dataset and family (as in `tightest`) that a smooth curve in S tells better.
+
+    Columns dataset, family, k; no row where there is no such k.
+    """
+    several = along_k(table[table["k"] <= 1000])
+    first = several[several["smooth"] > several["smooth_size"]].sort_values("k").drop_duplicates(CELL[:2])
+    return first[CELL].reset_index(drop=True)
+
+
+def along_k(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `curves` of five models and more, and as many as at any k, where a family and text has several k."""
+    kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
+    kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
+    return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
+
+
+def one_curve(pairs: pd.DataFrame) -> pd.DataFrame:
+    """At each k that most models of `pairs` have: the scatter about one curve for all, and about their own.
+
+    The one curve is a parabola of ln(−ln RBP_k) in ln CE through every model; their own are lines, of families and
+    texts of four models or more. Columns k, cells (families and texts), models, one, own (scatter, per cent).
+    """
+    cell = pairs["family"] + " " + pairs["dataset"]
+    kept = pairs.assign(cell=cell)[pairs.groupby(CELL)["model"].transform("size") > 3]
+    rows = []
+    most = kept.groupby("k").size().max()
+    for k, own in kept.groupby("k"):
+        if len(own) < most:
+            continue
+        x, y = np.log(own["cross_entropy"].to_numpy()), np.log(own["neg_log_rbp"].to_numpy())
+        x = x - x.mean()
+        groups = pd.get_dummies(own["cell"]).to_numpy(np.float64)
+        fits = [OLS(y, design).fit() for design in (np.vander(x, 3), np.hstack([groups, groups * x[:, None]]))]
+        spread = [100 * np.sqrt(fit.ssr / fit.df_resid) for fit in fits]
+        rows.append({"k": k, "cells": groups.shape[1], "models": len(own), "one": spread[0], "own": spread[1]})
+    return pd.DataFrame(rows, columns=["k", "cells", "models", "one", "own"])
+
+
+def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
+    """The scatter of ln y about a polynomial in ln x, per cent; NaN for fewer different x than twice its degree + 1."""
+    at = np.log(np.asarray(x, dtype=np.float64))
+    design = np.vander(at - at.mean(), degree + 1)
+    if len(np.unique(at)) < 2 * degree + 1:
+        return float("nan")
+    fit = OLS(np.log(np.asarray(y, dtype=np.float64)), design).fit()
+    return float(100 * np.sqrt(fit.ssr / fit.df_resid))
+
+
+# --- Documents drawn anew, the same ones for both metrics of all models
+
+
+class Drawn:
+    """Both metrics of a family on one text, as it is and on corpora drawn anew.
+
+    x, y: ln CE, shape (models,), and ln(−ln RBP_k), shape (models, thresholds); xs, ys: the same for each draw.
+    Models of infinite cross-entropy are left out. Percentiles are taken farther out than `level` asks, as Student's t
+    for D documents is wider than the normal (Hesterberg 2015): those of few documents are else too narrow.
+    """
+
+    def __init__(self, hits: Hits, *, resamples: int, seed: int) -> None:
+        known = np.isfinite(hits.nll.sum(axis=0))
+        draws, entropy = resample_both(hits, resamples=resamples, seed=seed)
+        self.hits, self.known = hits, np.flatnonzero(known)
+        self.sizes = hits.sizes[known]
+        self.models = [hits.models[m] for m in self.known]
+        self.rungs = np.unique(self.sizes, return_index=True)[1]
+        self.x, self.y = np.log(hits.nll.sum(axis=0)[known] / hits.tokens.sum()), heights(hits)[known]
+        self.xs, self.ys = np.log(entropy[:, known]), draws[:, known]
+        self.documents = len(hits.tokens)
+
+    def interval(self, values: Reals, level: float) -> tuple[float, float]:
+        """The percentile interval of a statistic, `values` of shape (resamples,); NaN where a draw has none."""
+        if not np.isfinite(values).all():
+            return float("nan"), float("nan")
+        tail = stats.norm.cdf(stats.t.ppf((1 - level) / 2, self.documents - 1) * np.sqrt(_bessel(self.documents)))
+        low, high = np.quantile(values, [tail, 1 - tail])
+        return float(low), float(high)
+
+    def line(self, i: int, rungs: npt.ArrayLike | None = None) -> tuple[Reals, Reals]:
+        """Intercept and slope of the line through `rungs` (default: all) at threshold `i`.
+
+        Both have shape (1 + resamples,): of the text as it is, and of each draw.
+        """
+        chosen = self.rungs if rungs is None else np.asarray(rungs)
+        x = np.vstack([self.x, self.xs])[:, chosen]
+        y = np.vstack([self.y[:, i], self.ys[:, :, i]])[:, chosen]
+        away = x - x.mean(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):  # draws without a miss have no logarithm
+            slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
+            return y.mean(axis=1) - slope * x.mean(axis=1), slope
+
+
+def drawn(source: Source, ks: Sequence[int], *, resamples: int, seed: int) -> list[Drawn]:
+    """The documents behind those of its sources that have rank stores, a text each; none where none has.
+
+    Texts of one document are left out, and so are those of fewer than three models. Raises ParameterError for too few
+    `resamples`; else what `Source.hits` raises.
+    """
+    if resamples < 100:
+        raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
+    ranked = source.with_ranks
+    if ranked is None:
+        return []
+    vocabulary = min(store.vocabulary for store in ranked.stores)
+    counted, _ = counted_hits(ranked, [k for k in ks if k <= vocabulary], [])
+    found = [Drawn(one, resamples=resamples, seed=seed + i) for i, one in enumerate(counted) if len(one.tokens) > 1]
+    return [one for one in found if len(one.rungs) > 2]
+
+
+def text_curves(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
+    """The slope of each curve with its interval from documents, and how much of its scatter they explain.
+
+    Columns dataset, family, k, documents, text_low, text_high (of the slope), text_scatter (per cent of −ln RBP_k: the
+    part of `smooth` that other documents would make on these very models; NaN for three models).
+    """
+    rows = []
+    for one in texts:
+        cell, df = (one.hits.dataset, one.hits.family), len(one.rungs) - 3
+        x = one.xs[:, one.rungs] - one.x[one.rungs].mean()
+        basis = np.linalg.qr(np.stack([np.ones_like(x), x, x**2], axis=2))[0]
+        for i, k in enumerate(one.hits.thresholds):
+            _, slope = one.line(i)
+            low, high = one.interval(slope[1:], level)
+            if not np.isfinite(low) or not np.isfinite(slope[0]):
+                continue
+            y = one.ys[:, one.rungs, i]
+            away = y - np.einsum("rij,rkj,rk->ri", basis, basis, y)  # about the parabola of each draw
+            moved = _bessel(one.documents) * float(away.var(axis=0).sum()) / df if df else np.nan
+            rows.append((*cell, k, one.documents, low, high, 100 * np.sqrt(moved)))
+    columns = [*CELL, "documents", "text_low", "text_high", "text_scatter"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def seeds(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
+    """Models trained again with another seed: how far −ln RBP_k moves beyond what the curve makes of their CE.
+
+    Columns dataset, family, k, size, entropy (change of CE, per cent), offset (of −ln RBP_k at equal CE, per cent),
+    low, high (from documents, the curve's slope drawn anew with them), apart (the interval leaves out 0).
+    """
+    rows = []
+    for one in texts:
+        again = [m for m in range(len(one.sizes)) if m not in set(one.rungs)]
+        for i, k in enumerate(one.hits.thresholds):
+            slope = one.line(i)[1]
+            for m in again:
+                first = next(r for r in one.rungs if one.sizes[r] == one.sizes[m])
+                y = np.append(one.y[m, i] - one.y[first, i], one.ys[:, m, i] - one.ys[:, first, i])
+                x = np.append(one.x[m] - one.x[first], one.xs[:, m] - one.xs[:, first])
+                offset = 100 * np.expm1(y - slope * x)
+                low, high = one.interval(offset[1:], level)
+                cell = (one.hits.dataset, one.hits.family, k, int(one.sizes[m]))
+                rows.append((*cell, 100 * np.expm1(x[0]), offset[0], low, high, low > 0 or high < 0))
+    columns = [*CELL, "size", "entropy", "offset", "low", "high", "apart"]
+    return pd.DataFrame(rows, columns=columns).dropna(subset=["low"]).reset_index(drop=True)
+
+
+def _bessel(documents: int) -> float:
+    return documents / (documents - 1)
+
+
+# --- At equal cross-entropy
+
+
+def matched(
+    points: pd.DataFrame, within: Sequence[str], between: str, *, order: Sequence[str] = (), level: float = 0.95
+) -> pd.DataFrame:
+    """−ln RBP_k of two groups of models at equal cross-entropy, wherever their ranges of it meet.
+
+    `points` has cross_entropy, neg_log_rbp and the columns named; groups are the values of `between` (families, texts,
+    sweeps) among the rows that agree in `within`. Two groups get a line each, ln(−ln RBP_k) on ln CE, of one scatter
+    (analysis of covariance). `first` is the one that comes first in `order`, else the one of more models.
+
+    Columns `within`, first, second, n_first, n_second, from_entropy, to_entropy (where both have models), at (its
+    middle), offset (the second group's −ln RBP_k over the first's at `at`, less 1, per cent), low, high, apart (the
+    interval leaves out 0), shift (by how many per cent CE would have to differ to explain the offset; NaN where the
+    slope of the first group is not told from 0), offset_from,
+    offset_to (at both ends), difference_from, difference, difference_to (of −ln RBP_k itself). Intervals take models
+    as independent, given their line. Groups of fewer than three models, or without a scatter, have no row.
+    """
+    check_level(level)
+    rows: list[dict[str, Any]] = []
+    for key, own in points.groupby(list(within)):
+        sizes = own.groupby(between).size()
+        groups = sorted(sizes.index[sizes > 2], key=lambda name: (-sizes[name], str(name)))
+        groups.sort(key=lambda name: list(order).index(name) if name in order else len(order))
+        for first, second in combinations(groups, 2):
+            both = [own[own[between] == name] for name in (first, second)]
+            low, high = (max(g["cross_entropy"].min() for g in both), min(g["cross_entropy"].max() for g in both))
+            if low < high and (row := _offsets(both[0], both[1], low, high, level)):
+                cell = dict(zip(within, key, strict=True)) | {"first": first, "second": second}
+                rows.append(cell | {"n_first": len(both[0]), "n_second": len(both[1])} | row)
+    ends = ["from_entropy", "to_entropy", "at", "offset", "low", "high", "apart", "shift"]
+    ends += [f"{what}{where}" for what in ("offset", "difference") for where in ("_from", "_to")] + ["difference"]
+    return pd.DataFrame(rows, columns=[*within, "first", "second", "n_first", "n_second", *ends])
+
+
+def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float, level: float) -> dict[str, Any] | None:
+    at = (low + high) / 2
+    both = pd.concat([first, second])
+    x, y = np.log(both["cross_entropy"].to_numpy() / at), np.log(both["neg_log_rbp"].to_numpy())
+    other = np.repeat([0.0, 1.0], [len(first), len(second)])
+    design = np.column_stack([np.ones_like(x), x, other, other * x])
+    if np.linalg.matrix_rank(design) < 4 or len(x) < 5:
+        return None
+    fit = OLS(y, design).fit()
+    if fit.ssr <= len(x) * 1e-24:
+        return None
+    slope, ends = fit.conf_int(1 - level)[1:3]
+    row: dict[str, Any] = {"from_entropy": low, "to_entropy": high, "at": at}
+    for where, entropy in {"_from": low, "": at, "_to": high}.items():
+        line = fit.params @ np.array([[1, 1], [np.log(entropy / at)] * 2, [0, 1], [0, np.log(entropy / at)]])
+        row |= {
+            f"offset{where}": 100 * np.expm1(line[1] - line[0]),
+            f"difference{where}": float(np.diff(np.exp(line))[0]),
+        }
+    row |= {"low": 100 * np.expm1(ends[0]), "high": 100 * np.expm1(ends[1])}
+    apart = bool(ends[0] > 0 or ends[1] < 0)
+    shift = 100 * np.expm1(fit.params[2] / fit.params[1]) if slope[0] > 0 else np.nan
+    return row | {"apart": apart, "shift": shift}
+
+
+def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
+    """`matched` between the families of each text, and between the texts of each family.
+
+    Columns between ("families", "texts"), where (the text, or the family), those of `matched`, and text_low, text_high:
+    the interval of the offset between two texts when the documents of both are drawn anew, where there are any. There,
+    it is `apart` if that interval leaves out 0 as well.
+    """
+    families = matched(pairs, ["dataset", "k"], "family", level=level).rename(columns={"dataset": "where"})
+    datasets = matched(pairs, ["family", "k"], "dataset", level=level).rename(columns={"family": "where"})
+    there = {(one.hits.family, one.hits.dataset): one for one in texts}
+    ends = []
+    for row in datasets.to_dict("records"):
+        first, second = (there.get((row["where"], row[which])) for which in ("first", "second"))
+        if first and second and row["k"] in {*first.hits.thresholds} & {*second.hits.thresholds}:
+            ends.append(_text_offset(first, second, row["k"], row["at"], level))
+        else:
+            ends.append((np.nan, np.nan))
+    low, high = np.array(ends).reshape(-1, 2).T
+    datasets = datasets.assign(text_low=low, text_high=high, apart=datasets["apart"] & ~((low <= 0) & (high >= 0)))
+    parts = [families.assign(between="families", text_low=np.nan, text_high=np.nan), datasets.assign(between="texts")]
+    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
+def _text_offset(first: Drawn, second: Drawn, k: int, entropy: float, level: float) -> tuple[float, float]:
+    """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy."""
+    ends = [one.line(one.hits.thresholds.index(k)) for one in (first, second)]
+    there = [at_0 + slope * np.log(entropy) for at_0, slope in ends]
+    fewer = min((first, second), key=lambda one: one.documents)
+    return fewer.interval(100 * np.expm1(there[1] - there[0])[1:], level)
+
+
+def beside_curve(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Each model beside the curve of its text's largest other family, where it lies within that one's range of CE.
+
+    Columns dataset, k, reference (the family of the curve), family, model, cross_entropy, offset (measured over curve,
+    less 1, per cent), outside (of the curve's prediction interval).
+    """
+    rows = []
+    for _, own in pairs.groupby(["dataset", "k"]):
+        reference = str(own.groupby("family").size().idxmax())
+        curve = own[own["family"] == reference]
+        ends = curve["cross_entropy"].min(), curve["cross_entropy"].max()
+        others = own[(own["family"] != reference) & own["cross_entropy"].between(*ends)]
+        try:
+            law = fit_power_law(curve["cross_entropy"], curve["neg_log_rbp"], level=level)
+        except FitError:
+            continue
+        if others.empty:
+            continue
+        told = law.predict(others["cross_entropy"]).set_axis(others.index)
+        offset = 100 * (others["neg_log_rbp"] / told["value"] - 1)
+        outside = ~others["neg_log_rbp"].between(told["low"], told["high"])
+        rows.append(others.assign(reference=reference, offset=offset, outside=outside))
+    columns = ["dataset", "k", "reference", "family", "model", "cross_entropy", "offset", "outside"]
+    return pd.concat(rows, ignore_index=True)[columns] if rows else pd.DataFrame(columns=columns)
+
+
+def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
+    """Does a larger model of equal cross-entropy, trained on less, rank otherwise? In each sweep of training runs.
+
+    `runs` as `outside.xlstm_runs` has them, less the diverged. Columns sweep, architecture, n, span (the largest size
+    over the smallest), effect (d ln(−ln RBP_1)/d ln S at equal cross-entropy, its curve being a parabola), per_tenfold
+    (what ten times the size does, per cent). There is no interval: runs of a sweep are no independent draws.
+    """
+    rows = []
+    for sweep, own in runs.groupby("sweep"):
+        x, size = np.log(own["loss"].to_numpy()), np.log(own["size"].to_numpy())
+        x = x - x.mean()
+        fit = OLS(np.log(-np.log(own["accuracy"].to_numpy())), np.column_stack([np.ones_like(x), x, x**2, size])).fit()
+        effect, span = float(fit.params[3]), float(np.exp(np.ptp(size)))
+        about = {"sweep": sweep, "architecture": own["architecture"].iloc[0], "n": len(own), "span": span}
+        rows.append(about | {"effect": effect, "per_tenfold": 100 * (10**effect - 1)})
+    return pd.DataFrame(rows)
+
+
+def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
+    """`matched` between the sweeps of `outside.xlstm_runs`, less the diverged, at k = 1; and how alike two sweeps are.
+
+    Adds architecture_first, architecture_second, and alike: whether both have one context and one batch.
+    """
+    points = runs.assign(cross_entropy=runs["loss"], neg_log_rbp=-np.log(runs["accuracy"]), k=1)
+    table = matched(points, ["k"], "sweep", order=_by_architecture(runs))
+    about = runs.groupby("sweep").agg(architecture=("architecture", "first"), **{c: (c, "unique") for c in SWEEP})
+    for which in ("first", "second"):
+        table[f"architecture_{which}"] = table[which].map(about["architecture"])
+    settings = about[SWEEP].map(lambda values: tuple(sorted(values)))
+    return table.assign(
+        alike=(settings.loc[table["first"]].to_numpy() == settings.loc[table["second"]].to_numpy()).all(1)
+    )
+
+
+def _by_architecture(runs: pd.DataFrame) -> list[str]:
+    """The sweeps, those of the architecture with most runs first, and by their numbers of runs."""
+    counts = runs.groupby(["architecture", "sweep"]).size().reset_index(name="n")
+    total = counts.groupby("architecture")["n"].transform("sum")
+    return counts.assign(total=total).sort_values(["total", "n"], ascending=False)["sweep"].tolist()
+
+
+# --- Ahead in size
+
+
+def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
+    """The largest models hidden: −ln RBP_k by three ways, and the control, CE from S by the same law.
+
+    direct: −ln RBP_k from S. via: CE from S, then −ln RBP_k from the curve in CE of the smaller models. imputed: that
+    curve at the hidden model's own, measured CE, which is no forecast. control: CE from S. Columns dataset, k, family,
+    model, n (models fitted), ahead (size over the largest fitted), and for each of the four its relative error, per
+    cent (below 0: too hopeful); covered and control_covered (inside their prediction interval). Raises FitError as
+    `cells.forecasts`.
+    """
+    told, control = (
+        cells.forecasts(pairs.assign(value=pairs[metric]), holdout=holdout, holdout_few=holdout_few, level=level)
+        for metric in ("neg_log_rbp", "cross_entropy")
+    )
+    keys = ["dataset", "k", "family", "model"]
+    rows = told.merge(control, on=keys, suffixes=("", "_control")).merge(
+        pairs[[*keys, "cross_entropy", "neg_log_rbp"]], on=keys
+    )
+    rows[["via", "imputed"]] = np.nan
+    for _, hidden in rows.groupby(keys[:3]):
+        own = pairs.merge(hidden[keys[:3]].drop_duplicates())
+        small = own[own["size"] < hidden["size"].min()]
+        try:
+            curve = fit_power_law(small["cross_entropy"], small["neg_log_rbp"])
+        except FitError:
+            continue
+        for way, entropy in {"via": hidden["predicted_control"], "imputed": hidden["cross_entropy"]}.items():
+            rows.loc[hidden.index, way] = 100 * (
+                curve.predict(entropy)["value"].to_numpy() / hidden["neg_log_rbp"].to_numpy() - 1
+            )
+    rows = rows.assign(direct=100 * rows["error"], control=100 * rows["error_control"])
+    rows = rows.rename(columns={"covered_control": "control_covered"}).dropna(subset=["via", "imputed"])
+    return rows[[*keys, "n", "ahead", "direct", "via", "imputed", "control", "covered", "control_covered"]]
+
+
+def text_imputed(told: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
+    """The errors `imputed` of `forecasts` with intervals from documents: the same ones for CE and RBP_k, all models.
+
+    Columns dataset, k, family, model, imputed, low, high, apart (the interval leaves out 0).
+    """
+    rows = []
+    for one in texts:
+        own = told[(told["dataset"] == one.hits.dataset) & (told["family"] == one.hits.family)]
+        for model, k, imputed in zip(own["model"], own["k"], own["imputed"], strict=True):
+            if k not in one.hits.thresholds or model not in one.models:
+                continue
+            i, m = one.hits.thresholds.index(k), one.models.index(model)
+            hidden = own.loc[own["k"] == k, "model"]
+            least = min(one.sizes[one.models.index(name)] for name in hidden)
+            at_0, slope = one.line(i, [r for r in one.rungs if one.sizes[r] < least])
+            x, y = np.append(one.x[m], one.xs[:, m]), np.append(one.y[m, i], one.ys[:, m, i])
+            error = 100 * np.expm1(at_0 + slope * x - y)
+            low, high = one.interval(error[1:], level)
+            rows.append((one.hits.dataset, k, one.hits.family, model, imputed, low, high, low > 0 or high < 0))
+    columns = ["dataset", "k", "family", "model", "imputed", "low", "high", "apart"]
+    return pd.DataFrame(rows, columns=columns).dropna(subset=["low"]).reset_index(drop=True)
+
+
+def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """How `forecasts` came out, by the columns `by`.
+
+    Columns `by`, count, hopeful (direct errors below 0), covered, control_hopeful, control_covered, and the medians of
+    the errors' sizes, per cent: direct, via, imputed, control.
+    """
+    ways = ["direct", "via", "imputed", "control"]
+    rows = told.assign(hopeful=told["direct"] < 0, control_hopeful=told["control"] < 0)
+    rows[ways] = rows[ways].abs()
+    counts = {name: (name, "sum") for name in ("hopeful", "covered", "control_hopeful", "control_covered")}
+    medians = {way: (way, "median") for way in ways}
+    return rows.groupby(list(by), as_index=False).agg(count=("direct", "size"), **counts, **medians)
+
+
+# --- As a page shows them
+
+
+def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`curves` beside `text_curves`, at some k, as a page shows them; the download has every k of `table`."""
+    return shown(
+        table,
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            "n": "models",
+            "slope": ("slope", "{:.3f}"),
+            ("low", "high"): (f"{level:.0%}, models", INTERVAL),
+            ("text_low", "text_high"): (f"{level:.0%}, documents", INTERVAL),
+            "scatter": ("scatter about CE (%)", "{:.2f}"),
+            "scatter_size": ("about S (%)", "{:.2f}"),
+            "smooth": ("bent, about CE (%)", "{:.2f}"),
+            "smooth_size": ("bent, about S (%)", "{:.2f}"),
+            "in_entropy": ("bent, in per cent of CE", "{:.2f}"),
+        },
+        caption="<b>ln(−ln RBP<sub>k</sub>) on ln CE, a line for each family and text.</b> The interval from models "
+        "comes from the scatter about the line and takes models as independent; the one from documents draws whole "
+        "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBP<sub>k</sub> about the power "
+        "law in CE, and in S where models of a family differ in size alone. Bent: about parabolas in logarithms.",
+    )
+
+
+def one_curve_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`one_curve` as a page shows it."""
+    return shown(
+        table,
+        {
+            "k": "k",
+            "cells": "families and texts",
+            "models": "models",
+            "one": ("scatter about one curve (%)", "{:.1f}"),
+            "own": ("about their own lines (%)", "{:.1f}"),
+        },
+        caption="<b>One curve for all families and texts?</b> A parabola of ln(−ln RBP<sub>k</sub>) in ln CE through "
+        "every model, beside a line for each family and text; at the thresholds that most models have.",
+    )
+
+
+def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The two shapes of `curves`, a power of CE and a straight line in it, as a page shows them."""
+    words = {"both": "neither is found bent", "power": "the power fits, the line is bent"}
+    words |= {"line": "the line fits, the power is bent", "neither": "both are found bent"}
+    return shown(
+        table.assign(fits=table["fits"].map(words)),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            ("line_at_0", "line_slope"): ("straight line", "{:.3f} + {:.4f} CE"),
+            "scatter": ("scatter, power (%)", "{:.2f}"),
+            "line_scatter": ("scatter, line (%)", "{:.2f}"),
+            "bend_power_p": ("p, power", "{:.2g}"),
+            "bend_line_p": ("p, line", "{:.2g}"),
+            "fits": "verdict",
+        },
+        caption="<b>A power of CE, or a straight line in it?</b> p: of a square term in either, with models taken as "
+        "independent, which the runs of a sweep are not.",
+    )
+
+
+def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`at_equal_entropy` as a page shows it."""
+    where = table["where"].where(table["between"] == "texts", table["where"].map(dataset_label))
+    names = {
+        which: table[which].where(table["between"] == "families", table[which].map(dataset_label))
+        for which in ("first", "second")
+    }
+    return shown(
+        table.assign(where=where, **names, apart=table["apart"].map({True: "yes", False: "no"})),
+        {
+            "between": "between",
+            "where": "on, or of",
+            ("second", "first"): ("which, over which", "{} over {}"),
+            "k": "k",
+            ("from_entropy", "to_entropy"): ("CE of both (nats)", "{:.2f} to {:.2f}"),
+            "offset": ("offset (%)", "{:.1f}"),
+            ("low", "high"): (f"{level:.0%}, models", "[{:.1f}, {:.1f}]"),
+            ("text_low", "text_high"): (f"{level:.0%}, documents", "[{:.1f}, {:.1f}]"),
+            "shift": ("in per cent of CE", "{:.1f}"),
+            "apart": "apart",
+        },
+        caption="<b>−ln RBP<sub>k</sub> at equal cross-entropy</b>, the second group over the first, in the middle of "
+        "the range of CE that both have. In per cent of CE: how far the second group’s CE would have to move to "
+        "explain it. Apart: every interval there is leaves out 0.",
+        data=table,
+    )
+
+
+def seeds_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`seeds` as a page shows it, summed up by text and k."""
+    rows = table.assign(offset=table["offset"].abs()).groupby(["dataset", "k"], as_index=False)
+    return shown(
+        rows.agg(pairs=("apart", "size"), apart=("apart", "sum"), median=("offset", "median"), most=("offset", "max")),
+        {
+            "dataset": "Dataset",
+            "k": "k",
+            "pairs": "pairs of seeds",
+            "apart": "apart",
+            "median": ("median offset (%)", "{:.1f}"),
+            "most": ("largest (%)", "{:.1f}"),
+        },
+        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBP<sub>k</sub> beside the "
+        "first one’s at equal CE, either way: what the family’s slope makes of the change of CE is taken out. Apart: "
+        f"the {level:.0%} interval, from documents, leaves out 0. The CSV has each pair.",
+        data=table,
+    )
+
+
+def sweeps_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`sweeps` as a page shows it: every sweep beside the first, and the pairs of one setting."""
+    kept = table[(table["first"] == table["first"].iloc[0]) | table["alike"]]
+    return shown(
+        kept.assign(alike=kept["alike"].map({True: "yes", False: "no"})),
+        {
+            "first": "sweep",
+            "second": "beside sweep",
+            ("n_first", "n_second"): ("runs", "{}, {}"),
+            ("from_entropy", "to_entropy"): ("CE of both (nats)", "{:.2f} to {:.2f}"),
+            ("difference_from", "difference_to"): ("difference at these ends", "{:.4f} to {:.4f}"),
+            "offset": ("in the middle (%)", "{:.2f}"),
+            "alike": "same context and batch",
+        },
+        caption="<b>−ln RBP₁ at equal cross-entropy, sweep by sweep</b> (xLSTM runs, DCLM), the second sweep less the "
+        "first. No intervals: the runs of a sweep share data and schedule. How far sweeps of one architecture differ "
+        "is the yardstick. The CSV has all pairs.",
+        data=table,
+    )
+
+
+def forecasts_shown(told: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
+    """`summary` of `forecasts` as a page shows it."""
+    labels = {"dataset": "Dataset", "family": "Family", "k": "k"}
+    return shown(
+        summary(told, by),
+        {
+            **{name: labels[name] for name in by},
+            "count": "forecasts",
+            "direct": ("RBP from S (%)", "{:.1f}"),
+            "via": ("by way of CE (%)", "{:.1f}"),
+            "control": ("CE from S (%)", "{:.1f}"),
+            "imputed": ("RBP at measured CE (%)", "{:.1f}"),
+            "hopeful": "RBP too hopeful",
+            "control_hopeful": "CE too hopeful",
+        },
+        caption="<b>The largest models hidden: median size of the relative error.</b> Too hopeful: lower than was "
+        "measured. The last of the four needs the hidden model’s own CE, and is no forecast. CE from S is counted once "
+        "for each k that it stands beside.",
+        data=told,
+    )

@@ -1,0 +1,375 @@
+"""Rank against cross-entropy: families where one is and is not a function of the other, of known slopes and offsets."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from draws import loop_and_slow, may_be
+
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.evidence import open_source, outside
+from rbp.evidence.document_hits import Hits
+from rbp.paper import rank_and_cross_entropy as both
+
+SIZES = np.geomspace(1e5, 1e9, 8)
+SLOPES = {1: 0.9, 10: 1.5}
+
+
+def family(name="A", dataset="news", *, scale=1.0, slopes=SLOPES, entropy=None, noise=0.0, seed=0, sizes=SIZES):
+    """Models whose −ln RBP_k is scale·(CE/10)^slope, up to noise; their CE falls from 7 to 3 by a power of S."""
+    rng = np.random.default_rng(seed)
+    at = 7 * (sizes / 1e5) ** (-np.log(7 / 3) / np.log(1e4)) if entropy is None else entropy
+    parts = []
+    for k, slope in slopes.items():
+        rank = scale * (at / 10) ** slope * np.exp(rng.normal(0, noise, len(at)))
+        about = {"dataset": dataset, "family": name, "k": k, "size": sizes.astype(int)}
+        parts.append(pd.DataFrame(about | {"cross_entropy": at, "neg_log_rbp": rank}))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(model=f"{name}-" + table["size"].astype(str))
+
+
+def test_pairs_are_those_of_both_metrics_at_every_k() -> None:
+    own = family(noise=0.1)
+    ranks = own.rename(columns={"neg_log_rbp": "value"}).assign(metric="neg_log_rbp")
+    entropy = own[own.k == 1].rename(columns={"cross_entropy": "value"}).assign(metric="cross_entropy", k=pd.NA)
+    columns = ["dataset", "family", "model", "size", "metric", "k", "value"]
+    table = pd.concat([ranks[columns], entropy[columns].iloc[1:]]).astype({"k": "Int64"})
+    pairs = both.pairs_by_k(table)
+    assert pairs.groupby("k").size().to_dict() == {1: 7, 10: 7}  # one has no cross-entropy
+    merged = pairs.merge(own, on=["model", "k"])
+    assert merged.neg_log_rbp_x.tolist() == merged.neg_log_rbp_y.tolist()
+    assert merged.cross_entropy_x.tolist() == merged.cross_entropy_y.tolist()
+    never_wrong = table.assign(value=table["value"].where((table["k"] != 10).fillna(True), 0.0))
+    assert set(both.pairs_by_k(never_wrong).k) == {1}
+    with pytest.raises(DataError, match="both its cross-entropy"):
+        both.pairs_by_k(ranks[columns])
+
+
+def test_a_function_of_cross_entropy_is_recovered_with_its_slopes() -> None:
+    found = both.curves(family(noise=0.004)).set_index("k")
+    for k, slope in SLOPES.items():
+        row = found.loc[k]
+        assert row.low < slope < row.high
+        assert row.slope == pytest.approx(slope, abs=0.02)
+        assert 0.1 < row.scatter < 1
+        assert row.in_entropy == pytest.approx(row.smooth / row.slope)
+    exact = both.curves(family(noise=1e-9)).set_index("k")
+    assert exact.slope.to_dict() == pytest.approx(SLOPES, rel=1e-6)
+
+
+def test_scatter_is_that_of_polynomials_by_another_library() -> None:
+    own = family(noise=0.02)
+    row = both.curves(own).set_index("k").loc[10]
+    one = own[own.k == 10]
+    for name, x, degree in (
+        ("scatter", one.cross_entropy, 1),
+        ("smooth", one.cross_entropy, 2),
+        ("scatter_size", one["size"], 1),
+        ("smooth_size", one["size"], 2),
+    ):
+        fit = np.polynomial.Polynomial.fit(np.log(x), np.log(one.neg_log_rbp), degree)
+        left = np.log(one.neg_log_rbp) - fit(np.log(x))
+        assert row[name] == pytest.approx(100 * np.sqrt((left**2).sum() / (len(one) - degree - 1)), rel=1e-6)
+
+
+def test_a_power_and_a_straight_line_are_told_apart_where_they_can_be() -> None:
+    power = family(slopes={1: 2.5}, noise=0.002)
+    line = power.assign(neg_log_rbp=0.4 * power.cross_entropy - 0.9 + np.random.default_rng(1).normal(0, 0.002, 8))
+    narrow = family(slopes={1: 0.9}, noise=0.01, entropy=np.linspace(3.0, 3.3, 8))
+    assert [both.curves(one).fits[0] for one in (power, line, narrow)] == ["power", "line", "both"]
+    row = both.curves(line).iloc[0]
+    assert (row.line_at_0, row.line_slope) == pytest.approx((-0.9, 0.4), abs=0.02)
+    assert row.line_scatter < 1 < row.scatter
+
+
+def test_what_follows_size_and_not_entropy_is_seen() -> None:
+    """CE scatters about its law in S, and −ln RBP_k follows S: then CE is not what tells it."""
+    rng = np.random.default_rng(4)
+    own = family(slopes={1: 1.0, 10: 1.0})
+    wobbly = own.assign(cross_entropy=own.cross_entropy * np.exp(np.tile(rng.normal(0, 0.05, 8), 2)))
+    row = both.curves(wobbly.assign(neg_log_rbp=own.neg_log_rbp * np.exp(rng.normal(0, 0.001, 16)))).iloc[0]
+    assert row.scatter > 10 * row.scatter_size
+    follows = both.curves(wobbly.assign(neg_log_rbp=wobbly.cross_entropy / 10 * np.exp(rng.normal(0, 0.001, 16))))
+    assert follows.scatter_size[0] > 10 * follows.scatter[0]
+
+
+def test_too_few_models_have_no_curve() -> None:
+    with pytest.raises(FitError, match="four models"):
+        both.curves(family(sizes=SIZES[:3]))
+
+
+def test_the_closest_k_and_the_first_loose_one_by_hand() -> None:
+    table = pd.DataFrame({"k": [1, 10, 100, 5000], "in_entropy": [0.5, 0.2, 0.9, 0.1], "n": [8, 8, 8, 8]})
+    table = table.assign(dataset="d", family="f", smooth=[1.0, 2.0, 3.0, 9.0], smooth_size=[2.0, 1.5, 2.5, 1.0])
+    assert both.tightest(table).k.tolist() == [10]
+    assert both.loose(table).k.tolist() == [10]
+    assert both.tightest(table.assign(n=4)).empty
+    assert both.loose(table.assign(smooth_size=5.0)).empty
+
+
+def test_one_curve_for_all_is_found_where_there_is_one() -> None:
+    near = pd.concat(
+        [
+            family("A", noise=0.002),
+            family("B", noise=0.002, seed=1),
+            family("C", entropy=SIZES[:3] / 1e5, sizes=SIZES[:3]),
+        ]
+    )
+    shared = both.one_curve(near).set_index("k")
+    assert shared.cells.tolist() == [2, 2]  # three models make no line
+    assert (shared.one < 0.4).all()
+    apart = pd.concat([family("A", noise=0.002), family("B", noise=0.002, seed=1, scale=1.2)])
+    found = both.one_curve(apart).set_index("k")
+    assert (found.one > 8).all()
+    assert (found.own < 0.4).all()
+
+
+# --- At equal cross-entropy
+
+
+def test_two_families_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
+    first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
+    for offset in (0.0, 0.08):
+        second = family("B", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
+        found = both.at_equal_entropy(pd.concat([first, second]), []).set_index("k")
+        assert found[["first", "second"]].iloc[0].tolist() == ["A", "B"]
+        assert (found.from_entropy, found.to_entropy)[0][1] == 3.5
+        assert found.offset[1] == pytest.approx(100 * offset, abs=1)
+        assert found.apart[1] == bool(offset)
+        assert found["shift"][1] == pytest.approx(100 * ((1 + offset) ** (1 / 0.9) - 1), abs=1.2)
+
+
+def test_an_offset_that_grows_with_entropy_is_found_at_both_ends() -> None:
+    second = family("B", slopes={1: 1.3}, entropy=np.linspace(4, 6, 6), noise=1e-6, sizes=SIZES[:6])
+    row = both.matched(pd.concat([family("A", slopes={1: 0.9}), second]), ["dataset", "k"], "family").iloc[0]
+    for end, entropy in {"_from": 4.0, "": 5.0, "_to": 6.0}.items():
+        ratio = (entropy / 10) ** 0.4
+        assert row[f"offset{end}"] == pytest.approx(100 * (ratio - 1), rel=1e-3)
+        assert row[f"difference{end}"] == pytest.approx((ratio - 1) * (entropy / 10) ** 0.9, rel=1e-3)
+
+
+def test_the_analysis_of_covariance_is_statsmodels_own() -> None:
+    points = pd.concat([family("A", noise=0.03), family("B", scale=1.05, noise=0.03, seed=1, sizes=SIZES[1:6])])
+    one = points[points.k == 1]
+    row = both.matched(one, ["dataset", "k"], "family", level=0.9).iloc[0]
+    frame = one.assign(
+        y=np.log(one.neg_log_rbp), x=np.log(one.cross_entropy / row["at"]), other=one.family.eq("B") * 1.0
+    )
+    fit = smf.ols("y ~ x * other", frame).fit()
+    low, high = 100 * np.expm1(fit.conf_int(0.1).loc["other"])
+    assert (row.offset, row.low, row.high) == pytest.approx((100 * np.expm1(fit.params["other"]), low, high))
+    turned = both.matched(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
+    assert (1 + turned.offset / 100) * (1 + row.offset / 100) == pytest.approx(1)
+
+
+def test_groups_that_share_no_entropy_are_not_compared() -> None:
+    far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
+    assert both.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
+    assert both.at_equal_entropy(family("A"), []).empty
+    beside = both.beside_curve(pd.concat([family("A", noise=0.01), far]))
+    assert beside.empty
+
+
+def test_models_beside_the_curve_of_another_family() -> None:
+    first = family("A", slopes={1: 0.9}, noise=0.002)
+    second = family("B", slopes={1: 0.9}, scale=0.95, entropy=np.array([2.0, 4.0, 5.0]), sizes=SIZES[:3])
+    found = both.beside_curve(pd.concat([first, second]))
+    assert found.reference.unique().tolist() == ["A"]
+    assert found.cross_entropy.tolist() == [4.0, 5.0]  # the curve does not reach down to 2
+    assert found.offset.tolist() == pytest.approx([-5, -5], abs=0.5)
+    assert found.outside.all()
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(40, 800))
+def test_intervals_between_groups_cover_the_offset(draws: int) -> None:
+    found = 0
+    for seed in range(draws):
+        second = family("B", slopes={1: 0.9}, scale=1.03, noise=0.01, seed=2 * seed, sizes=SIZES[:6])
+        points = pd.concat([family("A", slopes={1: 0.9}, noise=0.01, seed=2 * seed + 1), second])
+        row = both.matched(points, ["dataset", "k"], "family").iloc[0]
+        found += row.low <= 3 <= row.high
+    assert may_be(found, draws, 0.95)
+
+
+def runs_of(effect: float) -> pd.DataFrame:
+    rng, parts = np.random.default_rng(0), []
+    for sweep, kind, context, shift in (
+        ("one", "Llama", 8, 0.0),
+        ("two", "Llama", 16, 0.0),
+        ("three", "mLSTM", 16, 0.012),
+    ):
+        n = 40 if kind == "Llama" else 30
+        size, loss = np.exp(rng.uniform(18, 22, n)), rng.uniform(2.8, 3.5, n)
+        rank = np.exp(np.log(loss / 3.2) + effect * (np.log(size) - 20) + shift + rng.normal(0, 1e-4, n)) * 0.9
+        about = {"run": [f"{sweep}{i}" for i in range(n)], "sweep": sweep, "architecture": kind, "context": context}
+        parts.append(pd.DataFrame(about | {"batch": 64, "size": size, "loss": loss, "accuracy": np.exp(-rank)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_the_effect_of_size_at_equal_entropy_is_recovered_in_each_sweep() -> None:
+    found = both.size_at_equal_entropy(runs_of(0.002))
+    assert found.effect.tolist() == pytest.approx([0.002] * 3, abs=1e-4)
+    assert found.per_tenfold[0] == pytest.approx(100 * (10**0.002 - 1), abs=0.03)
+    assert both.size_at_equal_entropy(runs_of(0.0)).effect.abs().max() < 1e-4
+
+
+def test_sweeps_are_compared_and_those_of_one_setting_are_known() -> None:
+    found = both.sweeps(runs_of(0.0)).set_index(["first", "second"])
+    assert found.index.tolist() == [("one", "two"), ("one", "three"), ("two", "three")]
+    assert found.alike.tolist() == [False, False, True]
+    assert found.offset.tolist() == pytest.approx([0, 100 * np.expm1(0.012), 100 * np.expm1(0.012)], abs=0.02)
+    assert found.architecture_second.tolist() == ["Llama", "mLSTM", "mLSTM"]
+
+
+def test_the_first_look_at_the_runs_of_others() -> None:
+    """The issue's numbers, as far as the data bear them out."""
+    runs = outside.xlstm_runs().query("~diverged")
+    assert len(runs) == 426
+    line = np.polynomial.Polynomial.fit(runs.loss, -np.log(runs.accuracy), 1)
+    assert line.convert().coef[1] == pytest.approx(0.27, abs=0.01)
+    alike = both.sweeps(runs).query("alike & architecture_first != architecture_second").iloc[0]
+    assert 0.007 < alike.difference_from < alike.difference_to < 0.0125
+
+
+# --- Documents
+
+
+def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), offset=0.0) -> Hits:
+    """Documents that are easier or harder for all: in expectation, −ln RBP_1 is 0.3·CE^slope in every one of them.
+
+    Of two models of one size the second has −ln RBP_1 higher by `offset` (a share) at equal CE.
+    """
+    models = len(sizes)
+    again = np.append(False, np.diff(sizes) == 0)
+    typical = 5 * np.asarray(sizes, dtype=float) ** -0.1 * np.where(again, 0.99, 1.0)
+    hard = np.exp(rng.normal(0, 0.15, documents))[:, None]
+    tokens = rng.integers(800, 1200, documents)
+    nll = tokens[:, None] * (typical * hard + rng.normal(0, 3 / np.sqrt(1000), (documents, models)))
+    share = np.exp(-0.3 * typical**slope * np.where(again, 1 + offset, 1.0))
+    logit = np.log(share / (1 - share)) - (hard - 1)
+    hits = rng.binomial(tokens[:, None], 1 / (1 + np.exp(-logit)))
+    names = tuple(f"m{i}" for i in range(models))
+    return Hits(dataset, "Own", 50, names, np.asarray(sizes), (1,), tokens, hits[:, :, None], nll)
+
+
+def truth(**how) -> Hits:
+    """The same from so many documents that chance is gone."""
+    return simulated(np.random.default_rng(99), documents=200_000, **how)
+
+
+def exact(hits: Hits) -> both.Drawn:
+    return both.Drawn(hits, resamples=1, seed=0)
+
+
+def test_a_line_on_the_text_itself_and_on_a_draw_by_another_library() -> None:
+    one = both.Drawn(simulated(np.random.default_rng(1)), resamples=3, seed=0)
+    at_0, slope = one.line(0)
+    assert one.rungs.tolist() == [0, 1, 2, 3, 5]
+    for i, (x, y) in enumerate([(one.x, one.y[:, 0]), (one.xs[1], one.ys[1, :, 0])]):
+        fit = np.polynomial.Polynomial.fit(x[one.rungs], y[one.rungs], 1).convert().coef
+        assert (at_0[2 * i], slope[2 * i]) == pytest.approx(tuple(fit))
+    hits = one.hits
+    entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
+    assert np.exp(one.x) == pytest.approx(entropy)
+    assert np.exp(-np.exp(one.y[:, 0])) == pytest.approx(hits.hits[:, :, 0].sum(axis=0) / hits.tokens.sum())
+
+
+def test_both_metrics_come_from_the_same_documents() -> None:
+    """−ln RBP_1 that follows CE in every document: its slope has next to no interval, drawn apart it would."""
+    hits = simulated(np.random.default_rng(2))
+    entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
+    follows = Hits(**{**vars(hits), "tokens": np.full(30, 1000), "nll": np.tile(1000 * entropy, (30, 1))})
+    same = Hits(**{**vars(follows), "hits": np.tile(np.round(1000 * np.exp(-0.1 * entropy)), (30, 1))[:, :, None]})
+    row = both.text_curves([both.Drawn(same, resamples=100, seed=0)]).iloc[0]
+    assert row.text_high - row.text_low < 1e-9
+    assert row.text_scatter < 1e-6
+
+
+def test_models_of_infinite_loss_are_left_out() -> None:
+    hits = simulated(np.random.default_rng(3))
+    nll = hits.nll.copy()
+    nll[4, 2] = np.inf
+    one = both.Drawn(Hits(**{**vars(hits), "nll": nll}), resamples=100, seed=0)
+    assert one.models == ["m0", "m1", "m3", "m4", "m5"]
+    assert np.isfinite(one.line(0)[1]).all()
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(30, 600))
+def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> None:
+    """Slope, seeds' offset, texts' offset and imputed error, each against the value of a text without end."""
+    how, other = {"offset": 0.05}, {"offset": 0.05, "slope": 1.7, "dataset": "poems"}
+    news, poems = exact(truth(**how)), exact(truth(**other))
+    (at_0, slope), (at_1, slope_1) = news.line(0), poems.line(0)
+    at_seeds = 100 * np.expm1(news.y[4, 0] - news.y[3, 0] - slope[0] * (news.x[4] - news.x[3]))
+    at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
+    told = pd.DataFrame({"dataset": "news", "k": [1], "family": "Own", "model": "m5", "imputed": 0.0})
+    small_0, small_slope = news.line(0, [0, 1, 2, 3])
+    at_imputed = 100 * np.expm1(small_0[0] + small_slope[0] * news.x[5] - news.y[5, 0])
+    covered = np.zeros(4, dtype=int)
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        one, two = (both.Drawn(simulated(rng, **h), resamples=300, seed=seed + i) for i, h in enumerate((how, other)))
+        row, again = both.text_curves([one]).iloc[0], both.seeds([one]).iloc[0]
+        texts, imputed = both._text_offset(one, two, 1, 4.4, 0.95), both.text_imputed(told, [one]).iloc[0]
+        covered += [
+            row.text_low <= slope[0] <= row.text_high,
+            again.low <= at_seeds <= again.high,
+            texts[0] <= at_texts <= texts[1],
+            imputed.low <= at_imputed <= imputed.high,
+        ]
+    assert all(may_be(found, draws, 0.92, 0.975) for found in covered), covered / draws
+
+
+def test_a_change_of_seed_is_measured_against_the_curve() -> None:
+    one = both.Drawn(simulated(np.random.default_rng(5), documents=2000, offset=0.05), resamples=100, seed=0)
+    row = both.seeds([one]).iloc[0]
+    assert row.entropy == pytest.approx(-1, abs=0.1)
+    assert row.offset > 4  # of the 5 per cent that its −ln RBP is higher, and what its CE is lower
+    assert row.apart
+    assert both.seeds(
+        [both.Drawn(simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)), resamples=100, seed=0)]
+    ).empty
+
+
+def test_only_sources_with_ranks_have_documents() -> None:
+    assert open_source("published").with_ranks is None
+    assert both.drawn(open_source("published"), [1], resamples=100, seed=0) == []
+    joined = open_source("published,ladder").with_ranks
+    assert joined is not None
+    assert joined.is_exactly("ladder")
+    with pytest.raises(ParameterError, match="too few"):
+        both.drawn(joined, [1], resamples=10, seed=0)
+
+
+# --- Ahead in size
+
+
+def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
+    told = both.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
+    ways = ["direct", "via", "imputed", "control"]
+    assert told[ways].abs().max().max() < 1e-3
+    floor = family(entropy=2 + 5 * (SIZES / 1e5) ** -0.2, noise=1e-7)
+    misled = both.forecasts(floor, holdout=2, holdout_few=1)
+    assert (misled[["direct", "via", "control"]] < -1).all().all()
+    assert misled.imputed.abs().max() < 1e-3  # at its measured CE nothing is amiss: RBP is a function of it
+    at_1, at_10 = (misled[misled.k == k].direct.to_numpy() for k in SLOPES)
+    control = misled[misled.k == 1].control.to_numpy()
+    for found, slope in ((at_1, 0.9), (at_10, 1.5)):  # a miss in CE, times the slope
+        assert 1 + found / 100 == pytest.approx((1 + control / 100) ** slope, rel=1e-4)
+    table = both.summary(misled, ["k"]).set_index("k")
+    assert table.loc[1, ["count", "hopeful", "control_hopeful"]].tolist() == [2, 2, 2]
+    assert table.loc[10, "direct"] == pytest.approx(np.median(np.abs(at_10)))
+
+
+def test_what_pages_show() -> None:
+    pairs = pd.concat([family("A", noise=0.01), family("B", noise=0.01, seed=1, scale=1.1)])
+    texts = [both.Drawn(simulated(np.random.default_rng(1)), resamples=100, seed=0)]
+    found = both.curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
+    told = both.forecasts(pairs, holdout=2, holdout_few=1)
+    assert len(both.curves_shown(found, 0.95)["table"]) == 4
+    assert len(both.forms_shown(found)["table"]) == 4
+    assert both.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
+    assert len(both.seeds_shown(both.seeds(texts), 0.95)["table"]) == 1
+    assert len(both.sweeps_shown(both.sweeps(runs_of(0.0)))["table"]) == 3
+    assert both.forecasts_shown(told, ["family"])["table"]["forecasts"].tolist() == [4, 4]
+    assert len(both.one_curve_shown(both.one_curve(pairs))["table"]) == 2
