@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.evidence import published
-from rbp.stats import recovery, windows
+from rbp.stats import counting, recovery, windows
 
 #: what the paper's appendix A states of every point
 STATED = 500_000
@@ -109,6 +110,23 @@ def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *,
     columns = [*CELL, "tokens", "basis"]
     both: pd.DataFrame = pd.concat([counted[columns], found[columns]]).sort_values(CELL, ignore_index=True)
     return both.astype({"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"})
+
+
+def counting_variance(points: pd.DataFrame) -> Reals:
+    """The sampling variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
+
+    `points` are n rows of a measurement table, of −ln RBP_k. Tokens are those that a row states, else those of
+    `tokens_behind`, counted or recovered. Raises DataError where the tokens of a row are not known.
+    """
+    behind = tokens_behind(points).query("basis != 'at most'").set_index(CELL)["tokens"]
+    cells = pd.MultiIndex.from_frame(points[CELL])
+    tokens = points["tokens"].fillna(pd.Series(behind.reindex(cells).to_numpy(), points.index)).astype("Float64")
+    if tokens.isna().any():
+        row = points[tokens.isna()].iloc[0]
+        what = f"nobody knows how many tokens {row['model']} was measured on"
+        raise DataError(what, f"{row['family']} on {row['dataset']}", "Fit without weights.")
+    n = tokens.to_numpy(dtype=float)
+    return counting.neg_log_rbp_variance(n * np.exp(-points["value"].to_numpy()), n)
 
 
 def published_windows(folder: Path | None = None) -> pd.DataFrame:
