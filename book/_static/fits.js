@@ -139,16 +139,40 @@ const fits = (() => {
     return found;
   }
 
+  // The inverse of a symmetric matrix, or Moore and Penrose's where it has none: by Jacobi's rotations.
+  function pseudoInverse(matrix) {
+    const n = matrix.length, a = matrix.map((row) => [...row]), v = a.map((_, i) => a.map((__, j) => Number(i === j)));
+    for (let sweep = 0; sweep < 60; sweep += 1) {
+      for (let i = 0; i < n; i += 1) {
+        for (let j = i + 1; j < n; j += 1) {
+          if (a[i][j] === 0) continue;
+          const theta = (a[j][j] - a[i][i]) / (2 * a[i][j]);
+          const t = (theta >= 0 ? 1 : -1) / (Math.abs(theta) + Math.hypot(theta, 1)), c = 1 / Math.hypot(t, 1), s = t * c;
+          for (const rows of [a, v]) for (const row of rows) [row[i], row[j]] = [c * row[i] - s * row[j], s * row[i] + c * row[j]];
+          for (let k = 0; k < n; k += 1) [a[i][k], a[j][k]] = [c * a[i][k] - s * a[j][k], s * a[i][k] + c * a[j][k]];
+        }
+      }
+    }
+    const values = a.map((row, i) => row[i]), least = 1e-15 * Math.max(...values.map(Math.abs));
+    const inverse = values.map((each) => (Math.abs(each) > least ? 1 / each : 0));
+    return v.map((one) => v.map((other) => sum(inverse.map((each, k) => each * one[k] * other[k]))));
+  }
+
   function offset(points, level = 0.95) {
     check(points, 4);
     const n = points.length, df = n - 3, logs = points.map(({ size }) => Math.log(size)), centre = sum(logs) / n;
     const lnUnit = sum(points.map(({ value }) => Math.log(value))) / n, unit = Math.exp(lnUnit);
-    const x = logs.map((each) => each - centre), y = points.map(({ value }) => Math.log(value) - lnUnit);
+    // Points of one size are one point, their mean, which counts as often; how they differ, no law can mend.
+    const sizes = new Map();
+    points.forEach(({ size, value }) => sizes.set(size, [...(sizes.get(size) ?? []), Math.log(value) - lnUnit]));
+    const x = [...sizes.keys()].map((size) => Math.log(size) - centre), groups = [...sizes.values()];
+    const w = groups.map((group) => group.length), y = groups.map((group) => sum(group) / group.length);
+    const within = sum(groups.flatMap((group, i) => group.map((each) => (each - y[i]) ** 2)));
     // A point is [ln A at the centre, alpha, ln E], in units of the values' geometric mean.
     const law = (p, at) => logAdd(p[0] - p[1] * at, p[2]);
-    const rss = (p) => { const all = sum(x.map((at, i) => (law(p, at) - y[i]) ** 2)); return Number.isFinite(all) ? all : Infinity; };
+    const rss = (p) => { const all = within + sum(x.map((at, i) => w[i] * (law(p, at) - y[i]) ** 2)); return Number.isFinite(all) ? all : Infinity; };
     const line = (values) => {
-      const mean = sum(values) / n, slope = dot(x, values) / dot(x, x);
+      const mean = dot(w, values) / n, slope = dot(w, x, values) / dot(w, x, x);
       return [mean, -slope];
     };
     const pure = [...line(y), -Infinity], least = n * 1e-24;
@@ -159,8 +183,8 @@ const fits = (() => {
         const away = x.map((at, i) => law(p, at) - y[i]);
         const share = x.map((at) => logistic(p[0] - p[1] * at - p[2]));
         const columns = [share, share.map((each, i) => -each * x[i]), share.map((each) => 1 - each)].filter((_, i) => free.includes(i));
-        const gradient = columns.map((column) => -dot(column, away));
-        const normal = columns.map((one) => columns.map((other) => dot(one, other)));
+        const gradient = columns.map((column) => -dot(w, column, away));
+        const normal = columns.map((one) => columns.map((other) => dot(w, one, other)));
         const move = solve(normal.map((row, i) => row.map((each, j) => (i === j ? each * (1 + damping) + 1e-300 : each))), gradient);
         if (!move) break;
         const next = [...p];
@@ -175,9 +199,9 @@ const fits = (() => {
       return p;
     }
 
-    const distinct = [...new Set(x)].sort((a, b) => a - b), reach = distinct.at(-1) - distinct[0];
+    const distinct = [...x].sort((a, b) => a - b), reach = distinct.at(-1) - distinct[0];
     const rising = -40 / (distinct.at(-1) - distinct.at(-2)), steepest = 40 / (distinct[1] - distinct[0]);
-    const variance = (values) => { const mean = sum(values) / n; return sum(values.map((each) => (each - mean) ** 2)) / n; };
+    const variance = (values) => { const mean = dot(w, values) / n; return dot(w, values.map((each) => (each - mean) ** 2)) / n; };
 
     // The best point with alpha held: only the mix q = ln(E/A) is searched, the common factor is a mean.
     function mix(alpha) {
@@ -194,9 +218,9 @@ const fits = (() => {
         else { low = one; one = two; f1 = f2; two = low + ratio * (high - low); f2 = variance(misfit(two)); }
       }
       const mixes = [(low + high) / 2, places[at], -Infinity], fitsOf = mixes.map((q) => variance(misfit(q)));
-      const q = mixes[fitsOf.indexOf(Math.min(...fitsOf))], shift = sum(misfit(q)) / n;
+      const q = mixes[fitsOf.indexOf(Math.min(...fitsOf))], shift = dot(w, misfit(q)) / n;
       const point = [shift, alpha, shift + q];
-      return { point, rss: Math.min(rss(point), n * variance(y)) };
+      return { point, rss: Math.min(rss(point), within + n * variance(y)) };
     }
 
     const starts = [];
@@ -211,7 +235,7 @@ const fits = (() => {
     const atAlpha = (alpha) => mix(alpha).rss;
     function atOffset(e) {
       if (e === 0) return rss(pure);
-      const held = Math.log(e), constant = sum(y.map((each) => (each - held) ** 2));
+      const held = Math.log(e), constant = within + dot(w, y.map((each) => (each - held) ** 2));
       const above = line(y.map((each) => Math.log(Math.max(Math.exp(each) - e, 0.01 * Math.exp(each)))));
       const begin = [above, ...ranked.slice(0, 2).map((p) => [p[0], p[1]])];
       return Math.min(constant, ...begin.map((start) => rss(polish([...start, held], [0, 1]))));
@@ -227,19 +251,31 @@ const fits = (() => {
       }
       return best;
     }
-    let largest = Math.exp(Math.max(...y));
+    let largest = Math.exp(Math.max(...points.map(({ value }) => Math.log(value) - lnUnit)));
     while (atOffset(largest) <= cut) largest *= 2;
     const e = Math.exp(point[2]), alpha = point[1];
     const low = edge(atAlpha, alpha, Math.min(rising, alpha)), high = edge(atAlpha, alpha, Math.max(steepest, alpha));
+    // Derivatives by ln A, alpha and E (not ln E: they exist at E = 0), for intervals by the delta method.
+    const slopes = (at) => {
+      const share = logistic(point[0] - point[1] * at - point[2]);
+      return [share, -share * at, Math.exp(-law(point, at))];
+    };
+    const jacobian = x.map(slopes), both = [0, 1, 2];
+    const spread = pseudoInverse(both.map((i) => both.map((j) => dot(w, jacobian.map((row) => row[i] * row[j])))));
     return {
       offset: unit * e, offset_low: unit * edge(atOffset, e, 0), offset_high: unit * edge(atOffset, e, largest),
       alpha, alpha_low: low <= rising ? -Infinity : low, alpha_high: high >= steepest ? Infinity : high,
       prefactor: unit * Math.exp(point[0] + alpha * centre), rss: found, n, df, level, weak: n <= 4,
-      predict: (size) => ({ size, value: unit * Math.exp(law(point, Math.log(size) - centre)) }),
+      predict(size) {
+        const at = Math.log(size) - centre, mean = law(point, at), slope = slopes(at);
+        const variance = found / df * sum(both.flatMap((i) => both.map((j) => slope[i] * spread[i][j] * slope[j])));
+        const half = t * Math.sqrt(Math.max(variance, 0)), one = t * Math.sqrt(Math.max(variance, 0) + found / df);
+        const value = (ln) => unit * Math.exp(ln);
+        return { size, value: value(mean), mean_low: value(mean - half), mean_high: value(mean + half),
+          low: value(mean - one), high: value(mean + one) };
+      },
     };
   }
 
-  return { power, offset, tQuantile };
+  return { power, offset };
 })();
-
-if (typeof module !== "undefined") module.exports = fits;

@@ -50,7 +50,7 @@ def fit(
     table = select(open_source(measurements).table, dataset=dataset, family=family, metric=metric, k=k)
     out = without or []
     if strange := [model for model in out if model not in set(table["model"])]:
-        raise ParameterError(f"no model {strange[0]}", "--without", nearest(strange[0], table["model"]))
+        raise ParameterError(f"no model {strange[0]}", "--without", nearest(strange[0], table["model"], _short))
     points = table[~table["model"].isin(out)]
     size, value = points["size"].to_numpy(), points["value"].to_numpy()
     fitted: PowerLawFit | OffsetFit
@@ -72,12 +72,14 @@ def fit(
 
 
 def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str) -> list[str]:
+    from rbp.stats.offset_law import OffsetFit
+
     law = f"{fitted.prefactor:.4g} · S^(−{fitted.alpha:.4f}), {cell}"
     interval = f"{_level(fitted.level)} interval"
     alpha = f"α = {fitted.alpha:.4f}, {interval} {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}"
     weak = "; few points: read it with care" if fitted.weak else ""
     rest = f"{fitted.n} models, {fitted.df} degrees of freedom{weak}"
-    if hasattr(fitted, "offset"):
+    if isinstance(fitted, OffsetFit):
         return [f"{what} = {fitted.offset:.4g} + {law}", fitted.statement, f"{alpha}; {rest}"]
     scale = "" if fitted.scale is None else f"scatter {fitted.scale:.3g} times the variance of counting, "
     return [f"{what} = {law}", alpha, f"R² = {fitted.r_squared:.4f}, {scale}{rest}"]
@@ -90,3 +92,8 @@ def _level(level: float) -> str:
 def _json(number: float | None) -> float | None:
     """JSON has no infinity."""
     return number if number is None or math.isfinite(number) else None
+
+
+def _short(model: str) -> str:
+    """A model's name without its owner's: what one types."""
+    return model.rsplit("/", 1)[-1].lower()

@@ -112,21 +112,28 @@ def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *,
     return both.astype({"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"})
 
 
+def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
+    """How many tokens each of n rows of a measurement table was measured on; NaN where nobody knows.
+
+    What a row states comes first; for the authors' points, what `recovered_tokens` counted or identified.
+    """
+    behind = tokens_behind(points).query("basis != 'at most'").set_index(CELL)["tokens"]
+    found = behind.reindex(pd.MultiIndex.from_frame(points[CELL])).to_numpy(dtype=float, na_value=np.nan)
+    theirs = points["source"].isin(published.SOURCES)
+    return points["tokens"].astype("Float64").astype(float).fillna(pd.Series(found, points.index).where(theirs))
+
+
 def counting_variance(points: pd.DataFrame) -> Reals:
     """The sampling variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
 
-    `points` are n rows of a measurement table, of −ln RBP_k. Tokens are those that a row states, else those of
-    `tokens_behind`, counted or recovered. Raises DataError where the tokens of a row are not known.
+    `points` are n rows of a measurement table, of −ln RBP_k. Raises DataError where `known_tokens` is missing.
     """
-    behind = tokens_behind(points).query("basis != 'at most'").set_index(CELL)["tokens"]
-    cells = pd.MultiIndex.from_frame(points[CELL])
-    tokens = points["tokens"].fillna(pd.Series(behind.reindex(cells).to_numpy(), points.index)).astype("Float64")
+    tokens = known_tokens(points)
     if tokens.isna().any():
         row = points[tokens.isna()].iloc[0]
         what = f"nobody knows how many tokens {row['model']} was measured on"
         raise DataError(what, f"{row['family']} on {row['dataset']}", "Fit without weights.")
-    n = tokens.to_numpy(dtype=float)
-    return counting.neg_log_rbp_variance(n * np.exp(-points["value"].to_numpy()), n)
+    return counting.neg_log_rbp_variance(tokens * np.exp(-points["value"]), tokens)
 
 
 def published_windows(folder: Path | None = None) -> pd.DataFrame:
