@@ -28,7 +28,8 @@
     if (value === Infinity) return "∞";
     if (value === -Infinity) return "−∞";
     const [mantissa, power] = value.toExponential(digits - 1).split("e").map(Number);
-    const text = value === 0 ? "0" : power < -4 || power > 6 ? `${mantissa}·10${raised(power)}` : value.toPrecision(digits);
+    const short = value !== 0 && power >= -4 && power < Math.max(digits, 4);
+    const text = value === 0 ? "0" : short ? value.toPrecision(Math.max(digits, power + 1)) : `${mantissa === 1 ? "" : `${mantissa}·`}10${raised(power)}`;
     return text.replace("-", "−");
   }
   const percent = (level) => `${Number((100 * level).toPrecision(4))}%`;
@@ -144,7 +145,7 @@
       for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
         found.push(...set.map((each) => Number(`${each}e${power}`)).filter((each) => each >= low && each <= high));
       }
-      if (found.length >= Math.min(wanted, 4)) break;
+      if (found.length >= 3) break;
     }
     if (found.length < 3) {
       const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough));
@@ -327,7 +328,7 @@
     // ── Controls
 
     const id = (name) => `rbp-explorer-${name}`;
-    const labelled = (text, control) => html("label", { class: "rbp-explorer-field" }, html("span", {}, text), control);
+    const labelled = (text, control) => html("div", { class: "rbp-explorer-field" }, html("label", { for: control.id }, text), control);
     const select = (name, change) => {
       const control = html("select", { id: id(name) });
       control.addEventListener("change", () => { change(control.value); update(); });
@@ -363,7 +364,7 @@
     const results = html("div", { class: "rbp-scroll", tabindex: 0, role: "region", "aria-label": "The fits" });
     const falls = html("div", { class: "rbp-scroll", tabindex: 0, role: "region", "aria-label": "Where the hidden models fall" });
     const note = html("p", { class: "rbp-explorer-note", role: "status" });
-    const command = html("code"), copied = html("span", { role: "status" });
+    const command = html("pre", { tabindex: 0, "aria-label": "The command" }), copied = html("span", { role: "status" });
     const copy = html("button", { type: "button", id: id("copy") }, "Copy");
     copy.addEventListener("click", async () => {
       const range = document.createRange();
@@ -417,7 +418,7 @@
       html("div", { class: "rbp-explorer-row" }, labelled("Measure", metric), labelled("k", k), labelled("Data set", dataset), labelled("Level", level), weightsLabel, offsetLabel),
       html("fieldset", {}, html("legend", {}, "Families"), familyBox),
       chartBox, at.label, hide.label, note, results, falls,
-      html("div", { class: "rbp-explorer-command" }, html("p", {}, "The same by ", html("code", {}, "rbp fit"), " ", copy, copied), html("pre", { tabindex: 0, "aria-label": "The command" }, command)),
+      html("div", { class: "rbp-explorer-command" }, html("p", {}, "The same by ", html("code", {}, "rbp fit"), " ", copy, copied), command),
       html("details", { id: id("models") }, html("summary", {}, "Models in the fit (or click a point)"), everybody, modelBox), own);
 
     // ── What is shown
@@ -425,9 +426,9 @@
     const measure = (name) => (name === "cross_entropy" ? "cross-entropy (nats)" : `−ln RBP${String(state.k).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`);
     const shown = (name, value, digits) => html("data", { value, "data-name": name }, number(value, digits));
     const between = (name, low, high, digits) => [shown(`${name}_low`, low, digits), " to ", shown(`${name}_high`, high, digits)];
-    function table(heads, lines) {
-      const cell = (content, i) => html("td", { class: "txt", "data-label": heads[i] }, ...[content].flat());
-      return html("table", { class: "rbp-table rbp-cards" }, html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { class: "txt", scope: "col" }, head)))),
+    function table(heads, lines, cards) {
+      const cell = (content, i) => html("td", { class: "txt", "data-label": heads[i] }, html("span", {}, ...[content].flat()));
+      return html("table", { class: cards ? "rbp-table rbp-cards" : "rbp-table" }, html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { class: "txt", scope: "col" }, head)))),
         html("tbody", {}, ...lines.map(({ family, cells: contents }) => html("tr", { "data-family": family }, ...contents.map(cell)))));
     }
 
@@ -442,7 +443,7 @@
           ? [shown("offset", fit.offset), between("offset", fit.offset_low, fit.offset_high), shown("rss", fit.rss)] : [shown("r_squared", fit.r_squared)];
         return { family, cells: [name, `${fit.n}${fit.weak ? " (few)" : ""}`, shown("alpha", fit.alpha), between("alpha", fit.alpha_low, fit.alpha_high), ...quality,
           shown("value", forecast.value), between("forecast", forecast.low, forecast.high)] };
-      })));
+      }), true));
     }
 
     function compare(measures) {
@@ -457,7 +458,7 @@
         const { value, low, high } = law.fit.predict(point.size), inside = low <= point.value && point.value <= high;
         counts[i][0] += inside; counts[i][1] += 1;
         return [number(point.value), number(value), `${number(low)} to ${number(high)}`, inside ? "yes" : point.value > high ? "no: worse" : "no: better"];
-      })] }))));
+      })] })), false));
       return counts.map(([inside, all], i) => `${measures[i].label}: ${inside} of ${all} hidden models inside the interval.`).join(" ");
     }
 
@@ -524,8 +525,8 @@
       at.said.textContent = `Forecast at S = ${number(state.at)}`;
       hide.control.max = most();
       hide.control.value = state.hide;
-      const laws = lawsOf(state.metric), seen = laws.map(({ seen: left, points }) => `${left.length} of ${points.length}`);
-      hide.said.textContent = `Hide the largest ${state.hide}: the fit sees ${distinct(seen).join(", ")} models`;
+      const laws = lawsOf(state.metric), seen = laws.map(({ family, seen: left, points }) => `${left.length} of ${points.length} ${family}`);
+      hide.said.textContent = `Hide the largest ${state.hide}: the fit sees ${seen.join(", ")} models`;
       hide.control.setAttribute("aria-valuetext", hide.said.textContent);
       const other = state.metric === "cross_entropy" ? "neg_log_rbp" : "cross_entropy", beside = state.hide ? lawsOf(other) : [];
       const sides = [{ label: measure(state.metric), laws }, ...(beside.length ? [{ label: measure(other), laws: beside }] : [])];
@@ -574,7 +575,9 @@
       if (!waiting) requestAnimationFrame(() => { waiting = false; show(); });
       waiting = true;
       clearTimeout(writing); // browsers stop an address that changes too often
-      writing = setTimeout(() => { history.replaceState(null, "", written()); }, 200);
+      writing = setTimeout(() => {
+        try { history.replaceState(null, "", written()); } catch { /* a page in a sandbox keeps its address */ }
+      }, 200);
     }
     restore();
     show();

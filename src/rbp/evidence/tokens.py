@@ -117,9 +117,9 @@ def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
 
     What a row states comes first; for the authors' points, what `recovered_tokens` counted or identified.
     """
-    behind = tokens_behind(points).query("basis != 'at most'").set_index(CELL)["tokens"]
-    found = behind.reindex(pd.MultiIndex.from_frame(points[CELL])).to_numpy(dtype=float, na_value=np.nan)
     theirs = points["source"].isin(published.SOURCES)
+    behind = tokens_behind(points[theirs]).query("basis != 'at most'").set_index(CELL)["tokens"]
+    found = behind.reindex(pd.MultiIndex.from_frame(points[CELL])).to_numpy(dtype=float, na_value=np.nan)
     return points["tokens"].astype("Float64").astype(float).fillna(pd.Series(found, points.index).where(theirs))
 
 

@@ -18,17 +18,19 @@ def explorer(source: Source) -> str:
     """
     table = source.table
     parts = {(row.dataset, row.model): part.name for part in source.parts for row in part.table.itertuples()}
-    origin = pd.Series([parts[cell] for cell in zip(table["dataset"], table["model"], strict=True)], table.index)
-    tokens = known_tokens(table)
     datasets = dataset_order(table["dataset"])
-    about = zip(table["model"], table["family"], table["size"].map(int), origin, strict=True)
-    models = {each: i for i, each in enumerate(dict.fromkeys(about))}
-    rows = zip(*(table[name] for name in ("dataset", "model", "family", "size", "k", "value")), origin, tokens, strict=True)
-    points = [
-        [datasets.index(dataset), models[model, family, int(size), part], *map(_plain, (k, value, n))]
-        for dataset, model, family, size, k, value, part, n in rows
-    ]
-    data = {"datasets": datasets, "models": list(models), "points": points, "sources": sorted(set(origin))}
+    models: dict[tuple[str, str, int, str], int] = {}
+    points = []
+    for row, tokens in zip(table.to_dict("records"), known_tokens(table), strict=True):
+        model = (row["model"], row["family"], row["size"], parts[row["dataset"], row["model"]])
+        place = models.setdefault(model, len(models))
+        points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"], _whole(tokens)])
+    data = {
+        "datasets": datasets,
+        "models": list(models),
+        "points": points,
+        "sources": [part.name for part in source.parts],
+    }
     data |= {"labels": DATASETS, "styles": FAMILIES, "spare": SPARE}
     # Within a page, a script ends at the first "</script", wherever it stands.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
@@ -38,7 +40,5 @@ def explorer(source: Source) -> str:
     )
 
 
-def _plain(number: float) -> float | int | None:
-    if pd.isna(number):
-        return None
-    return int(number) if float(number).is_integer() else float(number)
+def _whole(number: float) -> int | None:
+    return None if pd.isna(number) else int(number)
