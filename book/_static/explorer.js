@@ -6,7 +6,6 @@
   const WORDS = { neg_log_rbp: "−ln RBP", cross_entropy: "cross-entropy" };
   const LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999];
   const SIZES = [3, 15]; // forecasts: powers of ten
-  const FEWEST = 3; // points of a fit
 
   // ── Elements
 
@@ -129,8 +128,8 @@
     "*": polygon(...Array.from({ length: 10 }, (_, i) => [Math.sin(i * Math.PI / 5) * (i % 2 ? 2.8 : 6.5), -Math.cos(i * Math.PI / 5) * (i % 2 ? 2.8 : 6.5)])),
   };
   MARKERS.X = MARKERS.P;
-  const mark = ([colour, marker], at, hollow = false) => svg("path", {
-    d: MARKERS[marker], transform: `translate(${at[0]} ${at[1]})${marker === "X" ? " rotate(45)" : ""}`,
+  const mark = ([colour, marker], at, hollow = false, scale = 1) => svg("path", {
+    d: MARKERS[marker], transform: `translate(${at[0]} ${at[1]}) scale(${scale})${marker === "X" ? " rotate(45)" : ""}`,
     fill: hollow ? "var(--rbp-ground)" : colour, stroke: colour, "stroke-width": hollow ? 1.8 : 0.5,
   });
   const swatch = (style) => svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": "true" }, mark(style, [0, 0]));
@@ -252,7 +251,7 @@
         }
         for (const point of points.filter(({ value }) => value > 0)) {
           const spot = [x(point.size), y(point.value)], gone = out.has(point.model);
-          const shown = svg("g", { class: "rbp-explorer-point" }, mark(style, spot, gone || hidden.has(point.model)),
+          const shown = svg("g", { class: "rbp-explorer-point" }, mark(style, spot, gone || hidden.has(point.model), points.length > 60 ? 0.6 : 1),
             svg("title", {}, `${short(point.model)}: ${number(point.value)}${gone ? " (left out)" : hidden.has(point.model) ? " (hidden from the fit)" : ""}`));
           if (gone) shown.append(svg("path", { d: `M${spot[0] - 6} ${spot[1] - 6}l12 12m0 -12l-12 12`, stroke: style[0], "stroke-width": 1.5 }));
           draw(shown);
@@ -299,13 +298,14 @@
       if (state.offset) state.weights = false;
       state.hide = Math.max(0, Math.min(state.hide, most()));
     }
+    const fewest = () => (state.offset ? 4 : 3);
     const ks = () => distinct(here().filter(({ k }) => k !== null).map(({ k }) => k)).sort((a, b) => a - b);
     const chosen = () => families().filter((family) => state.families.includes(family) && pointsOf(family, state.metric).length);
     const kept = (family, metric) => pointsOf(family, metric).filter(({ model }) => !state.without.has(model));
-    const most = () => Math.max(0, ...chosen().map((family) => kept(family, state.metric).length - FEWEST));
+    const most = () => Math.max(0, ...chosen().map((family) => kept(family, state.metric).length - fewest()));
     const hiddenOf = (family) => {
       const left = kept(family, state.metric);
-      return new Set(left.slice(Math.max(left.length - state.hide, FEWEST)).map(({ model }) => model));
+      return new Set(left.slice(Math.max(left.length - state.hide, fewest())).map(({ model }) => model));
     };
 
     const made = new Map(); // a fit takes a while with an offset: each is made once
@@ -427,27 +427,29 @@
     const shown = (name, value, digits) => html("data", { value, "data-name": name }, number(value, digits));
     const between = (name, low, high, digits) => [shown(`${name}_low`, low, digits), " to ", shown(`${name}_high`, high, digits)];
     function table(heads, lines, cards) {
-      const cell = (content, i) => html("td", { class: "txt", "data-label": heads[i] }, html("span", {}, ...[content].flat()));
+      const cell = (content, i, { length }) => html("td", { class: "txt", "data-label": heads[i], colspan: i + 1 === length && length < heads.length && heads.length - i },
+        html("span", {}, ...[content].flat()));
       return html("table", { class: cards ? "rbp-table rbp-cards" : "rbp-table" }, html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { class: "txt", scope: "col" }, head)))),
         html("tbody", {}, ...lines.map(({ family, cells: contents }) => html("tr", { "data-family": family }, ...contents.map(cell)))));
     }
 
     function tell(laws) {
       const interval = `${percent(state.level)} interval`;
-      const heads = ["Family", "Models", "α", interval, ...(state.offset ? ["E", `${interval} of E`, "RSS"] : ["R²"]), `at S = ${number(state.at)}`, `${interval} of a new model`];
+      const heads = ["Family", "Models", "α", interval, ...(state.offset ? ["E", `${interval} of E`] : ["R²"]), `at S = ${number(state.at)}`, `${interval} of a new model`];
       results.replaceChildren(table(heads, laws.map(({ family, style: look, seen, fit, why }) => {
         const name = [swatch(look), " ", family];
         if (!fit) return { family, cells: [name, String(seen.length), why] };
         const forecast = fit.predict(state.at);
         const quality = state.offset
-          ? [shown("offset", fit.offset), between("offset", fit.offset_low, fit.offset_high), shown("rss", fit.rss)] : [shown("r_squared", fit.r_squared)];
+          ? [shown("offset", fit.offset), between("offset", fit.offset_low, fit.offset_high)] : [shown("r_squared", fit.r_squared)];
         return { family, cells: [name, `${fit.n}${fit.weak ? " (few)" : ""}`, shown("alpha", fit.alpha), between("alpha", fit.alpha_low, fit.alpha_high), ...quality,
           shown("value", forecast.value), between("forecast", forecast.low, forecast.high)] };
       }), true));
     }
 
     function compare(measures) {
-      const lines = chosen().flatMap((family) => [...hiddenOf(family)].map((model) => ({ family, model })));
+      const able = measures.flatMap(({ laws }) => laws.filter(({ fit }) => fit).map(({ family }) => family));
+      const lines = chosen().filter((family) => able.includes(family)).flatMap((family) => [...hiddenOf(family)].map((model) => ({ family, model })));
       falls.hidden = !lines.length;
       if (!lines.length) return "";
       const heads = ["Hidden model", ...measures.flatMap(({ label }) => [`${label}: measured`, "forecast", `${percent(state.level)} interval`, "inside?"])];

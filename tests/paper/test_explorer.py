@@ -109,7 +109,7 @@ def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: in
         own = (points["dataset"] == choice["dataset"]) & (points["family"] == choice["family"])
         own &= (points["metric"] == choice["metric"]) & (points["k"].fillna(0) == choice.get("k", 0))
         chosen = points[own & ~points["model"].isin(choice["without"])].sort_values(["size", "model"])
-        seen = chosen.iloc[: max(len(chosen) - choice["hide"], 3)]
+        seen = chosen.iloc[: max(len(chosen) - choice["hide"], 4 if "offset" in choice else 3)]
         weights, offset = "weights" in choice and "k" in choice, "offset" in choice
         found = shown(tab, n=i, **choice)[choice["family"]]
         size, value = seen["size"].to_numpy(), seen["value"].to_numpy()
