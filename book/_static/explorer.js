@@ -362,7 +362,7 @@
     const charts = [0, 1].map(() => new Chart((size) => { state.at = round(size); update(); }, toggle));
     const chartBox = html("div", { class: "rbp-explorer-charts" }, ...charts.map(({ figure }) => figure));
     const results = html("div", { class: "rbp-scroll", tabindex: 0, role: "region", "aria-label": "The fits" });
-    const falls = html("div", { class: "rbp-scroll", tabindex: 0, role: "region", "aria-label": "Where the hidden models fall" });
+    const falls = html("div", { class: "rbp-scroll rbp-explorer-hidden", tabindex: 0, role: "region", "aria-label": "Where the hidden models fall" });
     const note = html("p", { class: "rbp-explorer-note", role: "status" });
     const command = html("pre", { tabindex: 0, "aria-label": "The command" }), copied = html("span", { role: "status" });
     const copy = html("button", { type: "button", id: id("copy") }, "Copy");
