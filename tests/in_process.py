@@ -17,7 +17,7 @@ from papermill.parameterize import parameterize_notebook
 from rbp.book.chapters import Chapter
 
 
-def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path) -> None:
+def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path, tell: object = None) -> None:
     """What `rbp.book.chapters` does with papermill and a kernel; an exception of a cell comes out as it is."""
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))

@@ -240,10 +240,21 @@ def test_every_control_has_a_label(tab: Page) -> None:
 OWN = table(thresholds={1: 0.1, 10: 0.13}, datasets=("news",))
 
 
-def test_a_table_of_ones_own_gives_the_same(tab: Page, tmp_path: Path) -> None:
+DROP = """([text, name]) => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([text], name));
+  document.querySelector('.rbp-explorer-chart').dispatchEvent(new DragEvent('drop', {dataTransfer, bubbles: true}));
+}"""
+
+
+@pytest.mark.parametrize("how", ["chosen", "dropped"])
+def test_a_table_of_ones_own_gives_the_same(tab: Page, tmp_path: Path, how: str) -> None:
     OWN.to_csv(tmp_path / "mine.csv", index=False)
-    tab.locator("#rbp-explorer-own summary").click()
-    tab.get_by_label("or a file").set_input_files(tmp_path / "mine.csv")
+    if how == "chosen":
+        tab.locator("#rbp-explorer-own summary").click()
+        tab.get_by_label("or a file").set_input_files(tmp_path / "mine.csv")
+    else:
+        tab.evaluate(DROP, [OWN.to_csv(index=False), "mine.csv"])
     expect(tab.get_by_label("Data set")).to_have_value("news")
     tab.wait_for_function("location.hash.includes('news')")
     found, printed = shown(tab), commanded(tab, tmp_path)
