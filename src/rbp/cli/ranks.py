@@ -31,7 +31,7 @@ _DTYPE = (
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
 )
 _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
-_FORMAT = "tokens: a row for each, document, position, token, greater, equal, nll. lm-eval: JSON lines, a document each."
+_FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
 _EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
 _INTERVALS = (
     "Add 95% intervals: of independent tokens (low, high), and by resampling whole documents (document_low, "
@@ -164,7 +164,7 @@ def export(
     context: typer.Context,
     store: Annotated[Path, typer.Argument(help="One rank store.")],
     form: Annotated[str, typer.Option("--format", help=_FORMAT)] = "tokens",
-    k: Annotated[str, typer.Option("-k", "--k", help="lm-eval: the thresholds of its rbp_k, with commas.")] = "1,10,100",
+    k: Annotated[str, typer.Option("-k", "--k", help="lm-eval: thresholds, with commas.")] = "1,10,100",
     out: Annotated[Path | None, typer.Option(help=_EXPORTED)] = None,
 ) -> None:
     """The ranks of one store for other programs: as a table of tokens, or as lm-evaluation-harness logs samples."""

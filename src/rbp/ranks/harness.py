@@ -17,13 +17,13 @@ def samples(store: RankStore, ks: Sequence[int] = (1, 10, 100)) -> Iterator[str]
 
     Real, in the harness's own form: doc_id (the document's index in the corpus), doc (a dictionary: no text, but the
     ids of the tokens that were ranked, and where they stand), resps and filtered_resps (Σ ln p of these tokens, as
-    text), filter, metrics (the names), and doc_hash (of doc). The value of a metric is a pair, a sum and its weight, as
-    the harness's word_perplexity has it: token_perplexity [Σ ln p, tokens], whose aggregate is exp(−Σ sums / Σ weights),
-    and rbp_k [hits, tokens], whose aggregate is Σ sums / Σ weights.
+    text), filter, metrics (names), and doc_hash (of doc). The value of a metric is a pair, a sum and its weight, as
+    the harness's word_perplexity has it: token_perplexity [Σ ln p, tokens], with exp(−Σ sums / Σ weights) as its
+    aggregate, and rbp_k [hits, tokens], with Σ sums / Σ weights.
 
-    Absent: target, arguments, prompt_hash, target_hash, word_perplexity, byte_perplexity and bits_per_byte. All are made
-    from the text, which a store does not hold. The sum leaves out the first token of a document, which the harness
-    scores after a prefix token, and what the protocol leaves out.
+    Absent: target, arguments, prompt_hash, target_hash, word_perplexity, byte_perplexity and bits_per_byte. All are
+    made from the text, which a store does not hold. The sum leaves out the first token of a document, which the
+    harness scores after a prefix token, and what the protocol leaves out.
     Raises DataError for a damaged store.
     """
     table = store.ranks()
