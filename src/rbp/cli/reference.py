@@ -27,8 +27,17 @@ def commands() -> str:
     from rbp.cli.app import app
 
     command = get_command(app)
+    _show(command)
     text = get_docs_for_click(obj=command, ctx=command.make_context("rbp", [], resilient_parsing=True), name="rbp")
     return text[text.index("\n## ") :]  # what is above is the help of all commands at once
+
+
+def _show(command: Any) -> None:
+    """Take the hidden commands out, of groups within groups too."""
+    for name, inner in list(getattr(command, "commands", {}).items()):
+        if inner.hidden:
+            del command.commands[name]
+        _show(inner)
 
 
 def _as_rest(app: Sphinx, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
@@ -38,11 +47,13 @@ def _as_rest(app: Sphinx, what: str, name: str, obj: object, options: Any, lines
 def _short(
     app: Sphinx, what: str, name: str, obj: object, options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Signatures by the name `ArrayLike`, which is spelt out else."""
+    """Signatures with the name `ArrayLike`, which is spelt out else, and without what a class keeps to itself."""
     from numpy.typing import ArrayLike
 
-    spelt = stringify_annotation(ArrayLike, "smart")
-    return signature and signature.replace(spelt, "ArrayLike"), returned
+    if signature:
+        signature = signature.replace(stringify_annotation(ArrayLike, "smart"), "ArrayLike")
+        signature = re.sub(r"(, |(?<=\())_\w+: [\w.~]+(\[.*?\])?", "", signature)
+    return signature, returned
 
 
 def rest(text: str) -> str:
