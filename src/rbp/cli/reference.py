@@ -26,7 +26,7 @@ def commands() -> str:
 
     from rbp.cli.app import app
 
-    command = get_command(app)
+    command: Any = get_command(app)
     _show(command)
     text = get_docs_for_click(obj=command, ctx=command.make_context("rbp", [], resilient_parsing=True), name="rbp")
     return text[text.index("\n## ") :]  # what is above is the help of all commands at once
@@ -72,11 +72,15 @@ def _marked(found: re.Match[str]) -> str:
     return code or (f"``{name}``" if name else "\\" + (sign or end))
 
 
+def _either(one: object, other: object) -> object:
+    return one
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.setup_extension("sphinx.ext.autodoc")
     # what stands for modules that are not imported knows no `Tensor | None`, as annotations have it
-    _MockObject.__or__ = lambda self, other: self  # type: ignore[attr-defined]
+    _MockObject.__or__ = _either  # type: ignore[method-assign, assignment]
     app.connect("source-read", _add_commands)
     app.connect("autodoc-process-docstring", _as_rest)
     app.connect("autodoc-process-signature", _short)
