@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from cli.test_cli import here, refused
 
 from rbp.core.errors import ParameterError
 from rbp.core.paths import ROOT
@@ -113,15 +114,28 @@ def test_on_cpus_the_plan_speaks_of_cpu_hours_and_memory(tmp_path: Path) -> None
     text = "\n".join(plan_lines(plan, [3]))
     assert "GPU" not in text
     assert "1 model × 1 corpus (humaneval)" in text
-    assert "here, 3 jobs at a time on 2 CPU cores each" in text
+    assert "here, on CPUs, 3 jobs at a time on 2 CPU cores each" in text
     (cost,) = plan.costs
     assert cost.size is not None
     assert cost.tokens is not None
     assert cost.memory == job_memory(study, cost.cell, on_gpu=False) * 1e6
     assert cost.seconds == flops_of(cost.size, cost.tokens, study.protocol) / (2 * CPU_CORE)
+    assert f"up to {cost.memory / 1e9:.1f} GB of memory for a job" in text
     assert f"{2 * (cost.shard_seconds or 0) / 3600:.2f}" in text  # CPU hours are those of all cores
     assert {"cpu_memory", "cpu_seconds"} < plan_json(plan, [3])["cells"][0].keys()
     assert "GPU hours" in "\n".join(plan_lines(make_plan(study), [1, 8]))
+
+
+def test_the_command_says_what_a_study_takes_without_gpus(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    least = 'models = ["EleutherAI/pythia-14m"]\ncorpora = ["humaneval"]\n'
+    path.write_text(least)
+    said = here("study", "plan", str(path)).stdout
+    assert "on 64 GPUs" in said
+    assert "Without GPUs: here, on CPUs, " in said
+    path.write_text(least + 'device = "cpu"')
+    assert "GPU" not in here("study", "plan", str(path)).stdout
+    refused(here("study", "plan", str(path), "--gpus", "8"), "this study runs on CPUs", "--gpus")
 
 
 @pytest.mark.parametrize(

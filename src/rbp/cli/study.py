@@ -35,7 +35,7 @@ def plan(
 ) -> None:
     """Say what a study would run and cost, and what is there already; needs no network."""
     from rbp.study.plan import jobs_here, make_plan
-    from rbp.study.report import plan_json, plan_lines
+    from rbp.study.report import hours_line, plan_json, plan_lines
 
     counts = split_numbers("1,8,64" if gpus is None else gpus, "numbers of GPUs", "--gpus", least=1)
     asked = _study(context, file)
@@ -44,7 +44,12 @@ def plan(
             raise ParameterError("this study runs on CPUs", "--gpus", 'Leave it out, or set device = "cuda".')
         counts = [jobs_here(asked)]
     found = make_plan(asked, tokens, on_gpu=not asked.on_cpu)
-    typer.echo(json.dumps(plan_json(found, counts), indent=1) if as_json else "\n".join(plan_lines(found, counts)))
+    if as_json:
+        typer.echo(json.dumps(plan_json(found, counts), indent=1))
+        return
+    typer.echo("\n".join(plan_lines(found, counts)))
+    if asked.content.device == "auto" and found.on_gpu:  # it runs without them too
+        typer.echo(f"Without GPUs: {hours_line(make_plan(asked, tokens, on_gpu=False), jobs_here(asked))}.")
 
 
 @study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})

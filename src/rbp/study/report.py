@@ -172,11 +172,7 @@ def _reckoned(plan: Plan, at_once: list[int]) -> list[str]:
     lines = [
         f"in all: {_of(tokens, ',.0f')} tokens at most, {_of(flops, '.2e')} operations, {_of(disk, ',.2f', 1e9)} GB"
     ]
-    for count in at_once:
-        where = f"on {_counted(count, 'GPU')}"
-        if not plan.on_gpu:
-            where = f"here, {_counted(count, 'job')} at a time on {_counted(content.threads, 'CPU core')} each"
-        lines.append(f"{where}: {_of(plan.hours(count), ',.2f')} hours")
+    lines += [hours_line(plan, count) for count in at_once]
     for name, need in plan.too_large:
         lines.append(f"too large: {name} needs {need / 1e9:.0f} GB, {content.gpu.name} has {content.gpu.memory:.0f}")
     assumed = f"CPUs at {used.flops / content.threads / 1e9:.0f} GFLOP/s a core"
@@ -194,6 +190,17 @@ def _reckoned(plan: Plan, at_once: list[int]) -> list[str]:
         "Operations: 2·S for each token read, 2·V·d for each ranked. Tokens and disk: at most. ?: not known here.",
     ]
     return lines
+
+
+def hours_line(plan: Plan, at_once: int) -> str:
+    """How long a plan takes on so many GPUs; or with so many jobs at a time here, and the memory of the largest."""
+    hours = f"{_of(plan.hours(at_once), ',.2f')} hours"
+    if plan.on_gpu:
+        return f"on {_counted(at_once, 'GPU')}: {hours}"
+    cores = _counted(plan.study.content.threads, "CPU core")
+    largest = max((cost.memory for cost in plan.costs if cost.memory is not None), default=None)
+    memory = f"up to {_of(largest, '.1f', 1e9, ' GB')} of memory for a job"
+    return f"here, on CPUs, {_counted(at_once, 'job')} at a time on {cores} each: {hours}, {memory}"
 
 
 def _total(values: "list[int | None] | list[float | None]") -> float | None:
