@@ -26,8 +26,8 @@ from rbp.ranks.kernel.problem import finite
 PACK = 4096  # a tile's two counts travel as greater × PACK + equal, exact in float32 for tiles below PACK
 ODD = (37, 1101)  # a tile that ends amid a vector, for the check
 
-# Logits from which on compiling pays: finding the code in a warm cache takes 3.3 s of CPU time, a logit 0.9 ns instead
-# of 8 (one core of a Xeon with AVX-512). Code that is not in the cache yet takes three times as long.
+# Logits from which on compiling pays: finding the code in a warm cache takes 3.3 s of CPU time (14 s, once, where it is
+# not there yet), a logit 0.9 ns instead of 8 (one core of a Xeon with AVX-512).
 PAYS = 2**29
 
 Shape: TypeAlias = tuple[int, int]
