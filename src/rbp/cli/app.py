@@ -11,7 +11,7 @@ import typer
 from rbp.book.chapters import ChapterFailed
 from rbp.cli import fit, ladder, law, ranks, study
 from rbp.core.errors import RbpError
-from rbp.core.files import refusal
+from rbp.core.files import refusal, write_remedy
 from rbp.core.paths import Project
 
 app = typer.Typer(
@@ -198,7 +198,7 @@ def main() -> None:
         _stop(f"error: {error}", 2)
     except OSError as error:  # such as a full disk, a path below a file, or a folder that is not ours to write
         if why := refusal(error):
-            remedy = "Free some space, or choose another folder. What was there before is still whole."
+            remedy = f"{write_remedy(error, 'choose another folder')} What was there before is still whole."
             _stop(f"error: the system does not let us write: {why}\n{remedy}", 2)
         if error.filename is None:
             raise
