@@ -12,7 +12,7 @@ CHAPTER = "23_rank_and_cross_entropy"
     "our test",
     "Models of equal cross-entropy have equal RBP_1, whatever their family, text or seed.",
     rule="holds if no comparison at equal cross-entropy leaves out 0, fails if most do: of two families on a text, of two "
-    "texts for a family, of a model trained again",
+    "texts for a family, of a model trained again; in part between",
     evidence=f"{CHAPTER}#equal",
     group=OWN,
 )
