@@ -54,3 +54,14 @@ def in_a_row(windows: pd.DataFrame, model: str, ks: tuple[int, ...] = SMALL_K) -
     single = measured[measured["n"] == 1].set_index("k")["measured"]
     table = measured.assign(independent=measured["n"] * measured["k"].map(single))
     return table[["k", "n", "measured", "independent"]].sort_values(["k", "n"]).reset_index(drop=True)
+
+
+def times_as_often(row: pd.DataFrame, k: int, n: int) -> float:
+    """How many times as often as independent tokens n in a row succeed. row: of `in_a_row`, with this k and n."""
+    own = row[(row["k"] == k) & (row["n"] == n)].iloc[0]
+    return float(np.exp(own["independent"] - own["measured"]))
+
+
+def drawn(**panels: pd.DataFrame) -> pd.DataFrame:
+    """The tables of several panels below each other, with a column that names the panel."""
+    return pd.concat([table.assign(panel=name) for name, table in panels.items()], ignore_index=True)
