@@ -1,5 +1,7 @@
 """The book's argument in one figure of four panels: what holds, and what does not."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -80,9 +82,10 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
 
 def _entropy(ax: Axes, pairs: pd.DataFrame, curves: pd.DataFrame) -> None:
     families = sorted(curves["family"].unique())
-    for cell in curves.itertuples():
+    cells: list[Any] = list(curves.itertuples())
+    for cell in cells:
         own = pairs[(pairs["dataset"] == cell.dataset) & (pairs["family"] == cell.family)]
-        colour, marker = family_style(str(cell.family), families)
+        colour, marker = family_style(cell.family, families)
         few = len(own) < MANY
         ax.plot(own["cost"], own["hit"], marker, color=colour, ms=5 if few else 2, mew=0, alpha=0.9 if few else 0.35)
         ends = np.array([own["cost"].min(), own["cost"].max()])
