@@ -17,8 +17,11 @@ from papermill.parameterize import parameterize_notebook
 from rbp.book.chapters import Chapter
 
 
-def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path) -> None:
-    """What `rbp.book.chapters` does with papermill and a kernel; an exception of a cell comes out as it is."""
+def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path, tell: object) -> None:
+    """What `rbp.book.chapters` does with papermill and a kernel; an exception of a cell comes out as it is.
+
+    tell: is not called.
+    """
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))
     ipython.reset()

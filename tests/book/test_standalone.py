@@ -136,3 +136,14 @@ def test_addresses_become_data(tmp_path: Path) -> None:
     assert text.index("<img") < text.index(r"'<\/script>'"), "deferred scripts come last"
     assert "search()" not in text
     assert "link" not in text
+
+
+def test_the_explorer_takes_its_scripts_along(tmp_path: Path) -> None:
+    for name in ("fits.js", "explorer.js", "theme.js"):
+        (tmp_path / "_static").mkdir(exist_ok=True)
+        (tmp_path / "_static" / name).write_text(f"// {name}")
+    scripts = "".join(f'<script src="_static/{name}"></script>' for name in ("fits.js", "explorer.js", "theme.js"))
+    soup = BeautifulSoup(f"<html><head>{scripts}</head><body></body></html>", "html.parser")
+    standalone.inline(soup, tmp_path)
+    texts = [script.string for script in soup.select("script")]
+    assert texts[1:] == ["// fits.js", "// explorer.js"]

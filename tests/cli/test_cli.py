@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 from mini import write_book, write_chapter
 
@@ -16,6 +17,7 @@ from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.cli import main
 from rbp.core.paths import ROOT, Project
+from rbp.evidence import open_source, select
 
 
 def rbp(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -99,6 +101,10 @@ def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path
     assert [path.name for path in project.runs.iterdir()] == [page.parent.name]
 
 
+FIT = ["fit", "--measurements", "published", "--dataset", "wikipedia"]
+PYTHIA = [*FIT, "--family", "Pythia"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -114,7 +120,19 @@ def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path
         (["verify"], ["there are no results here", "rbp book"]),
         (["serve"], ["not built yet"]),
         (["serve", "--port", "99999"], ["--port"]),
-        (["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia"], ["--k"]),
+        (PYTHIA, ["--k"]),
+        ([*PYTHIA, "--metric", "cross_entropy", "--weights"], ["counting noise is that of RBP_k", "--weights"]),
+        ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
+        (
+            [*PYTHIA, "--k", "1", "--without", "pythia-14"],
+            ["no model pythia-14", '"EleutherAI/pythia-14m"?'],
+        ),
+        ([*PYTHIA, "--k", "1", "--at", "-5"], ["size -5", "Give sizes as positive numbers"]),
+        ([*PYTHIA, "--k", "1", "--at", "big"], ["--at"]),
+        (
+            [*FIT, "--family", "Qwen2.5", "--k", "1", "--weights"],
+            ["nobody knows how many tokens", "Fit without"],
+        ),
     ],
 )
 def test_mistakes_are_answered_and_leave_nothing(
@@ -200,12 +218,52 @@ def test_verify_and_accept(tmp_path: Path) -> None:
 
 
 def test_fit_prints_the_slope_of_table_1(tmp_path: Path) -> None:
-    chosen = ["--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia"]
-    done = rbp("fit", *chosen, "--k", "1", "--json", cwd=tmp_path)
+    done = rbp(*PYTHIA, "--k", "1", "--json", cwd=tmp_path)
     fitted = json.loads(done.stdout)
-    assert list(fitted) == ["alpha", "alpha_low", "alpha_high", "prefactor", "r_squared", "n", "df"]
-    assert (fitted["n"], fitted["df"]) == (10, 8)
+    assert (fitted["n"], fitted["df"], fitted["scale"], fitted["forecast"]) == (10, 8, None, None)
     assert fitted["alpha_low"] < fitted["alpha"] < fitted["alpha_high"]
     table = (ROOT / "data" / "published" / "table1.csv").read_text().splitlines()
     assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
-    refused(here("fit", *chosen, "--k", "4", cwd=tmp_path), "4")
+    refused(here(*PYTHIA, "--k", "4", cwd=tmp_path), "4")
+
+
+def fitted_as(*arguments: str) -> dict:
+    done = here(*arguments, "--json")
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)
+
+
+def test_fit_weights_leaves_out_and_forecasts() -> None:
+    options = ["--k", "10", "--weights", "--without", "EleutherAI/pythia-14m", "--without", "EleutherAI/pythia-70m"]
+    found = fitted_as(*PYTHIA, *options, "--at", "1e12", "--level", "0.9")
+    points = select(open_source("published").table, dataset="wikipedia", family="Pythia", k=10)
+    points = points[~points["model"].isin(["EleutherAI/pythia-14m", "EleutherAI/pythia-70m"])]
+    x, y = np.log(points["size"].to_numpy()), np.log(points["value"].to_numpy())
+    tokens = 317_684  # of which the misses are binomial: sd of ln(−ln p)
+    noise = np.sqrt(np.expm1(points["value"].to_numpy()) / tokens) / points["value"].to_numpy()
+    slope, level = np.polyfit(x, y, 1, w=1 / noise)
+    assert found["n"] == 8
+    assert found["alpha"] == pytest.approx(-slope, rel=1e-9)
+    assert found["forecast"]["value"] == pytest.approx(np.exp(level + slope * np.log(1e12)), rel=1e-9)
+    assert found["scale"] == pytest.approx(np.sum(((y - level - slope * x) / noise) ** 2) / 6, rel=1e-6)
+    assert found["forecast"]["low"] < found["forecast"]["mean_low"] < found["forecast"]["value"]
+    words = here(*PYTHIA, *options, "--at", "1e12", "--level", "0.9").stdout
+    for number in (
+        "8 models",
+        f"{found['scale']:.3g} times",
+        "At S = 1e+12",
+        f"{found['forecast']['high']:.4g}",
+        "90%",
+    ):
+        assert number in words
+
+
+def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
+    found = fitted_as(*PYTHIA, "--k", "10", "--offset", "--at", "1e30")
+    assert found["distinguishable"] is False
+    assert found["forecast"]["value"] == pytest.approx(found["offset"], rel=1e-2)
+    assert "An offset cannot be told from 0" in here(*PYTHIA, "--k", "10", "--offset").stdout
+    few = fitted_as(*FIT[:-1], "auslegal", "--family", "GPT-2", "--k", "20000", "--offset")
+    assert few["alpha_low"] is None
+    assert few["alpha_high"] is None
+    assert few["weak"] is True

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.evidence import published, tokens
+from rbp.evidence import open_source, published, tokens
 from rbp.stats import recovery
 
 
@@ -70,3 +70,16 @@ def test_an_unsure_number_is_a_bound_or_likely(found):
     recovered = found.reset_index()
     assert tokens.tokens_behind(points, recovered).iloc[0].tolist()[2:] == [511_000, "at most"]
     assert tokens.tokens_behind(points, recovered, likely=True).iloc[0].tolist()[2:] == [499_464, "likely"]
+
+
+def test_the_tokens_of_a_row_are_stated_or_found_or_unknown():
+    table = open_source("published").table.query("k == 1 and dataset in ['wikipedia', 'auslegal']")
+    mine = table.query("family == 'Pythia'").assign(model=lambda t: "my-" + t["model"], source=None)
+    counted = mine.assign(model=lambda t: "counted-" + t["model"], tokens=7)
+    known = tokens.known_tokens(pd.concat([table, mine, counted], ignore_index=True))
+    n = len(table)
+    by_cell = known[:n].groupby([table["dataset"].to_numpy(), table["family"].to_numpy()]).first()
+    assert by_cell["wikipedia"].dropna().to_dict() == {"GPT-2": 317_414, "OPT": 317_040, "Pythia": 317_684}
+    assert known[:n][(table["dataset"] == "auslegal").to_numpy()].isna().all()
+    assert known[n : n + len(mine)].isna().all()
+    assert (known[n + len(mine) :] == 7).all()

@@ -1,6 +1,7 @@
 """Fault 2: a disk that is full. On a small file system of its own where the system allows one (root), and by a limit on
 the size of files, which any process may set itself."""
 
+import errno
 import os
 import resource
 import shutil
@@ -16,6 +17,7 @@ import tiny
 from apart import BOUND, apart
 
 from rbp.core.errors import DataError
+from rbp.core.files import write_remedy
 from rbp.core.paths import ROOT, Project
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.protocols import protocol
@@ -105,3 +107,17 @@ def test_a_chapter_run_onto_a_full_disk(small_disk, tmp_path):
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
     subprocess.run(["mount", "-o", "remount,size=40m", small_disk], check=True)  # a page alone is larger than the disk
     assert run(tmp_path / "book", "run", "1", "--out", str(small_disk / "out")).returncode == 0
+
+
+def test_a_disk_that_must_not_be_written_is_not_called_full(small_disk, model, tmp_path):
+    corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(2)))
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    with pytest.raises(DataError, match="read-only file system") as caught:
+        extract([str(model)], [corpus], WINDOWS, small_disk / "out", QUICK)
+    assert "another folder" in str(caught.value)
+    assert "space" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("number", "full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EROFS, False)])
+def test_what_to_do_follows_from_what_was_wrong(number, full):
+    assert write_remedy(OSError(number, "no"), "choose another folder").startswith("Free some space") == full

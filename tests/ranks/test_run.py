@@ -13,10 +13,12 @@ import torch
 from tiny import texts
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks import corpora, extraction, store
+from rbp.ranks import corpora, extraction, kernel, store
 from rbp.ranks import models as models_module
 from rbp.ranks.extraction import Settings, extract, extract_on_gpus
 from rbp.ranks.forward import Ranker
+from rbp.ranks.kernel import blocked
+from rbp.ranks.kernel.reduction import plainly
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import Store, open_store
 
@@ -217,3 +219,16 @@ def test_nan_leaves_no_store(saved, corpus, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="NaN"):
         extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_small_measurement_is_not_worth_a_compiler(saved, corpus, tmp_path, monkeypatch):
+    taken = []
+    monkeypatch.setattr(blocked, "reduction", lambda *_: taken.append(1) or plainly)
+    tiles = Settings(backend="blocked")
+    (plain,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "plain", tiles)
+    assert not taken
+    monkeypatch.setattr(kernel, "PAYS", 1)
+    (compiled,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "compiled", tiles)
+    assert taken
+    assert compiled.name == plain.name  # one measurement, by either way
+    assert parts(compiled) == parts(plain)

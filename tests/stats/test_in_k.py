@@ -33,6 +33,14 @@ def published_points():
     return enough_thresholds(table[table.k <= 100], 6)
 
 
+def test_too_few_thresholds_are_called_thresholds(published_points):
+    few = published_points[published_points.k.isin([1, 10])]
+    with pytest.raises(DataError, match=r"−ln RBP_k at 3 thresholds.*\nGive a source with more values of k"):
+        fit_in_k(few)
+    with pytest.raises(DataError, match=r"at 12 thresholds.*\nAsk for fewer"):
+        enough_thresholds(published_points, 12)
+
+
 def test_published_pairs_agree_with_scipy_and_with_the_preprint(published_points):
     fits = fit_in_k(published_points)
     assert len(fits) == 64

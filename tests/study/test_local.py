@@ -51,7 +51,10 @@ def test_from_shards_to_chapters(
     write_chapter(project, "09_mine", check, parameters=parameter)
     write_chapter(project, "10_next", PROSE, OUTPUT, "value = 2.0", parameters=parameter)
     write_results(project.expected, {"01_a": {"v": Recorded(3.25)}, "09_mine": {"value": Recorded(9.0)}})
-    file = write_study(shards=2, more='title = "A *study*"\ngpus = 1\nchapters = ["10_next", "09_mine"]')
+    thin = "from rbp.core.errors import FitError\nraise FitError('one size is *too few*', 'size')"
+    write_chapter(project, "12_thin", thin, parameters=parameter)
+    more = 'title = "A *study*"\ngpus = 1\nchapters = ["10", "12_thin", "09_mine"]'
+    file = write_study(shards=2, more=more)
     command: list[str | Path] = ["--root", project.root, "study"]
     done = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")
     assert done.returncode == 0, done.stderr
@@ -68,7 +71,8 @@ def test_from_shards_to_chapters(
     states = [json.loads(path.read_text()) for path in study.out.glob("state/shards/*/*.json")]
     assert {one["gpu"] for one in states} <= {"3", "5"}  # each shard had one of the GPUs that were given
     status = rbp(*command, "status", file, "--json")
-    assert json.loads(status.stdout)["counts"] == {"done": 7, "running": 0, "failed": 0, "left": 0}
+    assert json.loads(status.stdout)["counts"] == {"done": 8, "running": 0, "failed": 0, "left": 0}
+    assert "without  chapters/12_thin: one size is *too few* (size)" in done.stderr
     assert done.stdout.split() == [str(study.out / name) for name in ("measurements.parquet", "book/index.html")]
     check_book(study)
     assert "1 of 1 stores" in rbp(*command, "plan", file).stdout
@@ -112,6 +116,8 @@ def check_book(study: Study) -> None:
     assert f"rbp study run {study.path.name}" in article.get_text()
     links = [link["href"] for link in article.select("#the-chapters a.reference")]
     assert links == ["notebooks/09_mine.html", "notebooks/10_next.html"]
+    left = "These cannot be made from this study's measurements: 12_thin: one size is *too few* (size)"
+    assert left in " ".join(article.get_text().replace("’", "'").split())
     kept = {link["href"] for link in article.select("a[download]")}
     assert kept == {"measurements.parquet", "measurements.csv", "study.toml"}
     assert all((book / name).read_bytes() == (study.out / name).read_bytes() for name in kept - {"study.toml"})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from cli.test_cli import here, refused
 
 from rbp.core.errors import ParameterError
 from rbp.core.paths import ROOT
@@ -14,7 +15,16 @@ from rbp.paper import costs
 from rbp.ranks.protocols import protocol
 from rbp.study.config import ModelEntry, Study, read_study
 from rbp.study.jobs import model_label
-from rbp.study.plan import disk_per_token, flops_of, gpu_memory, job_memory, make_plan, model_size, tokens_at_most
+from rbp.study.plan import (
+    CPU_CORE,
+    disk_per_token,
+    flops_of,
+    gpu_memory,
+    job_memory,
+    make_plan,
+    model_size,
+    tokens_at_most,
+)
 from rbp.study.report import plan_json, plan_lines
 
 PLANNED: dict[str, Any] = {"dtypes": ["float32"], "tokens": 1000, "shards": 4, "gpus": [1, 8]}
@@ -94,6 +104,48 @@ def test_the_ladders_study_is_planned_as_it_was_measured() -> None:
     assert {(model_label(c.cell), c.cell.corpus.name.removeprefix("ladder/")): c.tokens for c in plan.costs} == measured
     assert plan_json(plan, [1])["jobs"] == {"shard": 28, "merge": 28, "table": 1, "chapter": 3, "book": 1}
     assert "?" not in "\n".join(plan_lines(plan, [1])[:-1])
+
+
+def test_on_cpus_the_plan_speaks_of_cpu_hours_and_memory(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('models = ["EleutherAI/pythia-14m"]\ncorpora = ["humaneval"]\ndevice = "cpu"\nthreads = 2')
+    study = read_study(path)
+    plan = make_plan(study, on_gpu=False)
+    text = "\n".join(plan_lines(plan, [3]))
+    assert "GPU" not in text
+    assert "1 model × 1 corpus (humaneval)" in text
+    assert "here, on CPUs, 3 jobs at a time on 2 CPU cores each" in text
+    (cost,) = plan.costs
+    assert cost.size is not None
+    assert cost.tokens is not None
+    assert cost.memory == job_memory(study, cost.cell, on_gpu=False) * 1e6
+    assert cost.seconds == flops_of(cost.size, cost.tokens, study.protocol) / (2 * CPU_CORE)
+    assert f"up to {cost.memory / 1e9:.1f} GB of memory for a job" in text
+    assert f"{2 * (cost.shard_seconds or 0) / 3600:.2f}" in text  # CPU hours are those of all cores
+    assert {"cpu_memory", "cpu_seconds"} < plan_json(plan, [3])["cells"][0].keys()
+    assert "GPU hours" in "\n".join(plan_lines(make_plan(study), [1, 8]))
+
+
+def test_the_command_says_what_a_study_takes_without_gpus(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    least = 'models = ["EleutherAI/pythia-14m"]\ncorpora = ["humaneval"]\n'
+    path.write_text(least)
+    said = here("study", "plan", str(path)).stdout
+    assert "on 64 GPUs" in said
+    assert "Without GPUs: here, on CPUs, " in said
+    path.write_text(least + 'device = "cpu"')
+    assert "GPU" not in here("study", "plan", str(path)).stdout
+    refused(here("study", "plan", str(path), "--gpus", "8"), "this study runs on CPUs", "--gpus")
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "on_cpu"),
+    [("auto", '"auto"', False), ("cpu", '"auto"', True), ("auto", "0", True), ("cuda", "0", False)],
+)
+def test_a_study_says_whether_it_is_one_for_cpus(tmp_path: Path, device: str, gpus: str, on_cpu: bool) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(f'models = ["a/b"]\ncorpora = ["c4"]\ndevice = "{device}"\ngpus = {gpus}')
+    assert read_study(path).on_cpu == on_cpu
 
 
 def test_more_gpus_never_take_longer_and_share_evenly_at_first() -> None:

@@ -34,6 +34,15 @@ def test_the_papers_study_is_all_models_on_all_datasets() -> None:
     assert paper.out == ROOT / "runs" / "studies" / "paper"
 
 
+def test_chapters_are_named_as_rbp_run_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(LEAST + 'chapters = ["3", "moderate_k", "05"]\nrank_chapters = ["14_emergence"]')
+    content = read_study(path).content
+    assert content.chapters == ["03_k1", "04_moderate_k", "05_large_k"]
+    assert content.rank_chapters == ["14_emergence"]
+    assert "03_k1 is there twice" in read(tmp_path, LEAST + 'chapters = ["3", "03_k1"]')
+
+
 @pytest.mark.parametrize("name", ["paper", "ladder", "small"])
 def test_every_study_that_is_shipped_can_be_read(name: str) -> None:
     assert read_study(ROOT / "studies" / f"{name}.toml").cells

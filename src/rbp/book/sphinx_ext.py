@@ -1,4 +1,4 @@
-"""What the pages need beyond Jupyter Book: Plotly where it is used, and buttons for a repository."""
+"""What the pages need beyond Jupyter Book: scripts where they are used, and buttons for a repository."""
 
 from typing import Any
 
@@ -17,14 +17,19 @@ def _switch_buttons(app: Sphinx, config: Config) -> None:
     )
 
 
-def _load_plotly(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Plotly weighs 4.8 MB: only the pages with an interactive figure load it."""
-    if "plotly-graph-div" in context.get("body", ""):
-        app.add_js_file("plotly.min.js")
+#: scripts, by what stands in the pages that need them; Plotly weighs 4.8 MB
+SCRIPTS = {"plotly-graph-div": ["plotly.min.js"], 'class="rbp-explorer"': ["fits.js", "explorer.js"]}
+
+
+def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Only the pages that use a script load it."""
+    for mark, scripts in SCRIPTS.items():
+        for script in scripts if mark in context.get("body", "") else []:
+            app.add_js_file(script)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.connect("config-inited", _switch_buttons)
-    app.connect("html-page-context", _load_plotly)
+    app.connect("html-page-context", _load_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,14 +4,14 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rbp.book.chapters import ChapterFailed
-from rbp.cli import ladder, law, ranks, study
+from rbp.cli import fit, ladder, law, ranks, study
 from rbp.core.errors import RbpError
-from rbp.core.files import refusal
+from rbp.core.files import refusal, write_remedy
 from rbp.core.paths import Project
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
 
 app.command()(ranks.extract)
 app.command()(law.law)
+app.command()(fit.fit)
 app.add_typer(ranks.ranks, name="ranks")
 app.add_typer(ladder.ladder, name="ladder")
 app.add_typer(study.study, name="study")
@@ -82,40 +83,6 @@ def run(
     if watched:
         typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
     typer.echo(str(folder / f"{found.name}.html"))
-
-
-@app.command()
-def fit(
-    measurements: Annotated[str, typer.Option(help="published, ladder, a folder of ranks, a CSV or Parquet file.")],
-    dataset: Annotated[str, typer.Option(help="wikipedia, humaneval, …")],
-    family: Annotated[str, typer.Option(help="Pythia, GPT-2, …")],
-    k: Annotated[int | None, typer.Option(help="The threshold of RBP_k.")] = None,
-    metric: Annotated[str, typer.Option(help="neg_log_rbp or cross_entropy.")] = "neg_log_rbp",
-    level: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.95,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Fit one power law y = A·S^(−α) and print it."""
-    from rbp.core.errors import ParameterError
-
-    if metric == "neg_log_rbp" and k is None:
-        raise ParameterError("a fit of RBP_k needs a threshold", "--k", "Give --k, or --metric cross_entropy.")
-    if metric == "cross_entropy" and k is not None:
-        raise ParameterError("cross-entropy has no threshold", "--k", "Leave --k out.")
-    from rbp.evidence import open_source, select
-    from rbp.stats.power_law import fit_power_law
-
-    table = select(open_source(measurements).table, dataset=dataset, family=family, metric=metric, k=k)
-    fitted = fit_power_law(table["size"].to_numpy(), table["value"].to_numpy(), level=level)
-    names = ("alpha", "alpha_low", "alpha_high", "prefactor", "r_squared", "n", "df")
-    values: dict[str, Any] = {name: getattr(fitted, name) for name in names}
-    if as_json:
-        typer.echo(json.dumps(values))
-        return
-    what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
-    typer.echo(f"{what} = {fitted.prefactor:.4g} · S^(−{fitted.alpha:.4f}), {family} on {dataset}")
-    typer.echo(f"α = {fitted.alpha:.4f}, {level:.0%} interval {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}")
-    weak = "; few points: read it with care" if fitted.weak else ""
-    typer.echo(f"R² = {fitted.r_squared:.4f}, {fitted.n} models, {fitted.df} degrees of freedom{weak}")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
@@ -231,7 +198,7 @@ def main() -> None:
         _stop(f"error: {error}", 2)
     except OSError as error:  # such as a full disk, a path below a file, or a folder that is not ours to write
         if why := refusal(error):
-            remedy = "Free some space, or choose another folder. What was there before is still whole."
+            remedy = f"{write_remedy(error, 'choose another folder')} What was there before is still whole."
             _stop(f"error: the system does not let us write: {why}\n{remedy}", 2)
         if error.filename is None:
             raise

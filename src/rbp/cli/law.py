@@ -28,13 +28,12 @@ def law(
 ) -> None:
     """Rank models on a text, fit the law at each k, and write it on one page that opens offline."""
     from rbp.core.arrays import check_level
-    from rbp.evidence.sources import is_measured
 
     check_level(level)
     ks = sorted(set(split_numbers(k, "thresholds", "-k")))
     project: Project = context.obj
-    given = [each for each in models if is_measured(each)]
-    to_rank = [each for each in models if not is_measured(each)]
+    given = [each for each in models if _is_measured(each)]
+    to_rank = [each for each in models if each not in given]
     if to_rank and corpus is None:
         raise ParameterError(
             f"there is nothing to rank {to_rank[0]} on", "--corpus", "Give a text, as rbp extract takes it."
@@ -68,3 +67,11 @@ def law(
     )
     leaf.write(page)
     typer.echo(str(page))
+
+
+def _is_measured(text: str) -> bool:
+    if (Path(text) / "config.json").is_file():  # a model: it is ranked before what reads measurements is imported
+        return False
+    from rbp.evidence.sources import is_measured
+
+    return is_measured(text)

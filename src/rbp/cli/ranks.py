@@ -1,6 +1,5 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +31,8 @@ _DTYPE = (
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
 )
 _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
+_FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
+_EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
 _INTERVALS = (
     "Add 95% intervals: of independent tokens (low, high), and by resampling whole documents (document_low, "
     "document_high)."
@@ -162,12 +163,24 @@ def summary(
 def export(
     context: typer.Context,
     store: Annotated[Path, typer.Argument(help="One rank store.")],
-    out: Out = None,
+    form: Annotated[str, typer.Option("--format", help=_FORMAT)] = "tokens",
+    k: Annotated[str, typer.Option("-k", "--k", help="lm-eval: thresholds, with commas.")] = "1,10,100",
+    out: Annotated[Path | None, typer.Option(help=_EXPORTED)] = None,
 ) -> None:
-    """One row per ranked token: document, position, token, greater, equal, nll."""
+    """The ranks of one store for other programs: as a table of tokens, or as lm-evaluation-harness logs samples."""
     from rbp.ranks.store import open_store
 
-    _put(open_store(store).ranks(), out)
+    if form == "tokens":
+        _put(open_store(store).ranks(), out)
+    elif form == "lm-eval":
+        from rbp.ranks.harness import samples
+
+        if out is not None and out.suffix != ".jsonl":
+            raise ParameterError(f"cannot write {out.name}", "--out", "Give a name that ends in .jsonl.")
+        lines = samples(open_store(store), sorted(set(split_numbers(k, "thresholds", "-k", least=1))))
+        _write("".join(f"{line}\n" for line in lines), out)
+    else:
+        raise ParameterError(f"unknown format {form!r}", "--format", "There is: tokens, lm-eval.")
 
 
 @ranks.command()
@@ -204,20 +217,24 @@ def _shard(text: str | None) -> tuple[int, int] | None:
 
 
 def _put(table: "pd.DataFrame", out: Path | None) -> None:
-    import io
+    if out is None or out.suffix == ".csv":
+        _write(table.to_csv(index=False), out)
+    elif out.suffix == ".parquet":
+        import io
 
+        data = io.BytesIO()
+        table.to_parquet(data, index=False)
+        _write(data.getvalue(), out)
+    else:
+        raise ParameterError(f"cannot write {out.name}", "--out", "Give a name that ends in .csv or .parquet.")
+
+
+def _write(content: str | bytes, out: Path | None) -> None:
     from rbp.core.files import write_file
     from rbp.ranks.store import full_disk
 
     if out is None:
-        table.to_csv(sys.stdout, index=False)
-    elif out.suffix == ".csv":
-        with full_disk(out):
-            write_file(out, table.to_csv(index=False))
-    elif out.suffix == ".parquet":
-        data = io.BytesIO()
-        table.to_parquet(data, index=False)
-        with full_disk(out):
-            write_file(out, data.getvalue())
-    else:
-        raise ParameterError(f"cannot write {out.name}", "--out", "Give a name that ends in .csv or .parquet.")
+        typer.echo(content, nl=False)
+        return
+    with full_disk(out):
+        write_file(out, content)

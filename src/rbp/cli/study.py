@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rbp.core.errors import RbpError
+from rbp.core.errors import ParameterError, RbpError
 from rbp.core.names import split_names, split_numbers
 from rbp.core.paths import Project
 
@@ -27,17 +27,29 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def plan(
     context: typer.Context,
     file: File,
-    gpus: Annotated[str, typer.Option(help="Numbers of GPUs to reckon with, with commas.")] = "1,8,64",
+    gpus: Annotated[
+        str | None, typer.Option(help="Numbers of GPUs to reckon with, with commas.", show_default="1,8,64")
+    ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Another budget for each model on each corpus.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what a study would run and cost, and what is there already; needs no network."""
-    from rbp.study.plan import make_plan
-    from rbp.study.report import plan_json, plan_lines
+    from rbp.study.plan import jobs_here, make_plan
+    from rbp.study.report import hours_line, plan_json, plan_lines
 
-    counts = split_numbers(gpus, "numbers of GPUs", "--gpus", least=1)
-    found = make_plan(_study(context, file), tokens)
-    typer.echo(json.dumps(plan_json(found, counts), indent=1) if as_json else "\n".join(plan_lines(found, counts)))
+    counts = split_numbers("1,8,64" if gpus is None else gpus, "numbers of GPUs", "--gpus", least=1)
+    asked = _study(context, file)
+    if asked.on_cpu:
+        if gpus is not None:
+            raise ParameterError("this study runs on CPUs", "--gpus", 'Leave it out, or set device = "cuda".')
+        counts = [jobs_here(asked)]
+    found = make_plan(asked, tokens, on_gpu=not asked.on_cpu)
+    if as_json:
+        typer.echo(json.dumps(plan_json(found, counts), indent=1))
+        return
+    typer.echo("\n".join(plan_lines(found, counts)))
+    if asked.content.device == "auto" and found.on_gpu:  # it runs without them too
+        typer.echo(f"Without GPUs: {hours_line(make_plan(asked, tokens, on_gpu=False), jobs_here(asked))}.")
 
 
 @study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})

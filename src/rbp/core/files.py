@@ -177,6 +177,12 @@ def refusal(error: OSError) -> str | None:
     return (error.strerror or str(error)).lower() + (f" ({error.filename})" if error.filename else "")
 
 
+def write_remedy(error: OSError, folder: str) -> str:
+    """What to do about a write that failed; `folder`: how to name another one."""
+    full = isinstance(error, shutil.Error) or error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return f"Free some space, or {folder}." if full else f"{folder[:1].upper()}{folder[1:]}."
+
+
 def exists(name: str | Path) -> bool:
     """Whether there is a file or folder of this name; False for what no file can be called, as a very long text."""
     return os.path.exists(name)  # noqa: PTH110 (that of pathlib raises for such a name)

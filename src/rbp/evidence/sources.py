@@ -188,6 +188,11 @@ class Source:
         return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
 
     @property
+    def parts(self) -> "list[Source]":
+        """Each of the joined sources by itself."""
+        return [Source(part.name, self.rule, self.shipped & {part.name}, (part,)) for part in self._parts]
+
+    @property
     def has_stores(self) -> bool:
         """Whether all of it are rank stores."""
         return all(isinstance(part, _Ranks) for part in self._parts)

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.evidence import published
-from rbp.stats import recovery, windows
+from rbp.stats import counting, recovery, windows
 
 #: what the paper's appendix A states of every point
 STATED = 500_000
@@ -109,6 +110,30 @@ def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *,
     columns = [*CELL, "tokens", "basis"]
     both: pd.DataFrame = pd.concat([counted[columns], found[columns]]).sort_values(CELL, ignore_index=True)
     return both.astype({"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"})
+
+
+def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
+    """How many tokens each of n rows of a measurement table was measured on; NaN where nobody knows.
+
+    What a row states comes first; for the authors' points, what `recovered_tokens` counted or identified.
+    """
+    theirs = points["source"].isin(published.SOURCES)
+    behind = tokens_behind(points[theirs]).query("basis != 'at most'").set_index(CELL)["tokens"]
+    found = behind.reindex(pd.MultiIndex.from_frame(points[CELL])).to_numpy(dtype=float, na_value=np.nan)
+    return points["tokens"].astype("Float64").astype(float).fillna(pd.Series(found, points.index).where(theirs))
+
+
+def counting_variance(points: pd.DataFrame) -> Reals:
+    """The sampling variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
+
+    `points` are n rows of a measurement table, of −ln RBP_k. Raises DataError where `known_tokens` is missing.
+    """
+    tokens = known_tokens(points)
+    if tokens.isna().any():
+        row = points[tokens.isna()].iloc[0]
+        what = f"nobody knows how many tokens {row['model']} was measured on"
+        raise DataError(what, f"{row['family']} on {row['dataset']}", "Fit without weights.")
+    return counting.neg_log_rbp_variance(tokens * np.exp(-points["value"]), tokens)
 
 
 def published_windows(folder: Path | None = None) -> pd.DataFrame:

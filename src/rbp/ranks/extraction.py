@@ -27,7 +27,7 @@ from rbp.core.paths import DATA
 from rbp.core.processes import Task, Tell, run_tasks
 from rbp.ranks.corpora import Corpus, open_corpus
 from rbp.ranks.forward import Ranker
-from rbp.ranks.kernel import Backend, backend_for
+from rbp.ranks.kernel import Backend, backend_for, compiling_pays
 from rbp.ranks.kernel.problem import Rounding, ieee
 from rbp.ranks.models import (
     Dtype,
@@ -287,7 +287,9 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
         what = f"the tokenizer gives token {highest}, the model has {model.language.vocabulary}"
         raise DataError(what, model.files.name, "The tokenizer is another model's: save the right one beside it.")
     batch = model.settings.batch or (4 * torch.get_num_threads() if model.device.type == "cpu" else 32)
-    ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits)
+    # of the whole measurement, so that all shards and every run of them do the same
+    compiled = compiling_pays(rows.tokens * (model.limit or model.language.vocabulary))
+    ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits, compiled=compiled)
     ranker.check(rows.rows)
     with store.lock(shard):
         try:

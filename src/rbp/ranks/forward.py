@@ -154,7 +154,7 @@ class Ranks(NamedTuple):
 class Ranker:
     """Ranks rows of tokens with one model.
 
-    batch: rows at a time; vocabulary: how many rows of the output layer count, None for all; rounding: see
+    batch: rows at a time; vocabulary: how many rows of the output layer count, None for all; rounding, compiled: see
     `linear_rank`. padded: whether rows are padded to few lengths; None: on a GPU, if the configuration allows it.
     halvings: each batch size that memory forced, and the share of the ranks of the last batch before it that differ
     from then on (None where there was none).
@@ -166,6 +166,7 @@ class Ranker:
     vocabulary: int | None = None
     rounding: Rounding | None = None
     padded: bool | None = None
+    compiled: bool = True
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -331,6 +332,7 @@ class Ranker:
             vocab=self.vocabulary,
             round_logits=self.rounding,
             backend=self.backend,
+            compiled=self.compiled,
         )
 
     def _own(self, row: Row) -> Ranks:

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
 from rbp.core.errors import DataError
-from rbp.core.files import canonical_json, lock, parse_json, sha256, write_file, write_json
+from rbp.core.files import canonical_json, lock, parse_json, sha256, write_file, write_json, write_remedy
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -214,7 +216,7 @@ def full_disk(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         what = f"cannot write: {(error.strerror or str(error)).lower()}"
-        remedy = "Free some space, or give another folder: --out. What is written stays good."
+        remedy = f"{write_remedy(error, 'give another folder: --out')} What is written stays good."
         raise DataError(what, str(folder), remedy) from None
 
 
@@ -255,7 +257,7 @@ class RankStore:
                 found.append(f"{name} is truncated or altered")
         return found
 
-    def ranks(self) -> pd.DataFrame:
+    def ranks(self) -> "pd.DataFrame":
         """One row per ranked token, by document and position: document, position, token, greater, equal, nll.
 
         Raises DataError if a part is missing, truncated or altered.

@@ -14,6 +14,7 @@ from rbp.stats.cells import fit_table
 from rbp.stats.power_law import check_points, fit_power_law
 
 MODEL = ["dataset", "family", "model", "size"]
+LEAST = 3  # thresholds that a line needs
 
 
 def enough_thresholds(points: pd.DataFrame, minimum: int) -> pd.DataFrame:
@@ -24,7 +25,8 @@ def enough_thresholds(points: pd.DataFrame, minimum: int) -> pd.DataFrame:
     enough = points[points.groupby(["dataset", "model"])["k"].transform("nunique") >= minimum]
     if enough.empty:
         what = f"no model has −ln RBP_k at {minimum} thresholds"
-        raise DataError(what, "measurements", "Ask for fewer, or give a source with more values of k.")
+        fewer = "Ask for fewer, or give" if minimum > LEAST else "Give"
+        raise DataError(what, "measurements", f"{fewer} a source with more values of k.")
     return enough
 
 
@@ -34,8 +36,11 @@ def fit_in_k(points: pd.DataFrame, *, level: float = 0.95, required: bool = True
     `points` are rows of a measurement table of −ln RBP_k. One row a model and dataset: `MODEL`, the fields of
     `PowerLawFit` (`k_min` and `k_max` in place of its sizes) and `note`, as `fit_table` gives them (`required` is
     its). The intervals
-    treat the points as independent; they describe the scatter about the line, no more.
+    treat the points as independent; they describe the scatter about the line, no more. Raises DataError where one
+    is required, and no model has three thresholds.
     """
+    if required:
+        enough_thresholds(points, LEAST)
     abscissa = points.assign(parameters=points["size"], size=points["k"].astype(float)).drop(columns="k")
     fits = fit_table(abscissa, ["dataset", "family", "model", "parameters"], level=level, required=required)
     return fits.rename(columns={"parameters": "size", "size_min": "k_min", "size_max": "k_max"})

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from rbp.core.errors import ParameterError
+from rbp.book.chapters import find
+from rbp.core.errors import ParameterError, RbpError
 from rbp.core.files import canonical_json, home_expanded
 from rbp.core.names import nearest
 from rbp.core.paths import DATA, Project
@@ -78,8 +79,8 @@ class StudyFile(_Table):
     on each corpus; dtype; vocabulary: the logits that count ("all", "tokenizer", or how many); shards: jobs that share
     the packs of a model on a corpus; threads: CPU cores of a job; device, backend: as `rbp extract` has them; gpus: how
     many a shard asks for ("auto": one where there are GPUs); gpu: the one that a plan reckons with; sbatch: more
-    options for Slurm, such as "--partition=gpu"; chapters: executed on the table; rank_chapters: executed on the ranks;
-    output: a folder (none: runs/studies/NAME).
+    options for Slurm, such as "--partition=gpu"; chapters: executed on the table, named as `rbp run` takes them;
+    rank_chapters: executed on the ranks; output: a folder (none: runs/studies/NAME).
     """
 
     title: str = ""
@@ -137,6 +138,11 @@ class Study:
         return self.content.title or self.path.stem
 
     @property
+    def on_cpu(self) -> bool:
+        """Whether its file keeps the shards off GPUs."""
+        return self.content.device == "cpu" or (self.content.device == "auto" and self.content.gpus == 0)
+
+    @property
     def ranks(self) -> Path:
         """The folder of the rank stores."""
         return self.out / "ranks"
@@ -191,8 +197,8 @@ def read_study(path: Path, project: Project | None = None) -> Study:
             error.what, f"{path}, {key}", "See rbp extract --help for what a protocol takes."
         ) from None
     for key in ("chapters", "rank_chapters"):
-        for name in getattr(content, key):
-            check_chapter(name, project, f"{path}, {key}")
+        names = [chapter_name(name, project, f"{path}, {key}") for name in getattr(content, key)]
+        content = content.model_copy(update={key: names})
     check_once([*content.chapters, *content.rank_chapters], f"{path}, chapters")
     return Study(
         path=path.resolve(),
@@ -317,11 +323,13 @@ def check_once(names: Sequence[str], where: str) -> None:
             raise ParameterError(f"{name} is there twice", where, "Leave one of them out, or rename a file.")
 
 
-def check_chapter(name: str, project: Project, where: str) -> None:
-    """Raise ParameterError if the book has no such chapter."""
-    names = sorted(path.stem for path in project.notebooks.glob("[0-9][0-9]_*.ipynb"))
-    if name not in names:
-        raise ParameterError(f'there is no chapter "{name}"', where, nearest(name, names))
+def chapter_name(name: str, project: Project, where: str) -> str:
+    """The full name of the chapter that `rbp run` calls so. Raises ParameterError if the book has no such chapter."""
+    try:
+        return find(project, name).name
+    except RbpError as error:
+        names = sorted(path.stem for path in project.notebooks.glob("[0-9][0-9]_*.ipynb"))
+        raise ParameterError(error.what, where, nearest(name, names)) from None
 
 
 def _ladder_domains() -> list[str]:

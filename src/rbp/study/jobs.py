@@ -38,7 +38,11 @@ class Job:
 
 @dataclass(frozen=True)
 class State:
-    """How a job stands. reason: why it failed; seconds: it took, or has been running for; where: on which machine."""
+    """How a job stands.
+
+    reason: why it failed, or was done without what it was to make; seconds: it took, or has been running for; where: on
+    which machine.
+    """
 
     stand: Stand
     reason: str | None = None
@@ -70,6 +74,12 @@ def chapter_job(name: str) -> Job:
 def chapters_of(study: Study) -> list[str]:
     """The chapters of a study, in the book's order."""
     return sorted([*study.content.chapters, *study.content.rank_chapters])
+
+
+def without(study: Study, chapter: str) -> str | None:
+    """Why a chapter cannot be made from the study's measurements; None if it was made, or not tried yet."""
+    said = read_json(study.out / chapter_job(chapter).output) or {}
+    return said.get("without")
 
 
 def fetch_job(study: Study, name: str) -> Job:
@@ -115,7 +125,7 @@ def state(study: Study, job: Job) -> State:
     path = _state_file(study, job)
     told = read_json(path) or {}
     if (study.out / job.output).is_file():
-        return State("done", seconds=told.get("seconds"), where=told.get("host"))
+        return State("done", told.get("without"), told.get("seconds"), told.get("host"))
     if not told:
         return State("left")
     if "failed" in told:

@@ -3,6 +3,7 @@
 import heapq
 import json
 import math
+import os
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -97,7 +98,7 @@ BYTES: dict[Dtype, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16":
 
 # NVIDIA's data sheet of the A100 80 GB, dense, without TF32, which ranks do not use: floating-point operations a second
 A100: dict[Dtype, float] = {"float64": 9.7e12, "float32": 19.5e12, "bfloat16": 312e12, "float16": 312e12}
-CPU_CORE = 50e9  # the same of one CPU core, for the time limits of jobs alone: about half of what a product reaches
+CPU_CORE = 50e9  # the same of one CPU core: about half of what a product reaches
 STORAGE = 1e9  # bytes a second that a shared file system gives one reader: assumed
 
 
@@ -105,9 +106,10 @@ STORAGE = 1e9  # bytes a second that a shared file system gives one reader: assu
 class Rates:
     """What a plan reckons with.
 
-    flops: a second, on one GPU, reached (the peak times the share assumed); read: bytes of weights a second from
-    storage (assumed); digest: bytes of weights a second through SHA-256, tokenize: tokens a second, write: ranks a
-    second into a store, start: seconds until a job has imported what it needs (these measured, by bench/study.py).
+    flops: a second, on one GPU, reached (the peak times the share assumed), or on the cores of a job (assumed); read:
+    bytes of weights a second from storage (assumed); digest: bytes of weights a second through SHA-256, tokenize:
+    tokens a second, write: ranks a second into a store, start: seconds until a job has imported what it needs (these
+    measured, by bench/study.py).
     """
 
     flops: float
@@ -140,8 +142,9 @@ class Cost:
     """What one model on one corpus costs.
 
     size: None where it is not known, as are then flops and what follows from it; tokens: to be ranked, at most (None:
-    the corpus decides); flops; memory: of a GPU, in bytes; seconds: of GPU time for the operations alone; extra: the
-    seconds that each shard spends before its first token; disk: bytes; shards; there: what is measured already.
+    the corpus decides); flops; memory: of a GPU, or of a job on CPUs, in bytes; seconds: for the operations alone;
+    extra: the seconds that each shard spends before its first token; disk: bytes; shards; there: what is measured
+    already.
     """
 
     cell: Cell
@@ -165,21 +168,24 @@ class Cost:
 
 @dataclass(frozen=True)
 class Plan:
-    """The costs of all cells of a study, and what they are reckoned with."""
+    """The costs of all cells of a study, and what they are reckoned with: on GPUs, or on the CPU cores of jobs."""
 
     study: Study
+    on_gpu: bool
     rates: Rates
     costs: tuple[Cost, ...]
 
     @property
     def too_large(self) -> list[tuple[str, float]]:
-        """The models that do not fit the study's GPU, with the bytes that they need."""
+        """The models that do not fit the study's GPU, with the bytes that they need; none on CPUs."""
+        if not self.on_gpu:
+            return []
         limit = self.study.content.gpu.memory * 1e9
         needs = {cost.cell.model.name: cost.memory for cost in self.costs if cost.memory is not None}
         return [(name, memory) for name, memory in needs.items() if memory > limit]
 
     def hours(self, gpus: int) -> float | None:
-        """How long the whole study takes on so many GPUs: each shard goes to the GPU that is free first.
+        """How long the whole study takes on so many GPUs, or jobs at once: each shard goes to the first that is free.
 
         The longest go first. None where a cost is not known.
         """
@@ -193,8 +199,8 @@ class Plan:
         return max(free) / 3600
 
 
-def make_plan(study: Study, tokens: int | None = None, shards: int | None = None) -> Plan:
-    """The plan of a study; with another budget for each cell, or another number of shards.
+def make_plan(study: Study, tokens: int | None = None, shards: int | None = None, on_gpu: bool = True) -> Plan:
+    """The plan of a study; with another budget for each cell, or another number of shards; for GPUs, or for CPUs.
 
     With `tokens`, the authors' protocol takes as many documents as that needs at their full length.
     """
@@ -202,9 +208,20 @@ def make_plan(study: Study, tokens: int | None = None, shards: int | None = None
     if tokens is not None:
         documents = math.ceil(tokens / (protocol.length - 1)) if protocol.name == "authors" else protocol.documents
         protocol = replace(protocol, tokens=tokens, documents=documents)
-    chosen = find_rates(study.content.gpu, study.content.dtype)
+    chosen = _rates(study, on_gpu)
     count = shards or study.content.shards
-    return Plan(study, chosen, tuple(_cost(study, cell, protocol, chosen, count) for cell in study.cells))
+    costs = tuple(_cost(study, cell, protocol, chosen, count, on_gpu) for cell in study.cells)
+    return Plan(study, on_gpu, chosen, costs)
+
+
+def _rates(study: Study, on_gpu: bool) -> Rates:
+    found = find_rates(study.content.gpu, study.content.dtype)
+    return found if on_gpu else replace(found, flops=CPU_CORE * study.content.threads)
+
+
+def jobs_here(study: Study) -> int:
+    """How many shards this machine's cores work on at once."""
+    return max(1, (os.cpu_count() or 1) // study.content.threads)
 
 
 def tokens_at_most(corpus: str, protocol: Protocol) -> int | None:
@@ -268,10 +285,7 @@ def job_memory(study: Study, cell: Cell, on_gpu: bool) -> int:
 
 def job_minutes(study: Study, cell: Cell, on_gpu: bool, shards: int) -> int:
     """Minutes after which a scheduler may stop a shard: three times what it should take, and a quarter of an hour."""
-    chosen = find_rates(study.content.gpu, study.content.dtype)
-    if not on_gpu:
-        chosen = replace(chosen, flops=CPU_CORE * study.content.threads)
-    cost = _cost(study, cell, study.protocol, chosen, shards)
+    cost = _cost(study, cell, study.protocol, _rates(study, on_gpu), shards, on_gpu)
     return 24 * 60 if cost.shard_seconds is None else math.ceil(15 + 3 * cost.shard_seconds / 60)
 
 
@@ -295,7 +309,7 @@ def disk_per_token() -> float:
     return float(size / tokens)
 
 
-def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int) -> Cost:
+def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int, on_gpu: bool) -> Cost:
     size = model_size(cell.model)
     there = progress(study, cell)
     bounds = tokens_at_most(cell.corpus.name, protocol), ladder_tokens(cell.model.name, cell.corpus.name)
@@ -305,7 +319,7 @@ def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: i
     dtype = study.content.dtype
     flops = seconds = extra = memory = None
     if size is not None:
-        memory = gpu_memory(size, dtype, protocol.length)
+        memory = gpu_memory(size, dtype, protocol.length) if on_gpu else job_memory(study, cell, False) * 1e6
         if tokens is not None:
             flops = flops_of(size, tokens, protocol)
             seconds = flops / chosen.flops

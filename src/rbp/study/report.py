@@ -26,6 +26,7 @@ from rbp.study.jobs import (
     model_label,
     progress,
     state,
+    without,
 )
 from rbp.study.plan import Plan, disk_per_token
 
@@ -63,6 +64,8 @@ def lines_of(study: Study, now: Summary) -> list[str]:
             lines.append(f"  running  {job.name}  {how.seconds or 0:.0f} s{where}")
         if how.stand == "failed":
             lines += [f"  failed   {job.name}{where}: {how.reason}", f"           log: {log_file(study, job)}"]
+        if how.stand == "done" and how.reason:
+            lines.append(f"  without  {job.name}: {how.reason}")
     return lines
 
 
@@ -97,8 +100,9 @@ def _bar(share: float) -> str:
     return "█" * full + "░" * (20 - full)
 
 
-def plan_json(plan: Plan, gpus: list[int]) -> dict[str, Any]:
-    """A plan as numbers: one entry for each model on each corpus, the totals, the hours on some numbers of GPUs."""
+def plan_json(plan: Plan, at_once: list[int]) -> dict[str, Any]:
+    """A plan as numbers: one entry for each model on each corpus, the hours on some numbers of GPUs, or of jobs."""
+    device = "gpu" if plan.on_gpu else "cpu"
     cells = [
         {
             "model": cost.cell.model.name,
@@ -106,8 +110,8 @@ def plan_json(plan: Plan, gpus: list[int]) -> dict[str, Any]:
             "size": cost.size.non_embedding if cost.size else None,
             "tokens": cost.tokens,
             "flops": cost.flops,
-            "gpu_memory": cost.memory,
-            "gpu_seconds": cost.seconds,
+            f"{device}_memory": cost.memory,
+            f"{device}_seconds": cost.seconds,
             "extra_seconds": cost.extra,
             "disk": cost.disk,
             "shards": cost.shards,
@@ -115,23 +119,25 @@ def plan_json(plan: Plan, gpus: list[int]) -> dict[str, Any]:
         }
         for cost in plan.costs
     ]
-    hours = {str(count): plan.hours(count) for count in gpus}
+    hours = {str(count): plan.hours(count) for count in at_once}
     reckoned = {"rates": plan.rates.__dict__, "hours": hours, "disk_per_token": disk_per_token()}
     return {"jobs": job_counts(plan.study), "cells": cells, **reckoned}
 
 
-def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
+def plan_lines(plan: Plan, at_once: list[int]) -> list[str]:
     """A plan as people read it: a line for each model, the totals, and what they are reckoned with."""
     study, content = plan.study, plan.study.content
     counts = job_counts(study)
-    jobs = ", ".join(f"{count} {_CALLED.get(kind, kind)}{'s' if count > 1 else ''}" for kind, count in counts.items())
+    jobs = ", ".join(_counted(count, _CALLED.get(kind, kind)) for kind, count in counts.items())
+    device, cores = ("GPU", 1) if plan.on_gpu else ("CPU", content.threads)
     lines = [
-        f"{study.title}: {len(study.models)} models × {len(study.corpora)} corpora "
+        f"{study.title}: {_counted(len(study.models), 'model')} × {_counted(len(study.corpora), 'corpus', 'corpora')} "
         f"({', '.join(corpus.name for corpus in study.corpora)})",
         f"protocol {study.protocol.name}, windows of {study.protocol.length} tokens, {content.dtype}",
         f"{sum(counts.values())} jobs: {jobs}",
         "",
-        f"{'model':34} {'S':>14} {'GPU memory':>11} {'tokens':>12} {'operations':>11} {'GPU hours':>10} "
+        f"{'model':34} {'S':>14} {'GPU memory' if plan.on_gpu else 'memory':>11} {'tokens':>12} {'operations':>11} "
+        f"{f'{device} hours':>10} "
         f"{'disk':>8}  there",
     ]
     for model in study.models:
@@ -139,7 +145,7 @@ def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
         size, memory = mine[0].size, mine[0].memory
         tokens = _total([cost.tokens for cost in mine])
         flops = _total([cost.flops for cost in mine])
-        seconds = _total([cost.shards * cost.shard_seconds if cost.shard_seconds else None for cost in mine])
+        seconds = _total([cores * cost.shards * cost.shard_seconds if cost.shard_seconds else None for cost in mine])
         disk = _total([cost.disk for cost in mine])
         whole = sum(cost.there.whole for cost in mine)
         parts = sum(cost.there.done for cost in mine)
@@ -151,32 +157,51 @@ def plan_lines(plan: Plan, gpus: list[int]) -> list[str]:
             f"{_of(tokens, ',.0f'):>12} {_of(flops, '.2e'):>11} {_of(seconds, '.2f', 3600):>10} "
             f"{_of(disk, ',.0f', 1e6, ' MB'):>8}  {there}"
         )
-    lines += ["", *_reckoned(plan, gpus)]
+    lines += ["", *_reckoned(plan, at_once)]
     return lines
 
 
-def _reckoned(plan: Plan, gpus: list[int]) -> list[str]:
+def _counted(count: int, one: str, many: str = "") -> str:
+    """So many of a thing: 1 corpus, 2 corpora."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _reckoned(plan: Plan, at_once: list[int]) -> list[str]:
     content, used = plan.study.content, plan.rates
     tokens, flops = _total([cost.tokens for cost in plan.costs]), _total([cost.flops for cost in plan.costs])
     disk = _total([cost.disk for cost in plan.costs])
     lines = [
         f"in all: {_of(tokens, ',.0f')} tokens at most, {_of(flops, '.2e')} operations, {_of(disk, ',.2f', 1e9)} GB"
     ]
-    for count in gpus:
-        lines.append(f"on {count} GPU{'s' if count > 1 else ''}: {_of(plan.hours(count), ',.2f')} hours")
+    lines += [hours_line(plan, count) for count in at_once]
     for name, need in plan.too_large:
         lines.append(f"too large: {name} needs {need / 1e9:.0f} GB, {content.gpu.name} has {content.gpu.memory:.0f}")
+    assumed = f"CPUs at {used.flops / content.threads / 1e9:.0f} GFLOP/s a core"
+    if plan.on_gpu:
+        assumed = (
+            f"{content.gpu.name} at {used.flops / 1e12:.1f} TFLOP/s in {content.dtype} "
+            f"({content.gpu.share:.0%} of its data sheet; no GPU was measured)"
+        )
     lines += [
         "",
-        f"Assumed: {content.gpu.name} at {used.flops / 1e12:.1f} TFLOP/s in {content.dtype} "
-        f"({content.gpu.share:.0%} of its data sheet; no GPU was measured), "
-        f"weights read at {used.read / 1e9:.1f} GB/s.",
+        f"Assumed: {assumed}, weights read at {used.read / 1e9:.1f} GB/s.",
         f"Measured on a CPU: weights checked at {used.digest / 1e9:.2f} GB/s, {used.tokenize:,.0f} tokens/s tokenized, "
         f"{used.start:.1f} s to start a job;",
         f"{disk_per_token():.2f} bytes a token in the ladder's stores.",
         "Operations: 2·S for each token read, 2·V·d for each ranked. Tokens and disk: at most. ?: not known here.",
     ]
     return lines
+
+
+def hours_line(plan: Plan, at_once: int) -> str:
+    """How long a plan takes on so many GPUs; or with so many jobs at a time here, and the memory of the largest."""
+    hours = f"{_of(plan.hours(at_once), ',.2f')} hours"
+    if plan.on_gpu:
+        return f"on {_counted(at_once, 'GPU')}: {hours}"
+    cores = _counted(plan.study.content.threads, "CPU core")
+    largest = max((cost.memory for cost in plan.costs if cost.memory is not None), default=None)
+    memory = f"up to {_of(largest, '.1f', 1e9, ' GB')} of memory for a job"
+    return f"here, on CPUs, {_counted(at_once, 'job')} at a time on {cores} each: {hours}, {memory}"
 
 
 def _total(values: "list[int | None] | list[float | None]") -> float | None:
@@ -230,6 +255,7 @@ is measured already is kept, and only what is missing is measured.
 LISTED = (
     "These are reruns of the companion's chapters, on this study's measurements; a note at the head of each says so."
 )
+LEFT = "These cannot be made from this study's measurements:"
 NONE = "This study's file names none."
 
 
@@ -238,7 +264,7 @@ def make_book(study: Study, project: Project) -> None:
 
     Raises DataError if a store is not finished or a chapter not executed, RbpError if a page cannot be built.
     """
-    names = chapters_of(study)
+    names = [name for name in chapters_of(study) if without(study, name) is None]
     folders = {name: (study.out / chapter_job(name).output).parent for name in names}
     found = [finished_store(study, cell).manifest for cell in study.cells]
     table = study.out / TABLE.output
@@ -265,7 +291,11 @@ def front_page(study: Study, manifests: Sequence[dict[str, Any]]) -> str:
     each = len(study.corpora)
     models = [manifests[at : at + each] for at in range(0, len(manifests), each)]
     abouts, keys = [one["about"] for one in manifests], [one["key"] for one in manifests]
-    listed = "\n".join(f"- [](notebooks/{name}.ipynb)" for name in chapters_of(study))
+    whys = {name: without(study, name) for name in chapters_of(study)}
+    listed = "\n".join(f"- [](notebooks/{name}.ipynb)" for name, why in whys.items() if why is None)
+    listed = f"{LISTED}\n\n{listed}" if listed else ""
+    left = "\n".join(f"- {plain(name)}: {plain(why)}" for name, why in whys.items() if why is not None)
+    left = f"{LEFT}\n\n{left}" if left else ""
     table = study.out / TABLE.output
     return FRONT.format(
         title=plain(study.title),
@@ -279,7 +309,7 @@ def front_page(study: Study, manifests: Sequence[dict[str, Any]]) -> str:
         device=_each_once(f"{one['device']} ({key['device']})" for one, key in zip(abouts, keys, strict=True)),
         parquet=table.name,
         csv=table.with_suffix(".csv").name,
-        chapters=f"{LISTED}\n\n{listed}" if listed else NONE,
+        chapters="\n\n".join(filter(None, (listed, left))) or NONE,
         file=shlex.quote(study.path.name),
     )
 

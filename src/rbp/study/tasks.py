@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rbp.core.errors import DataError, ParameterError, RbpError
-from rbp.core.files import lock, write_file, write_json
+from rbp.core.errors import DataError, FitError, ParameterError, RbpError
+from rbp.core.files import folder_beside, lock, swap_in, write_file, write_json
 from rbp.core.paths import Project
 from rbp.ranks.store import Store
 from rbp.study.config import Cell, Study
@@ -98,7 +98,7 @@ def _work(study: Study, project: Project, job: Job, device: str, gpus: Sequence[
     elif job.kind == "table":
         _table(study)
     elif job.kind == "chapter":
-        _chapter(study, project, Path(job.name).name)
+        _chapter(study, project, Path(job.name).name, about)
     else:
         from rbp.study.report import make_book
 
@@ -204,8 +204,12 @@ def _table(study: Study) -> None:
     write_file(study.out / TABLE.output, table.to_parquet(index=False))
 
 
-def _chapter(study: Study, project: Project, name: str) -> None:
-    """Execute a chapter of the book on what the study measured."""
+def _chapter(study: Study, project: Project, name: str, about: dict[str, Any]) -> None:
+    """Execute a chapter of the book on what the study measured.
+
+    Where these measurements cannot carry it, the job is done without the chapter, and says why: the others, and the
+    book, do not wait for it.
+    """
     from rbp.book.chapters import execute, find
     from rbp.book.parameters import parse
     from rbp.book.standalone import render_chapter
@@ -215,7 +219,14 @@ def _chapter(study: Study, project: Project, name: str) -> None:
     found = find(project, name)
     values = parse(found.parameters, [f"measurements={source}"], name)
     folder = study.out / "chapters" / name
-    execute(found, values, folder, project.root, finish=lambda new: render_chapter(project, found, new))
+    try:
+        execute(found, values, folder, project.root, finish=lambda new: render_chapter(project, found, new))
+    except (DataError, FitError, ParameterError) as error:
+        about["without"] = reason(error)
+        _say(f"done without the chapter: {error}")
+        with folder_beside(folder) as new:
+            write_json(new / "results.json", {"chapter": name, "without": about["without"]})
+            swap_in(new, folder)
 
 
 def _say(line: str) -> None:

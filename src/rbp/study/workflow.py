@@ -21,7 +21,7 @@ from rbp.core.paths import ROOT, Project
 from rbp.ranks.corpora import CORPORA
 from rbp.study.config import Study
 from rbp.study.jobs import fetch_job, freshen, to_fetch
-from rbp.study.plan import job_memory, make_plan, needs
+from rbp.study.plan import job_memory, jobs_here, make_plan, needs
 from rbp.study.report import lines_of, summary
 
 PATIENCE = 10.0  # seconds that the hub has to answer
@@ -165,7 +165,7 @@ def _arguments(study: Study, project: Project, place: Place, jobs: int | None, e
     if place.profile == "slurm":
         arguments += ["--cores", str((jobs or AT_ONCE) * threads)]
     else:
-        at_once = jobs or (len(place.gpus) if place.gpus else max(1, (os.cpu_count() or 1) // threads))
+        at_once = jobs or (len(place.gpus) if place.gpus else jobs_here(study))
         arguments += ["--cores", str(at_once * threads), "--resources", f"mem_mb={_memory()}"]
         arguments += [f"gpu={len(place.gpus)}"] if place.gpus else []
     return [*arguments, *extra, "--config", *(f"{key}={value}" for key, value in config.items())]

@@ -133,3 +133,14 @@ def test_counts_that_cannot_be_are_counted_again_and_said_once(
         assert torch.equal(got.greater, judge.greater)
         assert torch.equal(got.equal, judge.equal)
     assert caplog.text.count("ranked again by plain tiles") == 1
+
+
+def test_plain_tiles_count_the_same_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = gaussian(300, 3000, 32, 8)
+    given = case.hidden, case.weight, case.target
+    judge = linear_rank(*given, backend="reference")
+    monkeypatch.setattr(blocked, "reduction", lambda *_: pytest.fail("it was compiled"))
+    got = linear_rank(*given, backend="blocked", compiled=False)
+    assert torch.equal(got.greater, judge.greater)
+    assert torch.equal(got.equal, judge.equal)
+    torch.testing.assert_close(got.nll, judge.nll, rtol=1e-6, atol=1e-6)

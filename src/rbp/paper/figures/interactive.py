@@ -6,37 +6,29 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rbp.book.figure_style import LABELS, family_style
-from rbp.core.errors import DataError, FitError
+from rbp.book.figure_style import LABELS
+from rbp.core.errors import DataError
 from rbp.paper.figures.emergence import shades
-from rbp.stats.power_law import fit_power_law
 
 #: an axis that is not dragged, so that a finger on a phone scrolls the page
 AXIS: dict[str, Any] = {"zeroline": False, "ticks": "outside", "fixedrange": True}
 
 
 def with_slider(
-    frames: Mapping[int, Sequence[Any]],
-    *,
-    start: int,
-    prefix: str,
-    plot: int,
-    legend: int,
-    left: int,
-    changes: Mapping[int, Mapping[str, Any]] | None = None,
+    frames: Mapping[int, Sequence[Any]], *, start: int, prefix: str, plot: int, legend: int, left: int
 ) -> Any:
     """A Plotly figure of the traces of each stop, as many at each, and a slider over the stops; its axes are to be set.
 
     start: the stop that is shown first; prefix: stands before the current stop; plot, legend, left: heights of the plot
-    and of its legend, and the left margin, in pixels; changes: of the layout, by stop.
+    and of its legend, and the left margin, in pixels.
     """
     import plotly.graph_objects as go
 
-    changes, at_once = changes or {}, {"mode": "immediate", "frame": {"duration": 0}, "transition": {"duration": 0}}
+    at_once = {"mode": "immediate", "frame": {"duration": 0}, "transition": {"duration": 0}}
     steps = [{"label": str(stop), "method": "animate", "args": [[str(stop)], at_once]} for stop in frames]
     figure = go.Figure(
         frames[start],
-        frames=[go.Frame(name=str(stop), data=data, layout=changes.get(stop)) for stop, data in frames.items()],
+        frames=[go.Frame(name=str(stop), data=data) for stop, data in frames.items()],
     )
     return figure.update_layout(
         template="none",
@@ -69,99 +61,6 @@ def size_axis(sizes: "pd.Series[Any]") -> dict[str, Any]:
         "dtick": 1,
         "exponentformat": "power",
     }
-
-
-#: matplotlib's markers (`figure_style.FAMILIES`) as Plotly calls them
-SYMBOLS = {
-    "s": "square",
-    "^": "triangle-up",
-    "o": "circle",
-    "D": "diamond",
-    "v": "triangle-down",
-    "P": "cross",
-    "X": "x",
-    "*": "star",
-}
-
-
-def scaling_by_k(points: pd.DataFrame) -> Any:
-    """The scaling plot of one dataset with a slider over k: −ln RBP_k against S, and each family's line.
-
-    `points` is a measurement table of −ln RBP_k on one dataset. All models measured at a threshold are shown and
-    fitted; the legend says how many, with α and R². The height of the axis is the same number of decades at every k,
-    so that slopes compare; the slider moves the window. The smallest k is shown first.
-    Returns a plotly Figure. Raises DataError for no rows, or rows of several datasets.
-    """
-    if len(set(points["dataset"])) != 1:
-        raise DataError("the slider shows one dataset", ", ".join(sorted(set(points["dataset"]))) or "no rows")
-    families = sorted(set(points["family"]))
-    thresholds = sorted(int(k) for k in points["k"].unique())
-    positive = points[points["value"] > 0]
-    logs = {k: np.log10(positive.loc[positive["k"] == k, "value"].to_numpy()) for k in thresholds}
-    decades = 1.25 * max(float(np.ptp(log)) for log in logs.values() if log.size) or 1.0
-    frames: dict[int, list[Any]] = {}
-    changes: dict[int, dict[str, Any]] = {}
-    for k in thresholds:
-        own = positive[positive["k"] == k].sort_values("size")
-        frames[k] = [trace for name in families for trace in _traces(own[own["family"] == name], name, families)]
-        middle = float(logs[k].min() + logs[k].max()) / 2 if logs[k].size else 0.0
-        window = [middle - decades / 2, middle + decades / 2]
-        changes[k] = {"yaxis": {"range": window, "title": {"text": f"−ln RBP<sub>{k}</sub>"}}}
-    ticks = [float(f"{lead}e{power}") for power in range(-8, 3) for lead in (1, 2, 5)]
-    figure = with_slider(
-        frames,
-        start=thresholds[0],
-        prefix="threshold k = ",
-        plot=330,
-        legend=20 * len(families),
-        left=84,
-        changes=changes,
-    )
-    figure.update_layout(
-        xaxis=size_axis(points["size"]),
-        yaxis=AXIS
-        | {
-            "type": "log",
-            "title": {"standoff": 8},
-            "tickvals": ticks,
-            "ticktext": [f"{tick:.8f}".rstrip("0").rstrip(".") for tick in ticks],
-        },
-        legend={"itemclick": False, "itemdoubleclick": False},
-    )
-    return figure.update_layout(changes[thresholds[0]])
-
-
-def _traces(own: pd.DataFrame, family: str, families: list[str]) -> list[Any]:
-    """The points of one family at one k, and its line; hidden where there are no points, or is no line."""
-    import plotly.graph_objects as go
-
-    colour, marker = family_style(family, families)
-    name, line = f"{family}: {len(own)} models", dict[str, Any](visible=False)
-    try:
-        fit = fit_power_law(own["size"], own["value"])
-    except FitError:
-        name += ", no fit"
-    else:
-        alpha = f"{fit.alpha:.3f}".replace("-", "−")
-        name += f", α {alpha}, R² {fit.r_squared:.3f}" + (" (weak)" if fit.weak else "")
-        ends = fit.predict([fit.size_min, fit.size_max])
-        line = {
-            "visible": True,
-            "x": ends["size"].tolist(),
-            "y": [float(f"{value:.5g}") for value in ends["value"]],
-            "line": {"color": colour, "width": 1.6, "dash": "dash" if fit.weak else "solid"},
-        }
-    dots = go.Scatter(
-        x=own["size"].tolist(),
-        y=[float(f"{value:.6g}") for value in own["value"]],
-        mode="markers",
-        name=name,
-        text=own["model"].tolist(),
-        hovertemplate="%{text}<br>S = %{x:.3s}<br>%{y:.4g}<extra></extra>",
-        marker={"color": colour, "symbol": SYMBOLS.get(marker, "circle"), "size": 9},
-        visible=not own.empty,
-    )
-    return [dots, go.Scatter(mode="lines", showlegend=False, hoverinfo="skip", **line)]
 
 
 _OTHER: dict[str, str] = {"n": "k", "k": "n"}

@@ -25,7 +25,6 @@ from rbp.book.figure_style import (
 )
 from rbp.core.errors import FitError
 from rbp.evidence import published
-from rbp.paper.figures.interactive import scaling_by_k
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
 
@@ -284,19 +283,6 @@ def against_k_shown(
         f"Families stand slightly apart at each k, for legibility. {own}",
         "alt": f"{name} against threshold k: one line a family",
         "data": fits,
-    }
-
-
-def slider_shown(points: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.interactive` takes for the law on one dataset at every k: `interactive.scaling_by_k`."""
-    name = dataset_label(points["dataset"].iloc[0])
-    return {
-        "figure": scaling_by_k(points),
-        "caption": f"<b>−ln RBP<sub>k</sub> against model size on {name}, at every k that was measured.</b> All models "
-        "measured at that k are shown and fitted; the legend counts them. Dashed: four models or fewer. The axis "
-        "always spans the same number of decades, so slopes compare.",
-        "alt": f"Interactive log-log plot of −ln RBP_k against model size on {name}, with a slider over k",
-        "data": points,
     }
 
 

@@ -19,7 +19,7 @@ import torch
 from rbp.core.errors import ParameterError
 from rbp.ranks.kernel import blocked, reference
 from rbp.ranks.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, problem
-from rbp.ranks.kernel.reduction import plainly
+from rbp.ranks.kernel.reduction import PAYS, plainly
 
 Backend = Literal["auto", "reference", "blocked", "triton"]
 
@@ -37,6 +37,7 @@ def linear_rank(
     vocab: int | None = None,
     round_logits: Rounding | None = None,
     backend: Backend = "auto",
+    compiled: bool = True,
 ) -> TokenRanks:
     """The rank and the cross-entropy of each target among all logits hidden · weightᵀ.
 
@@ -45,7 +46,8 @@ def linear_rank(
     (Gemma 2). Products are accumulated and compared in IEEE float32 whatever the dtype of hidden and weight
     (float64 if one of them is float64): these are not a bfloat16 model's own logits, which are rounded to 8 bits
     and tie in plenty; `round_logits="bfloat16"` imitates those. `vocab` counts the first `vocab` rows of weight
-    alone, and leaves out the rows that only pad the matrix.
+    alone, and leaves out the rows that only pad the matrix. `compiled=False` has `blocked` count by plain operations:
+    the same counts, and nll to its last bits, without the seconds that compiling takes (see `compiling_pays`).
 
     Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. A target at −inf has an nll of +inf.
 
@@ -63,7 +65,7 @@ def linear_rank(
     if chosen not in get_args(Backend):
         raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
     with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
-        tally = _tally(given, chosen)
+        tally = _tally(given, chosen, compiled)
         if not tally.possible(given.weight.shape[0]):  # the machine's fault, or its compiler's: no user's to mend
             _say_once(chosen, given.hidden.device)
             tally = blocked.tally(given, reduce=plainly)
@@ -77,14 +79,21 @@ def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
     return "blocked"
 
 
-def _tally(given: Problem, backend: Backend) -> Tally:
+def compiling_pays(logits: int) -> bool:
+    """Whether counting so many logits, tokens × vocabulary, takes longer by plain operations than compiling does."""
+    return logits >= PAYS
+
+
+def _tally(given: Problem, backend: Backend, compiled: bool) -> Tally:
     if backend == "triton":
         try:
             from rbp.ranks.kernel import triton_kernel  # late: triton is slow to import, and not everywhere
         except ImportError as error:
             raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
         return triton_kernel.tally(given)
-    return reference.tally(given) if backend == "reference" else blocked.tally(given)
+    if backend == "reference":
+        return reference.tally(given)
+    return blocked.tally(given, reduce=None if compiled else plainly)
 
 
 @cache

@@ -20,12 +20,15 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 import torch
-from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException
 
 from rbp.ranks.kernel.problem import finite
 
 PACK = 4096  # a tile's two counts travel as greater × PACK + equal, exact in float32 for tiles below PACK
 ODD = (37, 1101)  # a tile that ends amid a vector, for the check
+
+# Logits from which on compiling pays: finding the code in a warm cache takes 3.3 s of CPU time (14 s, once, where it is
+# not there yet), a logit 0.9 ns instead of 8 (one core of a Xeon with AVX-512).
+PAYS = 2**29
 
 Shape: TypeAlias = tuple[int, int]
 Reduced: TypeAlias = tuple[torch.Tensor, torch.Tensor]
@@ -77,6 +80,8 @@ def _pass(  # what is compiled
 
 def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) -> Reduce | None:
     """The compiled pass, or None. What torch's cache holds and is wrong or damaged is compiled anew, once."""
+    from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException  # late: slow to import
+
     folder = _folder()
     for last in (False, True):
         try:

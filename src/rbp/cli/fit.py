@@ -1,0 +1,99 @@
+"""`rbp fit`: one law of one family, as the page with the explorer fits it."""
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rbp.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rbp.stats.offset_law import OffsetFit
+    from rbp.stats.power_law import PowerLawFit
+
+
+def fit(
+    measurements: Annotated[
+        str, typer.Option(help="published, ladder, outside, a folder of ranks, a CSV or Parquet file.")
+    ],
+    dataset: Annotated[str, typer.Option(help="wikipedia, humaneval, …")],
+    family: Annotated[str, typer.Option(help="Pythia, GPT-2, …")],
+    k: Annotated[int | None, typer.Option(help="The threshold of RBP_k.")] = None,
+    metric: Annotated[str, typer.Option(help="neg_log_rbp or cross_entropy.")] = "neg_log_rbp",
+    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL", help="Leave this model out; may be given several times.")
+    ] = None,
+    weights: Annotated[bool, typer.Option("--weights", help="Weight each point by its counting noise.")] = False,
+    offset: Annotated[bool, typer.Option("--offset", help="Fit y = E + A·S^(−α), with profile intervals.")] = False,
+    at: Annotated[
+        float | None, typer.Option(metavar="SIZE", help="Forecast the value at this size, with its interval.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; null where an interval has no end.")] = False,
+) -> None:
+    """Fit one power law y = A·S^(−α), or one with an offset, and print it."""
+    if metric == "neg_log_rbp" and k is None:
+        raise ParameterError("a fit of RBP_k needs a threshold", "--k", "Give --k, or --metric cross_entropy.")
+    if metric == "cross_entropy" and k is not None:
+        raise ParameterError("cross-entropy has no threshold", "--k", "Leave --k out.")
+    if weights and metric == "cross_entropy":
+        raise ParameterError("counting noise is that of RBP_k", "--weights", "Leave --weights out, or give --k.")
+    if weights and offset:
+        raise ParameterError("the law with an offset is fitted without weights", "--weights", "Leave one of them out.")
+    from rbp.core.names import nearest
+    from rbp.evidence import open_source, select
+    from rbp.evidence.tokens import counting_variance
+    from rbp.stats.offset_law import fit_offset
+    from rbp.stats.power_law import fit_power_law
+
+    table = select(open_source(measurements).table, dataset=dataset, family=family, metric=metric, k=k)
+    out = without or []
+    if strange := [model for model in out if model not in set(table["model"])]:
+        raise ParameterError(f"no model {strange[0]}", "--without", nearest(strange[0], table["model"], _short))
+    points = table[~table["model"].isin(out)]
+    size, value = points["size"].to_numpy(), points["value"].to_numpy()
+    fitted: PowerLawFit | OffsetFit
+    if offset:
+        fitted = fit_offset(size, value, level=level)
+    else:
+        fitted = fit_power_law(size, value, variance=counting_variance(points) if weights else None, level=level)
+    forecast = None if at is None else fitted.predict(at).iloc[0].to_dict()
+    if as_json:
+        found = {name: _json(number) for name, number in fitted.as_dict().items()}
+        typer.echo(json.dumps(found | {"forecast": forecast}))
+        return
+    what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+    for line in _in_words(fitted, what, f"{family} on {dataset}"):
+        typer.echo(line)
+    if forecast:
+        ends = f"{forecast['low']:.4g} to {forecast['high']:.4g}"
+        typer.echo(f"At S = {at:.4g}: {forecast['value']:.4g}; {_level(level)} interval of a new model {ends}")
+
+
+def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str) -> list[str]:
+    from rbp.stats.offset_law import OffsetFit
+
+    law = f"{fitted.prefactor:.4g} · S^(−{fitted.alpha:.4f}), {cell}"
+    interval = f"{_level(fitted.level)} interval"
+    alpha = f"α = {fitted.alpha:.4f}, {interval} {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}"
+    weak = "; few points: read it with care" if fitted.weak else ""
+    rest = f"{fitted.n} models, {fitted.df} degrees of freedom{weak}"
+    if isinstance(fitted, OffsetFit):
+        return [f"{what} = {fitted.offset:.4g} + {law}", fitted.statement, f"{alpha}; {rest}"]
+    scale = "" if fitted.scale is None else f"scatter {fitted.scale:.3g} times the variance of counting, "
+    return [f"{what} = {law}", alpha, f"R² = {fitted.r_squared:.4f}, {scale}{rest}"]
+
+
+def _level(level: float) -> str:
+    return f"{100 * level:.4g}%"
+
+
+def _json(number: float | None) -> float | None:
+    """JSON has no infinity."""
+    return number if number is None or math.isfinite(number) else None
+
+
+def _short(model: str) -> str:
+    """A model's name without its owner's: what one types."""
+    return model.rsplit("/", 1)[-1].lower()

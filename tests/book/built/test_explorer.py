@@ -1,0 +1,27 @@
+"""The explorer in the built book, as the reader has it: what it computes is tested in `tests/paper`."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+PAGE = "notebooks/27_explorer.html"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_it_works_from_a_file(browser: Browser, book: Path, width: int, scheme: str) -> None:
+    with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
+        tab, wrong = context.new_page(), []
+        tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.goto((book / PAGE).as_uri() + "#fit?dataset=wikipedia&family=Pythia&k=50&hide=3")
+        tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr").nth(2).wait_for()
+        assert tab.locator(".rbp-explorer-chart:visible").count() == 2
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert wrong == []
+
+
+def test_only_its_page_loads_its_scripts(book: Path) -> None:
+    loading = {path.name for path in (book / "notebooks").glob("*.html") if "explorer.js" in path.read_text()}
+    assert loading == {Path(PAGE).name}

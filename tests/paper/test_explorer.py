@@ -1,0 +1,316 @@
+"""The fit explorer in a browser, from a file: its numbers are those of Python, and of the command that it shows."""
+
+import json
+import math
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.test_cli import here
+from draws import loop_and_slow
+from own_sources import table
+from playwright.sync_api import Browser, Page, expect
+
+from rbp.core.errors import FitError, RbpError
+from rbp.core.paths import ROOT
+from rbp.evidence import open_source
+from rbp.evidence.tokens import known_tokens
+from rbp.paper.explorer import explorer
+from rbp.stats.offset_law import fit_offset
+from rbp.stats.power_law import fit_power_law
+
+STATIC = ROOT / "book" / "_static"
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+READ = """() => [...document.querySelectorAll('[aria-label="The fits"] tbody tr')].map(row =>
+  [row.dataset.family, [...row.querySelectorAll('data')].map(each => [each.dataset.name, each.value])])"""
+GO = (
+    "hash => new Promise(done => { addEventListener('hashchange', () => done(), {once: true}); location.hash = hash; })"
+)
+
+
+@pytest.fixture(scope="module")
+def points() -> pd.DataFrame:
+    found = open_source("published, ladder, outside").table
+    return found.assign(known=known_tokens(found))
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    page = tmp_path_factory.mktemp("explorer") / "page.html"
+    scripts = "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in ("fits.js", "explorer.js"))
+    style = f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{style}{scripts}'
+    body = explorer(open_source("published, ladder, outside"))
+    page.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
+    return page.as_uri()
+
+
+@pytest.fixture(params=[{}])
+def tab(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
+    """The page of the explorer; what fails in it, or leaves it, fails the test."""
+    context = browser.new_context(**request.param)
+    tab, wrong = context.new_page(), []
+    tab.on("request", lambda each: None if each.url.startswith(("file:", "data:", "blob:")) else wrong.append(each.url))
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.goto(address)
+    yield tab
+    context.close()
+    assert wrong == []
+
+
+def shown(tab: Page, **choice: Any) -> dict[str, dict[str, float]]:
+    """The numbers of the table by family, after `choice` was put into the address; none without a choice."""
+    if choice:
+        tab.evaluate(GO, "fit?" + urlencode(choice, doseq=True))
+    return {family: {name: float(value) for name, value in row} for family, row in tab.evaluate(READ)}
+
+
+def close(found: float, right: float, tolerance: float) -> bool:
+    return found == right or abs(found - right) <= tolerance * max(abs(right), 1e-3)
+
+
+def agree(found: dict[str, float], fitted: dict[str, Any], forecast: dict[str, float], *, tolerance: float) -> None:
+    """The page's numbers are those of a fit; JSON has None for what is infinite."""
+    for name, value in found.items():
+        if name.startswith("forecast") or name == "value":  # as it is fitted: of a wide interval, the logarithm
+            right = math.log(forecast[name.removeprefix("forecast_")])
+            assert close(math.log(value), right, tolerance), (name, value, math.exp(right))
+        elif math.isinf(value):
+            assert fitted[name] in (value, None)
+        else:
+            assert close(value, fitted[name], tolerance), (name, value, fitted[name])
+
+
+def drawn(points: pd.DataFrame, count: int) -> Iterator[dict[str, Any]]:
+    """Choices that a reader could make."""
+    rng = np.random.default_rng(7)
+
+    def pick(values: list[Any]) -> Any:
+        return values[rng.integers(len(values))]
+
+    cells = [(key, each) for key, each in points.groupby(["dataset", "family", "metric", "k"], dropna=False)]
+    for _ in range(count):
+        (dataset, family, metric, k), cell = pick([(key, each) for key, each in cells if len(each) >= 3])
+        choice = {"dataset": dataset, "family": family, "metric": metric} | ({} if pd.isna(k) else {"k": int(k)})
+        choice |= {"level": pick([0.5, 0.95, 0.99]), "at": pick([1e4, 3e9, 1e12]), "hide": pick([0, 0, 1, 3])}
+        without = rng.choice(cell["model"], pick([0, 0, 1, 2]), replace=False).tolist() if len(cell) > 5 else []
+        law = pick(["", "weights", "offset"] if len(cell) < 30 else ["", "weights"])
+        yield choice | {"without": without} | ({law: 1} if law else {})
+
+
+@pytest.mark.parametrize("count", loop_and_slow(25, 500))
+def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: int) -> None:
+    laws: set[str] = set()
+    for i, choice in enumerate(drawn(points, count)):
+        own = (points["dataset"] == choice["dataset"]) & (points["family"] == choice["family"])
+        own &= (points["metric"] == choice["metric"]) & (points["k"].fillna(0) == choice.get("k", 0))
+        chosen = points[own & ~points["model"].isin(choice["without"])].sort_values(["size", "model"])
+        seen = chosen.iloc[: max(len(chosen) - choice["hide"], 4 if "offset" in choice else 3)]
+        weights, offset = "weights" in choice and "k" in choice, "offset" in choice
+        found = shown(tab, n=i, **choice)[choice["family"]]
+        size, value = seen["size"].to_numpy(), seen["value"].to_numpy()
+        try:
+            if offset:
+                right: Any = fit_offset(size, value, level=choice["level"])
+            else:
+                variance = (np.expm1(value) / seen["known"].to_numpy()) if weights else None
+                right = fit_power_law(size, value, variance=variance, level=choice["level"])
+        except FitError:
+            assert found == {}, choice
+            continue
+        if offset and abs(right.alpha) > 30:  # a step between two sizes: any steep enough α gives it
+            assert abs(found["alpha"]) > 10
+            continue
+        forecast = right.predict(choice["at"]).iloc[0].to_dict()
+        agree(found, right.as_dict(), forecast, tolerance=1e-5 if offset else 1e-9)
+        laws.add("offset" if offset else "wls" if weights else "ols")
+    assert laws == {"offset", "wls", "ols"}
+
+
+CHOICES = [
+    {"dataset": "wikipedia", "family": ["Pythia", "GPT-2"], "k": 10, "weights": 1, "hide": 2, "at": 3e11},
+    {"dataset": "wikipedia", "family": "Pythia", "metric": "cross_entropy", "level": 0.8, "offset": 1},
+    {"dataset": "hotpotqa", "family": ["OPT", "Ladder"], "k": 1, "without": ["facebook/opt-1.3b", "ladder-10k"]},
+]
+
+
+def commanded(tab: Page, cwd: Path) -> dict[str, dict[str, Any]]:
+    """What the commands on the page print as JSON, by family."""
+    lines = [shlex.split(line) for line in tab.get_by_label("The command").inner_text().splitlines()]
+    found = {}
+    for words in lines:
+        done = here(*words[1:], "--json", cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        found[words[words.index("--family") + 1]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_command_that_it_shows_gives_its_numbers(tab: Page, tmp_path: Path, choice: dict[str, Any]) -> None:
+    found, printed = shown(tab, **choice), commanded(tab, tmp_path)
+    assert set(found) == set(printed)
+    for family, numbers in found.items():
+        agree(numbers, printed[family], printed[family]["forecast"], tolerance=1e-5 if "offset" in choice else 1e-9)
+
+
+def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
+    tab.get_by_label("Data set").select_option("humaneval")
+    tab.get_by_label("k", exact=True).select_option("100")
+    tab.get_by_label("Qwen2.5").check()
+    tab.get_by_label("offset E").check()
+    tab.get_by_label("Level").select_option("0.9")
+    tab.wait_for_function("location.hash.includes('offset=1') && location.hash.includes('Qwen2.5')")
+    before = shown(tab)
+    assert set(before) == {"Pythia", "Qwen2.5"}
+    again = browser.new_page()
+    again.goto(tab.url)
+    assert shown(again) == before
+    again.close()
+
+
+def test_a_model_is_left_out_by_a_click_and_by_the_keyboard(tab: Page) -> None:
+    whole = shown(tab)["Pythia"]["alpha"]
+    tab.locator(".rbp-explorer-point").first.click()
+    expect(tab.get_by_label("The command")).to_contain_text("--without EleutherAI/pythia-14m")
+    without = shown(tab)["Pythia"]["alpha"]
+    assert without != whole
+    tab.locator("#rbp-explorer-models summary").focus()
+    tab.keyboard.press("Enter")
+    box = tab.get_by_role("checkbox", name="pythia-14m")
+    expect(box).not_to_be_checked()
+    box.focus()
+    tab.keyboard.press("Space")
+    expect(tab.get_by_label("The command")).not_to_contain_text("--without")
+    assert shown(tab)["Pythia"]["alpha"] == whole
+
+
+def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: pd.DataFrame) -> None:
+    tab.get_by_label("Hide the largest").focus()
+    for _ in range(4):
+        tab.keyboard.press("ArrowRight")
+    rows = tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr")
+    expect(rows).to_have_count(4)
+    assert tab.locator(".rbp-explorer-chart:visible").count() == 2
+    own = points.query("dataset == 'wikipedia' and family == 'Pythia'").sort_values("size")
+    for i, part in enumerate((own[own.k == 10], own[own.metric == "cross_entropy"])):
+        at = fit_power_law(part["size"][:6], part["value"][:6]).predict(part["size"][6:])
+        inside = ((at.low <= part["value"][6:].to_numpy()) & (part["value"][6:].to_numpy() <= at.high)).tolist()
+        verdicts = [row.locator("td").nth(4 + 4 * i).inner_text() == "yes" for row in rows.all()]
+        assert verdicts == inside
+    assert len(tab.get_by_label("The command").inner_text().split("--without")) == 5
+
+
+@pytest.mark.parametrize("tab", [{}, PHONE], indirect=True, ids=["mouse", "touch"])
+def test_the_forecast_is_dragged(tab: Page) -> None:
+    before = shown(tab)["Pythia"]["value"]
+    chart = tab.locator(".rbp-explorer-chart").first
+    chart.scroll_into_view_if_needed()
+    handle, box = tab.locator(".rbp-explorer-at").last.bounding_box(), chart.bounding_box()
+    assert handle is not None
+    assert box is not None
+    tab.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + 5)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + box["width"] * 0.6, handle["y"] - 3, steps=4)
+    tab.mouse.up()
+    tab.wait_for_function("location.hash.includes('at=') && !location.hash.includes('at=1000000000000')")
+    dragged = shown(tab)["Pythia"]["value"]
+    assert dragged > before, "a smaller model is worse"
+    slider = tab.get_by_label("Forecast at S")
+    slider.scroll_into_view_if_needed()
+    rail = slider.bounding_box()
+    assert rail is not None
+    x, y = rail["x"] + rail["width"] * 0.95, rail["y"] + rail["height"] / 2
+    (tab.touchscreen.tap if tab.evaluate("navigator.maxTouchPoints") else tab.mouse.click)(x, y)
+    slider.press("ArrowRight")
+    assert shown(tab)["Pythia"]["value"] < before
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_every_control_has_a_label(tab: Page) -> None:
+    controls = "document.querySelectorAll('.rbp-explorer :is(input, select, textarea, button)')"
+    assert tab.evaluate(f"{controls}.length") > 15
+    assert tab.evaluate(f"[...{controls}].filter(e => !e.labels?.length && !e.textContent.trim()).length") == 0
+
+
+OWN = table(thresholds={1: 0.1, 10: 0.13}, datasets=("news",))
+
+
+DROP = """([text, name]) => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([text], name));
+  document.querySelector('.rbp-explorer-chart').dispatchEvent(new DragEvent('drop', {dataTransfer, bubbles: true}));
+}"""
+
+
+@pytest.mark.parametrize("how", ["chosen", "dropped"])
+def test_a_table_of_ones_own_gives_the_same(tab: Page, tmp_path: Path, how: str) -> None:
+    OWN.to_csv(tmp_path / "mine.csv", index=False)
+    if how == "chosen":
+        tab.locator("#rbp-explorer-own summary").click()
+        tab.get_by_label("or a file").set_input_files(tmp_path / "mine.csv")
+    else:
+        tab.evaluate(DROP, [OWN.to_csv(index=False), "mine.csv"])
+    expect(tab.get_by_label("Data set")).to_have_value("news")
+    tab.wait_for_function("location.hash.includes('news')")
+    found, printed = shown(tab), commanded(tab, tmp_path)
+    assert set(found) == set(printed) == {"A", "B"}
+    for family, numbers in found.items():
+        agree(numbers, printed[family], printed[family]["forecast"], tolerance=1e-9)
+
+
+def paste(tab: Page, text: str) -> None:
+    tab.evaluate("document.querySelector('#rbp-explorer-own').open = true")
+    tab.get_by_label("CSV").fill(text)
+    tab.get_by_role("button", name="Add these points").click()
+
+
+HEAD = "dataset,model,family,size,metric,k,value"
+BAD = {
+    "a cell": f"{HEAD}\na,m,F,100,neg_log_rbp,1,0.5\n\na,n,F,1x0,neg_log_rbp,1,0.5\n",
+    "a quote": f'{HEAD}\na,"m,F,100,neg_log_rbp,1,0.5\n',
+    "too few cells": f"{HEAD}\na,m,F,100,neg_log_rbp,1\n",
+    "no threshold": f"{HEAD}\na,m,F,100,neg_log_rbp,,0.5\n",
+    "a metric": f"{HEAD}\na,m,F,100,accuracy,1,0.5\n",
+    "below 0": f"{HEAD}\na,m,F,100,neg_log_rbp,1,-0.5\n",
+    "a decimal size": f"{HEAD}\na,m,F,100.5,neg_log_rbp,1,0.5\n",
+    "twice": f'{HEAD}\na,"m\n",F,100,neg_log_rbp,1,0.5\na,n,F,100,neg_log_rbp,1,0.5\na,n,F,100,neg_log_rbp,1,0.5\n',
+    "hits": f"{HEAD},tokens,hits\na,m,F,100,neg_log_rbp,1,0.5,100,50\n",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_table_is_answered_with_the_line_that_python_names(tab: Page, tmp_path: Path, name: str) -> None:
+    (tmp_path / "bad.csv").write_text(BAD[name])
+    with pytest.raises(RbpError) as refused:
+        _ = open_source(tmp_path / "bad.csv").table
+    line = (refused.value.where or "").rpartition("line ")[2]
+    paste(tab, BAD[name])
+    expect(tab.get_by_role("alert")).to_contain_text(f"line {line}:")
+    assert "Pythia" in shown(tab), "what was there stays"
+
+
+def test_other_separators_and_two_families_of_one_model(tab: Page) -> None:
+    paste(tab, OWN.to_csv(index=False, sep=";"))
+    expect(tab.get_by_role("alert")).to_be_empty()
+    assert set(shown(tab)) == {"A", "B"}
+    paste(tab, f"{HEAD}\nnew,EleutherAI/pythia-14m,Mine,5,neg_log_rbp,1,0.5\n")
+    expect(tab.get_by_role("alert")).to_contain_text("line 2: EleutherAI/pythia-14m is Pythia of size")
+
+
+def test_names_are_text(tab: Page) -> None:
+    evil = ["<script>window.hurt = 1</script>", "<img src=x onerror='window.hurt = 1'>", "__proto__", "constructor"]
+    cells = [(f'"{model}"', evil[i % 2 + 2], 10 ** (5 + i)) for i, model in enumerate([*evil, *"abcd"])]
+    rows = [f"{evil[1]},{model},{family},{size},neg_log_rbp,1,{size**-0.1}" for model, family, size in cells]
+    paste(tab, "\n".join([HEAD, *rows]))
+    expect(tab.get_by_label("Data set")).to_have_value(evil[1])
+    assert set(shown(tab)) == {"__proto__", "constructor"}
+    tab.locator(".rbp-explorer-point").first.click()
+    expect(tab.get_by_label("The command")).to_contain_text("'<script>window.hurt = 1</script>'")
+    tab.locator("#rbp-explorer-models summary").click()
+    expect(tab.locator(".rbp-explorer-models")).to_have_count(2)
+    assert tab.evaluate("[window.hurt, document.querySelectorAll('.rbp-explorer img').length]") == [None, 0]

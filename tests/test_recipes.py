@@ -1,0 +1,57 @@
+"""Every query of the book's page of recipes runs on the ladder's stores, and two of them say what ranks say."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from rbp.core.paths import LADDER, ROOT
+from rbp.ranks.query import query
+from rbp.ranks.store import open_store, store_folders
+from rbp.stats.power_law import fit_power_law
+
+PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8")
+QUERIES = {int(n): sql for n, sql in re.findall(r"^## (\d+)\..*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)}
+
+
+@pytest.fixture(scope="module")
+def stores():
+    return [open_store(folder) for folder in store_folders([LADDER / "ranks"])]
+
+
+def test_there_are_ten_queries_and_no_others():
+    assert list(QUERIES) == list(range(1, 11))
+    assert PAGE.count("```sql") == 10
+
+
+@pytest.mark.parametrize("number", [n for n in QUERIES if n not in (1, 2, 3)])
+def test_a_query_answers(stores, number):
+    found = query(stores, QUERIES[number])
+    assert len(found)
+    assert not found.isna().to_numpy().any()
+
+
+def test_the_law_is_that_of_the_fit(stores):
+    shares = query(stores, QUERIES[1])
+    laws = query(stores, QUERIES[2]).set_index("dataset")
+    assert set(laws.index) == {"wikipedia", "humaneval", "hotpotqa", "auslegal"}
+    for dataset, some in shares.groupby("dataset"):
+        fitted = fit_power_law(some["size"].to_numpy(), -np.log(some["rbp_1"].to_numpy()))
+        assert math.isclose(laws.loc[dataset, "alpha"], fitted.alpha, rel_tol=1e-9)
+        assert math.isclose(laws.loc[dataset, "prefactor"], fitted.prefactor, rel_tol=1e-9)
+        assert laws.loc[dataset, "models"] == fitted.n
+
+
+def test_the_rank_surprisal_ratio_is_that_of_its_definition(stores):
+    found = query(stores, QUERIES[3])
+    for store in stores[:3]:
+        tokens = store.ranks()
+        mine = found[(found["model"] == store.model) & (found["dataset"] == store.dataset)]
+        assert mine["rank_surprisal_ratio"].is_monotonic_increasing
+        ratios = {
+            number: sum(min(above + 1, 100) for above in some["greater"].tolist()) / math.fsum(some["nll"].tolist())
+            for number, some in tokens.groupby("document")
+            if len(some) >= 50
+        }
+        assert dict(zip(mine["document"], mine["rank_surprisal_ratio"], strict=True)) == pytest.approx(ratios, rel=1e-6)
