@@ -64,3 +64,16 @@ def test_no_machine_of_ours_is_named() -> None:
         text = path.read_text(encoding="utf-8", errors="ignore") if path.is_file() else ""
         assert f"{ROOT}/" not in text, name
         assert not re.search(r"/(home|Users)/\w+/|/r[o]ot/", text), name
+
+
+def test_the_first_page_tells_how_to_cite_as_the_citation_file_does() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    page = " ".join((ROOT / "book" / "welcome.md").read_text().split())
+    (paper,) = citation["references"]
+    assert f"title = {{{citation['title']}}}" in page
+    assert f"title = {{{paper['title']}}}" in page
+    assert " and ".join(f"{one['family-names']}, {one['given-names']}" for one in paper["authors"]) in page
+    released = citation["date-released"]
+    assert f"Version {citation['version']}, {released}, {citation['license']} licence" in page
+    assert f"year = {{{released.year}}}" in page
+    assert paper["url"] in page

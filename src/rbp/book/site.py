@@ -18,8 +18,11 @@ from rbp.book import prose
 from rbp.book.build import chapter_names, times
 from rbp.book.chapters import Chapter, all_chapters
 from rbp.core.errors import ChapterError, RbpError
-from rbp.core.files import canonical_json, folder_beside, sha256, swap_in, write_file, write_json
+from rbp.core.files import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 from rbp.core.paths import Project
+
+FIGURE = re.compile(r"^<!-- figure (?P<chapter>\d\d_\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
+"""The place of a chapter's figure on a page by hand."""
 
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
@@ -84,7 +87,7 @@ def stage(project: Project, pdf: bool = True) -> None:
         for page in (source / "book").rglob("*.md"):
             text = prose.fill_in(page.read_text(encoding="utf-8"), "", values)
             _check_values(text, page.name)
-            write_file(page, text)
+            write_file(page, with_figures(text, project, page.name))
         _copy(project.book / "_toc.yml", source / "_toc.yml")
         write_file(source / "book" / "made.md", made_page(project))
         for chapter in chapters:
@@ -99,6 +102,27 @@ def stage(project: Project, pdf: bool = True) -> None:
             _copy(pdf_file(project), extra / "book.pdf")
         for folder, name in ((source, "source"), (static, "static"), (extra, "extra")):
             swap_in(folder, project.build / name)
+
+
+def with_figures(text: str, project: Project, page: str) -> str:
+    """A page by hand with the figures of executed chapters at their places, caption and downloads included.
+
+    Raises ChapterError for a figure that its chapter does not show.
+    """
+
+    def shown(place: re.Match[str]) -> str:
+        chapter, name = place["chapter"], place["name"]
+        executed = project.chapters / chapter / f"{chapter}.ipynb"
+        cells = parse_json(executed.read_bytes())["cells"] if executed.exists() else []
+        for output in (each for cell in cells for each in cell.get("outputs", [])):
+            html = "".join(output.get("data", {}).get("text/html", ""))
+            if html.startswith(f'<figure class="rbp-figure" id="{name}">'):
+                html = html.replace(f'href="{chapter}/', f'href="../notebooks/{chapter}/')
+                return f"```{{raw}} html\n{html}\n```"
+        what = f"the page shows the figure {name} of {chapter}, which has none of this name"
+        raise ChapterError(what, page, "Name a chapter of the book and a figure that it shows.")
+
+    return FIGURE.sub(shown, text)
 
 
 def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:

@@ -1,0 +1,128 @@
+"""The book's argument in one figure of four panels: what holds, and what does not."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis
+from rbp.paper.synthesis import CELL, CROSS_ENTROPY, SMALL_K, times_as_often
+
+HOLDS, NEARLY, FAILS = "✓", "≈", "✗"
+STRAIGHT = 0.97  # the paper's bar for R² (section 4.2)
+MANY = 50  # so many models of a family are drawn small and pale
+LENGTH = 10  # the tokens in a row whose success is told in numbers
+
+
+def argument(
+    lines: pd.DataFrame, ahead: pd.DataFrame, pairs: pd.DataFrame, curves: pd.DataFrame, row: pd.DataFrame
+) -> Panels:
+    """Four panels: −ln RBP_k by size, forecasts of hidden models, RBP_1 by cross-entropy, N tokens in a row.
+
+    lines, ahead and row: of `synthesis`; pairs and curves: of `mixtures.points` and `mixtures.slopes`. Each panel's
+    title has its verdict, which follows from what it draws.
+    """
+    panels = {
+        "size": lambda ax: _size(ax, lines),
+        "ahead in size": lambda ax: _ahead(ax, ahead),
+        "cross-entropy": lambda ax: _entropy(ax, pairs, curves),
+        "tokens in a row": lambda ax: _in_a_row(ax, row),
+    }
+
+    def draw(ax: Axes, key: str) -> None:
+        panels[key](ax)
+        sns.despine(ax=ax)
+
+    return Panels(list(panels), draw, size=(4.7, 3.9))
+
+
+def _size(ax: Axes, lines: pd.DataFrame) -> None:
+    ax.set_xscale("log")
+    for (family, k), own in lines.groupby(CELL):
+        colour, marker = family_style(str(family))
+        ax.plot(own["size"], own["line"], color=colour, lw=1.2)
+        ax.plot(own["size"], own["share"], marker, color=colour, ms=5, mew=0)
+        end, rising = own.iloc[-1], own["alpha"].iloc[0] < 0
+        name = f"k = {k:,}: rises" if rising else f"k = {k:,}"
+        _label(ax, name, (end["size"], end["line"]), (6, 0), color=colour)
+    names = list(dict.fromkeys(lines["family"]))
+    ax.legend(handles=[_handle(family, *family_style(family)) for family in names], loc="lower left")
+    ax.set_xlim(right=float(lines["size"].max()) * 10)
+    log_axis(ax, "x", plain=False)
+    log_axis(ax, "y")
+    ax.set_xlabel(LABELS["size"])
+    ax.set_ylabel("−ln RBP, smallest model = 1")
+    straight = lines.loc[lines["k"].isin(SMALL_K), "r_squared"].min() >= STRAIGHT
+    ax.set_title(f"{HOLDS if straight else NEARLY} Small k: nearly a power of size")
+
+
+def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
+    metrics = [CROSS_ENTROPY, *(f"k = {k}" for k in SMALL_K)]
+    families = sorted(ahead["family"].unique())
+    for i, family in enumerate(families):
+        colour, marker = family_style(family, families)
+        own = ahead[ahead["family"] == family]
+        place = own["metric"].map(metrics.index) + 0.17 * (i - (len(families) - 1) / 2)
+        ax.plot(place, own["error"], marker, color=colour, ms=6, mew=0, alpha=0.85, label=family)
+    ax.axhline(0, color=INK, lw=0.9)
+    ax.set_xticks(range(len(metrics)), ["CE", *(f"RBP, {name}" for name in metrics[1:])])
+    ax.set_xlim(-0.5, len(metrics) - 0.5)
+    low, high = ahead["error"].min(), ahead["error"].max()
+    ax.set_ylim(low - 0.12 * (high - low), high + 0.2 * (high - low))
+    ax.grid(axis="x", visible=False)
+    hopeful, count = int((ahead["error"] < 0).sum()), len(ahead)
+    ax.text(0.02, 0.03, f"below 0: too hopeful, {hopeful} of {count}", transform=ax.transAxes, fontsize=9)
+    ax.set_ylabel("forecast less measured (%)")
+    ax.set_title(f"{FAILS} Ahead in size: too hopeful" if 2 * hopeful > count else f"{NEARLY} Ahead in size")
+    ax.legend(loc="upper right", ncols=len(families), columnspacing=0.9, handletextpad=0.2)
+
+
+def _entropy(ax: Axes, pairs: pd.DataFrame, curves: pd.DataFrame) -> None:
+    families = sorted(curves["family"].unique())
+    cells: list[Any] = list(curves.itertuples())
+    for cell in cells:
+        own = pairs[(pairs["dataset"] == cell.dataset) & (pairs["family"] == cell.family)]
+        colour, marker = family_style(cell.family, families)
+        few = len(own) < MANY
+        ax.plot(own["cost"], own["hit"], marker, color=colour, ms=5 if few else 2, mew=0, alpha=0.9 if few else 0.35)
+        ends = np.array([own["cost"].min(), own["cost"].max()])
+        ax.plot(ends, cell.at_zero - cell.per_nat * ends, color=colour, lw=1)
+    texts = curves.groupby("family")["dataset"].nunique()
+    names = {family: f"{family}, {texts[family]} texts" if texts[family] > 1 else family for family in families}
+    ax.legend(handles=[_handle(names[family], *family_style(family, families)) for family in families])
+    ax.set_xlabel(LABELS["cross_entropy"])
+    ax.set_ylabel("RBP₁")
+    straight = curves["r_squared"].min() >= STRAIGHT
+    ax.set_title(f"{HOLDS if straight else NEARLY} Family and text: a line in CE")
+
+
+def _in_a_row(ax: Axes, row: pd.DataFrame) -> None:
+    ax.set_xscale("log")
+    for k, own in row.groupby("k"):
+        colour, marker = FAMILIES["Pythia"]
+        ax.plot(own["n"], own["measured"], marker=marker, color=colour, ms=4.5, mew=0, lw=1.2)
+        ax.plot(own["n"], own["independent"], ":", color=colour, lw=1.4)
+        _label(ax, f"k = {k}", (own["n"].iloc[1], own["measured"].iloc[1]), (8, -7), color=colour)
+    log_axis(ax, "x")
+    log_axis(ax, "y")
+    times = times_as_often(row, 1, LENGTH)
+    ax.text(
+        0.98, 0.03, f"{LENGTH} at k = 1: {times:.0f} times as often", transform=ax.transAxes, ha="right", fontsize=9
+    )
+    ax.set_xlabel("tokens in a row")
+    ax.set_ylabel("−ln p (dotted: if independent)")
+    ax.set_title(f"{FAILS} In a row: not independent" if times > 1.1 else f"{NEARLY} In a row")
+
+
+def _label(ax: Axes, text: str, place: tuple[float, float], away: tuple[float, float], *, color: str) -> None:
+    """A name beside a line, so many points away."""
+    ax.annotate(
+        text, place, xytext=away, textcoords="offset points", color=color, fontsize=9, fontweight="bold", va="center"
+    )
+
+
+def _handle(name: str, colour: str, marker: str) -> Line2D:
+    return Line2D([], [], color=colour, marker=marker, ms=5, mew=0, lw=1.1, label=name)
