@@ -121,7 +121,7 @@ def merged_results() -> Case:
 def _executed(folder: Path, value: int, size: int = 3) -> None:
     """Execute a chapter, with the kernel's part of the work done in its stead."""
 
-    def kernel(chapter: Chapter, parameters: Any, output: Path, cwd: Path) -> None:
+    def kernel(chapter: Chapter, parameters: Any, output: Path, cwd: Path, tell: object) -> None:
         notebook = json.loads(chapter.path.read_text())
         for cell in notebook["cells"]:
             cell["metadata"]["papermill"] = {"start_time": "now"}

@@ -135,7 +135,9 @@ def measure(model: NGrams, rows: Sequence[Row]) -> Measured:
     """Ranks by the probabilities, −ln p and the entropy of the prediction, of all scored tokens in order."""
     parts = [_one(model, ids, at) for ids, at in _chunks(rows)]
     document = np.concatenate([np.full(len(row.scored), row.document) for row in rows])
-    return Measured(document, *(np.concatenate(each) for each in zip(*parts, strict=True)))
+    tempered = np.empty((len(document), 0))  # it has no logits to divide
+    greater, equal, nll, entropy = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Measured(document, greater, equal, nll, entropy, tempered)
 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[tuple[Integers, Integers]]:

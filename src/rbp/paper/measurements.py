@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rbp.book import steps
 from rbp.core.errors import DataError
 from rbp.evidence import published, select
 from rbp.paper.display import shown
@@ -30,6 +31,11 @@ def published_points(table: pd.DataFrame) -> pd.DataFrame:
             'Use "published", or rows of its families.',
         )
     return points
+
+
+def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
+    """For `tokens.tokens_behind`: the tokens found from the published shares, by the step; None for others' points."""
+    return steps.table("published_tokens") if table["source"].isin(published.SOURCES).any() else None
 
 
 def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
