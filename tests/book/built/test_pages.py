@@ -100,7 +100,8 @@ def test_nothing_is_loaded_from_outside_and_no_script_fails(look: Look, mode: st
 def test_math_is_typeset_and_no_tex_is_left(look: Look) -> None:
     for page, seen in look("desktop").items():
         assert seen["typeset"] >= seen["formulas"], page
-        assert not re.search(r"\\[a-zA-Z]{2,}|\$[^$\n]{1,80}\$|\{value|\bnan\b|\bNone\b", seen["text"]), page
+        assert not re.search(r"\\[a-zA-Z]{2,}|\$[^$\n]{1,80}\$|\{value|\bnan\b", seen["text"]), page
+        assert page == "book/api.html" or not re.search(r"\bNone\b", seen["text"]), page  # it has signatures
     assert sum(seen["typeset"] for seen in look("desktop").values()) > 10
 
 
