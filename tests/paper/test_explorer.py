@@ -221,11 +221,11 @@ def test_the_forecast_is_dragged(tab: Page) -> None:
     dragged = shown(tab)["Pythia"]["value"]
     assert dragged > before, "a smaller model is worse"
     slider = tab.get_by_label("Forecast at S")
-    slider.scroll_into_view_if_needed()
     rail = slider.bounding_box()
     assert rail is not None
-    x, y = rail["x"] + rail["width"] * 0.95, rail["y"] + rail["height"] / 2
-    (tab.touchscreen.tap if tab.evaluate("navigator.maxTouchPoints") else tab.mouse.click)(x, y)
+    near_its_end = {"x": rail["width"] * 0.95, "y": rail["height"] / 2}
+    (slider.tap if tab.evaluate("navigator.maxTouchPoints") else slider.click)(position=near_its_end)
+    tab.wait_for_function("e => (e.value - e.min) / (e.max - e.min) > 0.9", arg=slider.element_handle())
     slider.press("ArrowRight")
     assert shown(tab)["Pythia"]["value"] < before
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
