@@ -10,6 +10,7 @@ from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source, outside
 from rbp.evidence.document_hits import Hits
 from rbp.paper import rank_and_cross_entropy as both
+from rbp.paper.figures import rank_and_cross_entropy as figures
 
 SIZES = np.geomspace(1e5, 1e9, 8)
 SLOPES = {1: 0.9, 10: 1.5}
@@ -332,10 +333,9 @@ def test_a_change_of_seed_is_measured_against_the_curve() -> None:
 
 
 def test_only_sources_with_ranks_have_documents() -> None:
-    assert open_source("published").with_ranks is None
+    assert open_source("published").ranked.stores == []
     assert both.drawn(open_source("published"), [1], resamples=100, seed=0) == []
-    joined = open_source("published,ladder").with_ranks
-    assert joined is not None
+    joined = open_source("published,ladder").ranked
     assert joined.is_exactly("ladder")
     with pytest.raises(ParameterError, match="too few"):
         both.drawn(joined, [1], resamples=10, seed=0)
@@ -366,10 +366,10 @@ def test_what_pages_show() -> None:
     texts = [both.Drawn(simulated(np.random.default_rng(1)), resamples=100, seed=0)]
     found = both.curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
     told = both.forecasts(pairs, holdout=2, holdout_few=1)
-    assert len(both.curves_shown(found, 0.95)["table"]) == 4
-    assert len(both.forms_shown(found)["table"]) == 4
-    assert both.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
-    assert len(both.seeds_shown(both.seeds(texts), 0.95)["table"]) == 1
-    assert len(both.sweeps_shown(both.sweeps(runs_of(0.0)))["table"]) == 3
-    assert both.forecasts_shown(told, ["family"])["table"]["forecasts"].tolist() == [4, 4]
-    assert len(both.one_curve_shown(both.one_curve(pairs))["table"]) == 2
+    assert len(figures.curves_shown(found, 0.95)["table"]) == 4
+    assert len(figures.forms_shown(found)["table"]) == 4
+    assert figures.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
+    assert len(figures.seeds_shown(both.seeds(texts), 0.95)["table"]) == 1
+    assert len(figures.sweeps_shown(both.sweeps(runs_of(0.0)))["table"]) == 3
+    assert figures.forecasts_shown(told, ["family"])["table"]["forecasts"].tolist() == [4, 4]
+    assert len(figures.one_curve_shown(both.one_curve(pairs))["table"]) == 2

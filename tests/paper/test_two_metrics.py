@@ -113,18 +113,18 @@ def test_documents_count_where_every_model_of_a_pair_has_ranks(tmp_path):
     stores(tmp_path / "ranks", models=4, documents=20)
     source = open_source([tmp_path / "ranks", "published"])
     pairs = pair_metrics(source.table, k=5)
-    text = by_text(source.ranked, pairs, 5)
+    text = by_text(source.ranked.stores, pairs, 5)
     ((dataset, family),) = text
     assert text[dataset, family][1] == 19
     tests = paired_table(pairs, text=text).set_index(["dataset", "family"])
     own = tests.loc[(dataset, family)]
     assert own.text_low < own.difference < own.text_high
     assert tests.drop(index=(dataset, family)).text_low.isna().all()
-    with_fewer = by_text(source.ranked[:-1], pairs, 5)
+    with_fewer = by_text(source.ranked.stores[:-1], pairs, 5)
     assert with_fewer == {}
     stores(tmp_path / "one", models=4, documents=1)
     one = open_source(tmp_path / "one")
-    assert by_text(one.ranked, pair_metrics(one.table), 1) == {}
+    assert by_text(one.ranked.stores, pair_metrics(one.table), 1) == {}
 
 
 def test_the_ladders_cross_entropy_falls_more_slowly_than_its_rbp():

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rbp.book import figure_style
-from rbp.book.page import Format, html_table, inline_svg
+from rbp.book.page import Format, beside_each_other, html_table, inline_svg
 from rbp.core.files import write_file
 from rbp.core.paths import Project
 
@@ -50,16 +50,12 @@ class Leaf:
     def figure(self, figure: Figure | figure_style.Panels, *, caption: str, alt: str) -> None:
         """A figure, its panels one below the other on a phone; `caption` is HTML."""
         number = len(self._parts)
-        if isinstance(figure, figure_style.Panels):
-            names = list(figure.keys)
-            shown = [
-                inline_svg(figure.single(each), f"{alt} ({each})", f"f{number}-{i}-") for i, each in enumerate(names)
-            ]
+        if isinstance(figure, Figure):
+            panels = [(figure, alt)]
         else:
-            shown = [inline_svg(figure, alt, f"f{number}-")]
-        width = "20rem" if len(shown) > 1 else "100%"
-        grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
-        self._framed(f'<div style="{grid}">{"".join(shown)}</div>', caption)
+            panels = [(figure.single(key), f"{alt} ({key})") for key in figure.keys]
+        shown = "".join(inline_svg(one, said, f"f{number}-{i}-") for i, (one, said) in enumerate(panels))
+        self._framed(beside_each_other(shown, len(panels)), caption)
 
     def table(self, table: pd.DataFrame, *, caption: str, formats: dict[str, Format] | None = None) -> None:
         """A table, as `rbp.book.page.Page.table` takes it; there is nothing to download."""

@@ -99,9 +99,7 @@ class Page:
         write_file(self.files / f"{name}.png", _png(panels, columns))
         shown = "".join(map(_inline, drawn, alts, prefixes))
         self._save_csv(name, data)
-        width = "19rem" if columns > 1 else "100%"
-        grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
-        self._show(name, f'<div style="{grid}">{shown}</div>', caption, ("svg", "png", "csv"))
+        self._show(name, beside_each_other(shown, columns), caption, ("svg", "png", "csv"))
 
     def interactive(self, name: str, figure: Any, *, caption: str, alt: str, data: pd.DataFrame) -> None:
         """Show a Plotly figure that works offline, with its data as CSV. Its page must load Plotly's script."""
@@ -223,6 +221,13 @@ def _png(figures: Sequence[Figure], columns: int) -> bytes:
     # without the version of Matplotlib
     imsave(buffer, np.concatenate(rows), format="png", dpi=200, metadata={"Software": None})  # type: ignore[dict-item]
     return buffer.getvalue()
+
+
+def beside_each_other(panels: str, columns: int) -> str:
+    """Panels that flow: side by side where there is room, below each other on a phone; a single column takes it all."""
+    width = "19rem" if columns > 1 else "100%"
+    grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
+    return f'<div style="{grid}">{panels}</div>'
 
 
 def inline_svg(figure: Figure, alt: str, prefix: str) -> str:

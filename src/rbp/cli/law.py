@@ -61,7 +61,7 @@ def law(
         typer.echo(line)
     page = out or project.runs / "law.html"
     leaf = Leaf(project, f"{', '.join(dict.fromkeys(table['family']))} on {table['dataset'].iloc[0]}")
-    command = shlex.join(["rbp", "law", *sys.argv[2:]])
+    command = shlex.join(["rbp", *sys.argv[sys.argv.index("law") :]])
     law_report.write_page(
         leaf, source, table, fits, level=level, command=command, tokenizers=law_report.tokenizers(to_rank)
     )

@@ -193,11 +193,6 @@ class Source:
         return [Source(part.name, self.rule, self.shipped & {part.name}, (part,)) for part in self._parts]
 
     @property
-    def has_stores(self) -> bool:
-        """Whether all of it are rank stores."""
-        return all(isinstance(part, _Ranks) for part in self._parts)
-
-    @property
     def files(self) -> tuple[str, ...]:
         """The files and folders that it is read from, relative to the project where they lie inside it."""
         return tuple(label(path) for part in self._parts for path in part.folders)
@@ -225,12 +220,6 @@ class Source:
         parts = [part.stores() for part in self._parts]
         self._all_once([(store.model, store.dataset) for store in stores] for stores in parts)
         return sorted(chain.from_iterable(parts), key=lambda store: (store.dataset, store.size, store.model))
-
-    @cached_property
-    def ranked(self) -> list[RankStore]:
-        """The rank stores of those of its sources that have some, or none. Order and errors: see `stores`."""
-        parts = tuple(part for part in self._parts if isinstance(part, _Ranks))
-        return replace(self, _parts=parts).stores
 
     @cached_property
     def windows(self) -> pd.DataFrame:
@@ -263,12 +252,12 @@ class Source:
         """How many tokens stand behind the −ln RBP_k of each dataset and family: `tokens.tokens_behind`."""
         return tokens_behind(self.table)
 
-    @property
-    def with_ranks(self) -> "Source | None":
-        """Those of its sources that have rank stores, joined; None where none has."""
+    @cached_property
+    def ranked(self) -> "Source":
+        """Those of its sources that have rank stores, joined; where none has, its `stores` are none."""
         parts = tuple(part for part in self._parts if isinstance(part, _Ranks))
         names = [part.name for part in parts]
-        return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts) if parts else None
+        return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts)
 
     def hits(self, thresholds: Sequence[int]) -> list[Hits]:
         """The hits in each document at each k, a dataset each; of the ladder, with its rungs' other seeds.

@@ -13,13 +13,12 @@ from rbp.core.errors import ParameterError
 from rbp.evidence import Source
 from rbp.evidence.ranked import Ranked, with_intervals
 from rbp.paper.display import shown
-from rbp.paper.figures.law import scaling_panel
+from rbp.paper.figures.law import family_fits, scaling_panel
 from rbp.paper.figures.ranking import coloured_text
 from rbp.paper.law import fits_shown
 from rbp.paper.rank_study import every_k, pieces_of
 from rbp.paper.wording import model_label
 from rbp.stats.cells import fit_table
-from rbp.stats.power_law import fit_power_law
 
 NEEDED = 3  # sizes of a family, below which there is no line
 PASSAGE = 160  # tokens that are shown coloured
@@ -125,22 +124,16 @@ def _lines(table: pd.DataFrame, level: float) -> Panels:
 
     def draw(ax: Axes, key: str) -> None:
         rows = groups[key]
-        fits = {}
-        for family, own in rows.groupby("family"):
-            if own["size"].nunique() >= NEEDED and (own["value"] > 0).all():
-                fits[str(family)] = fit_power_law(own["size"], own["value"], level=level)
         k = rows["k"].iloc[0]
         ylabel = "cross-entropy (nats)" if pd.isna(k) else neg_log_rbp_label(int(k))
-        scaling_panel(ax, rows, fits, ylabel=ylabel, title=key)
+        scaling_panel(ax, rows, family_fits(rows, level), ylabel=ylabel, title=key)
 
     return Panels(tuple(groups), draw)
 
 
 def _stores(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
-    """The rank stores behind the table, if all of the source is such, by family and size."""
-    if not source.has_stores:
-        return []
-    own = [store for store in source.stores if store.dataset in datasets and store.model in models]
+    """The rank stores behind the table, where there are any, by family and size."""
+    own = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
     return [Ranked(store, source.rule) for store in sorted(own, key=lambda store: (store.family, store.size))]
 
 

@@ -1,6 +1,7 @@
 """Figures of the law: measurements against size, against the threshold, forecasts, residuals, other curves."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +27,7 @@ from rbp.book.figure_style import (
 from rbp.core.errors import FitError
 from rbp.evidence import published
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.power_law import fit_power_law
+from rbp.stats.power_law import PowerLawFit, fit_power_law
 
 
 def scaling_panel(
@@ -81,15 +82,18 @@ def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) ->
 
     def draw(ax: Axes, dataset: str) -> None:
         own = points[points.dataset == dataset]
-        fits = {}
-        for family, rows in own.groupby("family"):
-            try:
-                fits[str(family)] = fit_power_law(rows["size"], rows["value"], level=level)
-            except FitError:
-                continue
-        scaling_panel(ax, own, fits, ylabel=ylabel, title=dataset_label(dataset))
+        scaling_panel(ax, own, family_fits(own, level), ylabel=ylabel, title=dataset_label(dataset))
 
     return Panels(dataset_order(points.dataset), draw)
+
+
+def family_fits(points: pd.DataFrame, level: float) -> dict[str, PowerLawFit]:
+    """The power law of each family of a panel's points; those that cannot be fitted are left out."""
+    fits = {}
+    for family, rows in points.groupby("family"):
+        with suppress(FitError):
+            fits[str(family)] = fit_power_law(rows["size"], rows["value"], level=level)
+    return fits
 
 
 def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Figures of −ln RBP_k against cross-entropy: the curves, their scatter by k, and runs at equal cross-entropy."""
+"""Figures and tables of −ln RBP_k against cross-entropy: curves, their scatter by k, runs at equal cross-entropy."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +19,8 @@ from rbp.book.figure_style import (
     neg_log_rbp_label,
     single_panel,
 )
+from rbp.paper.display import INTERVAL, shown
+from rbp.paper.rank_and_cross_entropy import summary
 from rbp.paper.wording import cell_label, dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
 
@@ -144,3 +149,157 @@ def run_panel(runs: pd.DataFrame) -> Figure:
         sns.despine(ax=ax)
 
     return single_panel(draw, size=(7.2, 5.0))
+
+
+def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`curves` beside `text_curves`, at some k, as a page shows them; the download has every k of `table`."""
+    return shown(
+        table,
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            "n": "models",
+            "slope": ("slope", "{:.3f}"),
+            ("low", "high"): (f"{level:.0%}, models", INTERVAL),
+            ("text_low", "text_high"): (f"{level:.0%}, documents", INTERVAL),
+            "scatter": ("scatter about CE (%)", "{:.2f}"),
+            "scatter_size": ("about S (%)", "{:.2f}"),
+            "smooth": ("bent, about CE (%)", "{:.2f}"),
+            "smooth_size": ("bent, about S (%)", "{:.2f}"),
+            "in_entropy": ("bent, in per cent of CE", "{:.2f}"),
+        },
+        caption="<b>ln(−ln RBP<sub>k</sub>) on ln CE, a line for each family and text.</b> The interval from models "
+        "comes from the scatter about the line and takes models as independent; the one from documents draws whole "
+        "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBP<sub>k</sub> about the power "
+        "law in CE, and in S where models of a family differ in size alone. Bent: about parabolas in logarithms.",
+    )
+
+
+def one_curve_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`one_curve` as a page shows it."""
+    return shown(
+        table,
+        {
+            "k": "k",
+            "cells": "families and texts",
+            "models": "models",
+            "one": ("scatter about one curve (%)", "{:.1f}"),
+            "own": ("about their own lines (%)", "{:.1f}"),
+        },
+        caption="<b>One curve for all families and texts?</b> A parabola of ln(−ln RBP<sub>k</sub>) in ln CE through "
+        "every model, beside a line for each family and text; at the thresholds that most models have.",
+    )
+
+
+def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The two shapes of `curves`, a power of CE and a straight line in it, as a page shows them."""
+    words = {"both": "neither is found bent", "power": "the power fits, the line is bent"}
+    words |= {"line": "the line fits, the power is bent", "neither": "both are found bent"}
+    return shown(
+        table.assign(fits=table["fits"].map(words)),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            ("line_at_0", "line_slope"): ("straight line", "{:.3f} + {:.4f} CE"),
+            "scatter": ("scatter, power (%)", "{:.2f}"),
+            "line_scatter": ("scatter, line (%)", "{:.2f}"),
+            "bend_power_p": ("p, power", "{:.2g}"),
+            "bend_line_p": ("p, line", "{:.2g}"),
+            "fits": "verdict",
+        },
+        caption="<b>A power of CE, or a straight line in it?</b> p: of a square term in either, with models taken as "
+        "independent, which the runs of a sweep are not.",
+    )
+
+
+def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`at_equal_entropy` as a page shows it."""
+    where = table["where"].where(table["between"] == "texts", table["where"].map(dataset_label))
+    names = {
+        which: table[which].where(table["between"] == "families", table[which].map(dataset_label))
+        for which in ("first", "second")
+    }
+    return shown(
+        table.assign(where=where, **names, apart=table["apart"].map({True: "yes", False: "no"})),
+        {
+            "between": "between",
+            "where": "on, or of",
+            ("second", "first"): ("which, over which", "{} over {}"),
+            "k": "k",
+            ("from_entropy", "to_entropy"): ("CE of both (nats)", "{:.2f} to {:.2f}"),
+            "offset": ("offset (%)", "{:.1f}"),
+            ("low", "high"): (f"{level:.0%}, models", "[{:.1f}, {:.1f}]"),
+            ("text_low", "text_high"): (f"{level:.0%}, documents", "[{:.1f}, {:.1f}]"),
+            "shift": ("in per cent of CE", "{:.1f}"),
+            "apart": "apart",
+        },
+        caption="<b>−ln RBP<sub>k</sub> at equal cross-entropy</b>, the second group over the first, in the middle of "
+        "the range of CE that both have. In per cent of CE: how far the second group’s CE would have to move to "
+        "explain it. Apart: every interval there is leaves out 0.",
+        data=table,
+    )
+
+
+def seeds_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`seeds` as a page shows it, summed up by text and k."""
+    rows = table.assign(offset=table["offset"].abs()).groupby(["dataset", "k"], as_index=False)
+    return shown(
+        rows.agg(pairs=("apart", "size"), apart=("apart", "sum"), median=("offset", "median"), most=("offset", "max")),
+        {
+            "dataset": "Dataset",
+            "k": "k",
+            "pairs": "pairs of seeds",
+            "apart": "apart",
+            "median": ("median offset (%)", "{:.1f}"),
+            "most": ("largest (%)", "{:.1f}"),
+        },
+        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBP<sub>k</sub> beside the "
+        "first one’s at equal CE, either way: what the family’s slope makes of the change of CE is taken out. Apart: "
+        f"the {level:.0%} interval, from documents, leaves out 0. The CSV has each pair.",
+        data=table,
+    )
+
+
+def sweeps_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`sweeps` as a page shows it: every sweep beside the first, and the pairs of one setting."""
+    kept = table[(table["first"] == table["first"].iloc[0]) | table["alike"]]
+    return shown(
+        kept.assign(alike=kept["alike"].map({True: "yes", False: "no"})),
+        {
+            "first": "sweep",
+            "second": "beside sweep",
+            ("n_first", "n_second"): ("runs", "{}, {}"),
+            ("from_entropy", "to_entropy"): ("CE of both (nats)", "{:.2f} to {:.2f}"),
+            ("difference_from", "difference_to"): ("difference at these ends", "{:.4f} to {:.4f}"),
+            "offset": ("in the middle (%)", "{:.2f}"),
+            "alike": "same context and batch",
+        },
+        caption="<b>−ln RBP₁ at equal cross-entropy, sweep by sweep</b> (xLSTM runs, DCLM), the second sweep less the "
+        "first. No intervals: the runs of a sweep share data and schedule. How far sweeps of one architecture differ "
+        "is the yardstick. The CSV has all pairs.",
+        data=table,
+    )
+
+
+def forecasts_shown(told: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
+    """`summary` of `forecasts` as a page shows it."""
+    labels = {"dataset": "Dataset", "family": "Family", "k": "k"}
+    return shown(
+        summary(told, by),
+        {
+            **{name: labels[name] for name in by},
+            "count": "forecasts",
+            "direct": ("RBP from S (%)", "{:.1f}"),
+            "via": ("by way of CE (%)", "{:.1f}"),
+            "control": ("CE from S (%)", "{:.1f}"),
+            "imputed": ("RBP at measured CE (%)", "{:.1f}"),
+            "hopeful": "RBP too hopeful",
+            "control_hopeful": "CE too hopeful",
+        },
+        caption="<b>The largest models hidden: median size of the relative error.</b> Too hopeful: lower than was "
+        "measured. The last of the four needs the hidden model’s own CE, and is no forecast. CE from S is counted once "
+        "for each k that it stands beside.",
+        data=told,
+    )
