@@ -85,3 +85,7 @@ def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
     config = folder / "small.toml"
     config.write_text(RECIPE.format(tokens=steps * 4 * 32))
     return config, texts
+
+
+def quiet(line: str) -> None:
+    """What a job tells, to nobody."""

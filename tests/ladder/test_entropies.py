@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_ladder import write_ladder
 from scipy.interpolate import CubicSpline
 from typer.testing import CliRunner
 
@@ -14,19 +13,14 @@ from rbp.cli.app import app
 from rbp.core.errors import ParameterError
 from rbp.core.paths import LADDER
 from rbp.evidence import open_source
-from rbp.ladder import ranking, shipping, training
+from rbp.ladder import ranking, shipping
 from rbp.ladder.recipe import Recipe, read
-from rbp.ladder.text import prepare
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.entropies import RESOLUTION, TEMPERATURES, Entropies, has_entropies
 from rbp.ranks.models import find_model, load_model, load_tokenizer
 from rbp.ranks.store import store_folders
 
 ALL = open_source("ladder").entropies
-
-
-def _quiet(line: str) -> None:
-    pass
 
 
 @pytest.mark.parametrize("model", ["ladder-10k", "ladder-389k"])
@@ -74,19 +68,12 @@ def test_all_that_is_shipped_with_weights_has_them() -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Recipe, Path]:
-    """A very small ladder, trained, ranked and shipped; its recipe, and the file of that."""
-    folder = tmp_path_factory.mktemp("ladder")
-    config, texts = write_ladder(folder)
-    recipe, place = read(config), Workspace(folder / "out")
-    prepare(place, recipe, texts)
-    threads = torch.get_num_threads()
-    for which in training.choose_runs(recipe):
-        training.train(_quiet, place, recipe, which, "cpu")
-        ranking.rank(_quiet, place, recipe, which, ["questions", "tales"])
-    torch.set_num_threads(threads)
-    shipping.ship(place, recipe, folder / "shipped")
-    return folder / "shipped", recipe, config
+def shipped(workshop: tuple[Workspace, Recipe], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Recipe, Path]:
+    """The very small ladder as it is shipped; its recipe, and the file of that."""
+    place, recipe = workshop
+    folder = tmp_path_factory.mktemp("ladder") / "shipped"
+    shipping.ship(place, recipe, folder)
+    return folder, recipe, place.folder.parent / "small.toml"
 
 
 def test_ranking_writes_them_for_first_seeds_and_they_are_shipped(shipped: tuple[Path, Recipe, Path]) -> None:

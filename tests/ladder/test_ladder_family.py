@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from made_ladder import write_ladder
+from made_ladder import quiet
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
@@ -17,7 +17,6 @@ from rbp.core.paths import LADDER
 from rbp.evidence import open_source
 from rbp.ladder import ranking, shipping, training
 from rbp.ladder.recipe import Recipe, read
-from rbp.ladder.text import prepare
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.forward import Ranker
@@ -46,25 +45,6 @@ class Family:
     def store(self) -> RankStore:
         (folder,) = (self.folder / "ranks").glob(f"{self.model}-{self.domain}-*")
         return open_store(folder)
-
-
-def _quiet(line: str) -> None:
-    pass
-
-
-@pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Recipe]:
-    """A working folder with all runs trained and ranked."""
-    folder = tmp_path_factory.mktemp("workshop")
-    config, texts = write_ladder(folder)
-    recipe, place = read(config), Workspace(folder / "out")
-    prepare(place, recipe, texts)
-    threads = torch.get_num_threads()
-    for which in training.choose_runs(recipe):
-        training.train(_quiet, place, recipe, which, "cpu")
-        ranking.rank(_quiet, place, recipe, which, ["questions", "tales"])
-    torch.set_num_threads(threads)
-    return place, recipe
 
 
 @pytest.fixture(scope="session")
@@ -224,7 +204,7 @@ def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: 
     before = (kept / "manifest.json").read_bytes()
     stale = kept.with_name("ladder-small-tales-0123456789abcdef")
     stale.mkdir()
-    ranking.rank(_quiet, place, recipe, which, ["tales"])
+    ranking.rank(quiet, place, recipe, which, ["tales"])
     torch.set_num_threads(threads)
     assert (kept / "manifest.json").read_bytes() == before
     assert not stale.exists()

@@ -8,6 +8,7 @@ import pytest
 from live.conftest import ended
 
 from rbp.core.errors import ParameterError
+from rbp.live import runs as runs_module
 from rbp.live.runs import Runs
 
 
@@ -83,6 +84,28 @@ def test_a_server_that_was_killed_leaves_a_run_cut_off(project, script):
     runs = Runs(project, command=script)
     assert [(run.id, run.state) for run in runs.all()] == [("0123456789ab", "cut off")]
     runs.close()
+
+
+def test_only_the_end_of_a_long_log_is_told(runs):
+    run = ended(runs, runs.ask("01_a", {}).id)
+    log = runs.path(run.id) / "log.txt"
+    log.write_text("é" * 30_000 + "the end")
+    assert runs.log(run.id).endswith("ééthe end")
+    assert len(runs.log(run.id)) <= 20_000
+
+
+def test_a_full_disk_ends_no_worker(runs, monkeypatch):
+    write = runs_module.write_json
+
+    def full(path, value):
+        if value["state"] != "waiting":
+            raise OSError(28, "No space left on device")
+        write(path, value)
+
+    monkeypatch.setattr(runs_module, "write_json", full)
+    first, second = runs.ask("01_a", {"value": 0.1}), runs.ask("01_a", {})
+    assert ended(runs, first.id).state == "done"
+    assert ended(runs, second.id).state == "done"
 
 
 def test_only_what_has_ended_is_deleted(runs):

@@ -11,6 +11,7 @@ from live.conftest import Browser, ended
 
 from rbp.core.errors import ParameterError, RbpError
 from rbp.core.paths import Project
+from rbp.live import runs as runs_module
 from rbp.live import server
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
@@ -215,6 +216,16 @@ def test_a_request_that_makes_no_sense_is_answered(reader, body):
     assert reader("POST", "/api/runs", {"chapter": "../../etc", "parameters": {}})[0] == 422
 
 
+def test_a_full_disk_is_told(reader, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runs_module, "write_json", full)
+    status, said = ask(reader)
+    assert (status, said["what"]) == (507, "the system does not let us write: no space left on device")
+    assert reader.live.runs.all() == []
+
+
 # ── Uploads
 
 
@@ -247,6 +258,15 @@ def test_what_is_no_table_is_refused_and_not_kept(reader, name, data, what):
     assert status == 422
     assert what in said["what"]
     assert list((reader.live.project.runs / "live").glob("uploads/*")) == []
+
+
+def test_only_so_many_uploads_are_kept(reader):
+    folder = reader.live.project.runs / "live" / "uploads"
+    folder.mkdir(parents=True)
+    for number in range(50):
+        (folder / f"{number:08x}-a.csv").write_text("")
+    status, said = reader("PUT", "/api/uploads/a.csv", b"x")
+    assert (status, said["what"]) == (422, "there are 50 uploads already")
 
 
 def test_a_huge_upload_is_not_read_to_its_end(reader):

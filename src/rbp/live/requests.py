@@ -17,12 +17,13 @@ from rbp.book import parameters
 from rbp.book.chapters import Chapter
 from rbp.book.parameters import Parameter
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.paths import Project
+from rbp.core.paths import Project, label
 from rbp.evidence.sources import SHIPPED
 from rbp.ranks.store import is_store
 
 SOURCES = ("measurements", "ranks")  # the parameters that name sources
 UPLOAD = 20_000_000  # bytes
+UPLOADS = 50  # that are kept
 ENDINGS = (".csv", ".parquet")
 CHECK = 60.0  # seconds that looking into an upload may take
 NAME = re.compile(r"[\w .,+()-]{0,80}")  # of data sets, families, devices: nothing that leads to a file
@@ -150,12 +151,18 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
 
 
 def upload_path(project: Project, name: str) -> Path:
-    """Where an uploaded file goes: its own name, tamed, after eight digits by chance. Raises DataError for its kind."""
+    """Where an uploaded file goes: its own name, tamed, after eight digits by chance.
+
+    Raises DataError for a file of another kind, and where there are UPLOADS already.
+    """
+    folder = project.runs / "live" / "uploads"
+    if len(list(folder.glob("*"))) >= UPLOADS:
+        raise DataError(f"there are {UPLOADS} uploads already", label(folder), "Remove some of these files.")
     stem, dot, ending = name.rpartition(".")
     if f"{dot}{ending.lower()}" not in ENDINGS:
         raise DataError("only CSV and Parquet files are taken", name[:80], "Save the table as one of them.")
     tame = re.sub(r"[^\w.+-]+", "-", stem).strip("-.")[:60] or "table"
-    return project.runs / "live" / "uploads" / f"{secrets.token_hex(4)}-{tame}.{ending.lower()}"
+    return folder / f"{secrets.token_hex(4)}-{tame}.{ending.lower()}"
 
 
 def look_into(path: Path, root: Path) -> str:

@@ -72,6 +72,7 @@ class Runs:
         self.limit, self.most, self.command = limit, most, tuple(command)
         self._known: dict[str, Run] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._cancelled: set[str] = set()
         self._changed = threading.Condition()
         self._closing = False
         self._find()
@@ -113,7 +114,8 @@ class Runs:
             if sum(run.state == "waiting" for run in self._known.values()) >= self.most:
                 raise ParameterError(f"{self.most} runs are waiting already", None, "Wait for them, or cancel some.")
             run = Run(secrets.token_hex(6), chapter, dict(parameters), "waiting", time.time())
-            self._keep(run)
+            write_json(self.folder / run.id / "run.json", asdict(run))  # what its process reads: without it, no run
+            self._known[run.id] = run
             self._changed.notify()
             return run
 
@@ -124,7 +126,7 @@ class Runs:
             if run.state == "waiting":
                 self._keep(replace(run, state="cancelled", ended=time.time()))
             elif run.state == "running":
-                self._keep(replace(run, message="cancelled"))
+                self._cancelled.add(name)
                 if process := self._processes.get(name):
                     process.terminate()
             return self._known[name]
@@ -152,7 +154,9 @@ class Runs:
         path = self.path(name) / "log.txt"
         if not path.is_file():
             return ""
-        return path.read_bytes()[-LOG:].decode("utf-8", "replace")
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - LOG))
+            return stream.read(LOG).decode("utf-8", "replace")
 
     def progress(self, name: str) -> tuple[int, int] | None:
         """The cell that is executed now, and how many there are; None before the first."""
@@ -170,8 +174,10 @@ class Runs:
             worker.join(GRACE + 5)
 
     def _keep(self, run: Run) -> None:
-        write_json(self.folder / run.id / "run.json", asdict(run))
+        """Note how a run stands, first here: a full disk must not end the thread that executes."""
         self._known[run.id] = run
+        with suppress(OSError):
+            write_json(self.folder / run.id / "run.json", asdict(run))
 
     def _work(self) -> None:
         """Execute what waits, one after the other."""
@@ -182,9 +188,8 @@ class Runs:
                 ended = replace(run, state="failed", message=str(error))
             with self._changed:
                 self._processes.pop(run.id, None)
-                self._known[run.id] = ended  # in memory at least
-                with suppress(OSError):
-                    self._keep(replace(ended, ended=time.time()))
+                self._cancelled.discard(run.id)
+                self._keep(replace(ended, ended=time.time()))
 
     def _next(self) -> Run | None:
         with self._changed:
@@ -211,14 +216,14 @@ class Runs:
             )
             with self._changed:
                 self._processes[run.id] = process
-                if self._closing or self._known[run.id].message:  # before the process was there to be told
+                if self._closing or run.id in self._cancelled:  # before the process was there to be told
                     process.terminate()
             late = False
             try:
                 process.wait(self.limit)
             except subprocess.TimeoutExpired:
                 late = True
-            stopped = late or self._closing or bool(self._known[run.id].message)
+            stopped = late or self._closing or run.id in self._cancelled
             if process.poll() is None or stopped:
                 _end(process)
         if process.returncode == 0 and not stopped:

@@ -37,7 +37,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rbp.book import results
 from rbp.book.chapters import find
 from rbp.core.errors import ParameterError, RbpError
-from rbp.core.files import parse_json
+from rbp.core.files import parse_json, refusal
 from rbp.core.paths import Project
 from rbp.live import requests
 from rbp.live.runs import Run, Runs
@@ -224,6 +224,12 @@ class Live:
                 return await answer(request)
             except RbpError as error:
                 return JSONResponse({"what": error.what, "where": error.where, "remedy": error.remedy}, 422)
+            except OSError as error:
+                why = refusal(error) or error.strerror or type(error).__name__
+                remedy = "Free some space: delete runs that you do not need."
+                return JSONResponse(
+                    {"what": f"the system does not let us write: {why}", "where": None, "remedy": remedy}, 507
+                )
 
         return answered
 
