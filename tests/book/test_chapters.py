@@ -6,7 +6,7 @@ import papermill
 import pytest
 from mini import outputs, write_chapter
 
-from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
+from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find, moved
 from rbp.book.parameters import Parameter
 from rbp.book.prose import BookValues, page_of
 from rbp.core.errors import ChapterError, DataError, ParameterError
@@ -35,6 +35,27 @@ def test_a_chapter_is_found_by_each_of_its_names(project: Project) -> None:
     for name in ("03_k1", "k1", "03", "3", "03_k1.ipynb"):
         assert find(project, name).name == "03_k1"
     assert find(project, "1").title == "Chapter 01_metric"
+
+
+def test_an_old_name_is_taken_and_an_old_number_that_is_anothers_refused(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("01_metric", "02_k1", "03_noise"):
+        write_chapter(project, name)
+    project.book.mkdir(exist_ok=True)
+    (project.book / "moved.toml").write_text('03_k1 = "02_k1"\n01_metric = "01_metric"\n')
+    assert find(project, "03_k1").name == "02_k1"
+    assert caplog.messages == ["03_k1 is called 02_k1 now"]
+    assert find(project, "1").name == "01_metric"
+    assert find(project, "2").name == "02_k1"
+    with pytest.raises(ParameterError, match=r"chapter 3 was 03_k1, now 02_k1, and is 03_noise now\n.*k1 or noise"):
+        find(project, "3")
+
+
+def test_every_old_name_of_the_book_leads_to_a_chapter() -> None:
+    names = {chapter.name for chapter in all_chapters(Project())}
+    assert set(moved(Project()).values()) <= names
+    assert not set(moved(Project())) & names
 
 
 @pytest.mark.parametrize("name", ["metrics", "02_metric", "METRC"])

@@ -47,10 +47,10 @@ With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more
 
 def test_values_are_written_out_as_plain_text() -> None:
     values = {
-        "03_k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
+        "10_k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
     }
-    text = "{value}`alpha.x:.3f` {value}`03_k1::who` {value}`n:,` {value}`p:.0e`"
-    assert fill_in(text, "03_k1", values) == "−0.079 a\\*b\\_c 5,305 3·10⁻¹¹"
+    text = "{value}`alpha.x:.3f` {value}`10_k1::who` {value}`n:,` {value}`p:.0e`"
+    assert fill_in(text, "10_k1", values) == "−0.079 a\\*b\\_c 5,305 3·10⁻¹¹"
     assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
 
 

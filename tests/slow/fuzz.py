@@ -156,8 +156,8 @@ backend = "auto"
 gpus = "auto"
 thresholds = [1, 10]
 sbatch = ["--partition=gpu"]
-chapters = ["03_k1"]
-rank_chapters = ["14_emergence"]
+chapters = ["10_k1"]
+rank_chapters = ["23_emergence"]
 output = "out"
 
 [protocol]

@@ -4,10 +4,12 @@ import contextlib
 import hashlib
 import importlib
 import json
+import logging
 import os
 import re
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +26,7 @@ from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, w
 from rbp.core.names import nearest
 from rbp.core.paths import Project
 
+log = logging.getLogger(__name__)
 NAME = re.compile(r"(\d\d)_(\w+)")
 
 
@@ -45,7 +48,7 @@ class Chapter:
 
     @property
     def name(self) -> str:
-        """The name with its number, "03_k1"."""
+        """The name with its number, "10_k1"."""
         return self.path.stem
 
     @cached_property
@@ -131,19 +134,35 @@ def all_chapters(project: Project) -> list[Chapter]:
     return found
 
 
+def moved(project: Project) -> dict[str, str]:
+    """The names that chapters had before, and those that they have now (``book/moved.toml``)."""
+    path = project.book / "moved.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def find(project: Project, name: str) -> Chapter:
     """The chapter called by its full name, by the name without its number, or by its number.
 
-    Raises ParameterError with the nearest name.
+    A name that a chapter had before is taken, with a note in the log. Raises ParameterError with the nearest name, and
+    for a number that another chapter had before, with both names.
     """
-    chapters = all_chapters(project)
-    for chapter in chapters:
-        number, rest = chapter.name.split("_", 1)
-        if name.removesuffix(".ipynb") in (chapter.name, rest, number, str(int(number))):
+    chapters = {chapter.name: chapter for chapter in all_chapters(project)}
+    before, asked = moved(project), name.removesuffix(".ipynb")
+    if asked.isdecimal():
+        had = next((old for old in before if int(old[:2]) == int(asked)), None)
+        has = next((new for new in chapters if int(new[:2]) == int(asked)), None)
+        if had and has and before[had] != has:
+            what = f"chapter {asked} was {had}, now {before[had]}, and is {has} now"
+            raise ParameterError(what, None, f"Give the name: {before[had][3:]} or {has[3:]}.")
+        asked = has or name
+    elif asked not in chapters and asked in before:
+        log.warning("%s is called %s now", asked, before[asked])
+        asked = before[asked]
+    for chapter in chapters.values():
+        if asked in (chapter.name, chapter.name[3:]):
             return chapter
     # Names are compared without their numbers, so that a wrong number does not hide the right name.
-    names = (chapter.name for chapter in chapters)
-    remedy = nearest(name, names, key=lambda name: re.sub(r"^\d+_", "", name.lower()))
+    remedy = nearest(name, chapters, key=lambda name: re.sub(r"^\d+_", "", name.lower()))
     raise ParameterError(f'there is no chapter "{name}"', None, remedy)
 
 

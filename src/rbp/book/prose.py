@@ -1,7 +1,7 @@
 """The words around a notebook's cells: what a chapter's prose tells, and how to rerun the page.
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
-``{value}`03_k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A page that was run with
+``{value}`10_k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A page that was run with
 other parameters opens with the book's values beside its own, and has the book's sentences folded.
 """
 

@@ -16,13 +16,21 @@ import typer
 
 from rbp.book import prose
 from rbp.book.build import chapter_names, times
-from rbp.book.chapters import Chapter, all_chapters
+from rbp.book.chapters import Chapter, all_chapters, moved
 from rbp.core.errors import ChapterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 from rbp.core.paths import Project
 
 FIGURE = re.compile(r"^<!-- figure (?P<chapter>\d\d_\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
 """The place of a chapter's figure on a page by hand."""
+
+LEADS_ON = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>This page has moved</title>
+<meta http-equiv="refresh" content="0; url={page}"><meta name="robots" content="noindex">
+<script>location.replace("{page}" + location.search + location.hash)</script>
+<p>This page has moved: <a href="{page}">{page}</a>.</p></html>
+"""
+"""A page at an address that a chapter had before."""
 
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
@@ -95,6 +103,8 @@ def stage(project: Project, pdf: bool = True) -> None:
             write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
+        for old, new in moved(project).items():
+            write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=f"{new}.html"))
         copy_scripts(static)
         welcome = source / "book" / "welcome.md"
         if offer and welcome.exists():

@@ -327,9 +327,8 @@ def chapter_name(name: str, project: Project, where: str) -> str:
     """The full name of the chapter that `rbp run` calls so. Raises ParameterError if the book has no such chapter."""
     try:
         return find(project, name).name
-    except RbpError as error:
-        names = sorted(path.stem for path in project.notebooks.glob("[0-9][0-9]_*.ipynb"))
-        raise ParameterError(error.what, where, nearest(name, names)) from None
+    except ParameterError as error:
+        raise ParameterError(error.what, where, error.remedy) from None
 
 
 def _ladder_domains() -> list[str]:

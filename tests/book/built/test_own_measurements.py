@@ -27,7 +27,13 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("03", {}), ("04", {"thresholds": [10, 100]}), ("06", {}), ("08", {}), ("09", {"draws": 100})],
+    [
+        ("k1", {}),
+        ("moderate_k", {"thresholds": [10, 100]}),
+        ("every_k", {}),
+        ("cross_entropy", {}),
+        ("forecasts", {"draws": 100}),
+    ],
 )
 def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, name: str, values: dict) -> None:
     project = Project()
@@ -46,13 +52,13 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("03", {}),
-        ("04", {}),
-        ("05", {"thresholds": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
-        ("06", {}),
-        ("07", {}),
-        ("08", {}),
-        ("09", {"draws": 100}),
+        ("k1", {}),
+        ("moderate_k", {}),
+        ("large_k", {"thresholds": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
+        ("every_k", {}),
+        ("more_k", {}),
+        ("cross_entropy", {}),
+        ("forecasts", {"draws": 100}),
     ],
 )
 def test_the_ladder_reads_as_a_page_of_its_own(tmp_path: Path, name: str, values: dict) -> None:
@@ -72,7 +78,7 @@ def test_the_ladder_reads_as_a_page_of_its_own(tmp_path: Path, name: str, values
     assert not [text for text in cells if re.search(r"\b(nan|None|NaN)\b", text)]
 
 
-@pytest.mark.parametrize(("name", "said"), [("02", "none of their families is here"), ("10", "Table 1")])
+@pytest.mark.parametrize(("name", "said"), [("measurements", "none of their families is here"), ("table1", "Table 1")])
 def test_chapters_about_the_published_numbers_refuse_the_ladder(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(RbpError, match=said):
         execute(find(Project(), name), {"measurements": "ladder"}, tmp_path / "out", tmp_path)
@@ -81,12 +87,12 @@ def test_chapters_about_the_published_numbers_refuse_the_ladder(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [
-        ("02", {}, "none of their families is here"),
-        ("05", {}, "no measurement with k 20000"),
-        ("07", {}, "at 6 thresholds"),
-        ("10", {}, "Table 1"),
-        ("03", {"level": 2.0}, "between 0 and 1"),
-        ("03", {"datasets": ["new"]}, 'Did you mean "news"?'),
+        ("measurements", {}, "none of their families is here"),
+        ("large_k", {}, "no measurement with k 20000"),
+        ("more_k", {}, "at 6 thresholds"),
+        ("table1", {}, "Table 1"),
+        ("k1", {"level": 2.0}, "between 0 and 1"),
+        ("k1", {"datasets": ["new"]}, 'Did you mean "news"?'),
     ],
 )
 def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values: dict, said: str) -> None:
@@ -97,7 +103,8 @@ def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values:
 
 
 @pytest.mark.parametrize(
-    ("name", "values"), [("03", {}), ("04", {"thresholds": [10]}), ("06", {}), ("08", {}), ("09", {})]
+    ("name", "values"),
+    [("k1", {}), ("moderate_k", {"thresholds": [10]}), ("every_k", {}), ("cross_entropy", {}), ("forecasts", {})],
 )
 def test_one_model_is_no_law(mine: str, tmp_path: Path, name: str, values: dict) -> None:
     every = pd.read_csv(mine)

@@ -15,13 +15,13 @@ def _addresses(page: Path) -> set[str]:
 
 
 def test_the_buttons_appear_with_the_address_and_lead_to_the_sources(book: Path, tmp_path: Path) -> None:
-    assert _addresses(book / "notebooks" / "03_k1.html") == set()
+    assert _addresses(book / "notebooks" / "10_k1.html") == set()
     config = tmp_path / "_config.yml"
     config.write_text((ROOT / "_config.yml").read_text().replace('url: ""', f'url: "{ADDRESS}"', 1))
     source = Project().build / "source"
     html = jupyter_book(source, config, Project().build / "with_address")
     try:
-        found = _addresses(html / "notebooks" / "03_k1.html")
+        found = _addresses(html / "notebooks" / "10_k1.html")
         sources = [a for a in found if "/blob/main/" in a]
         assert len(sources) == 2  # the source itself, and Colab
         for address in sources:

@@ -17,7 +17,7 @@ def _run(*arguments: str, out: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-@pytest.mark.parametrize("chapter", ["03_k1", "06_every_k"])
+@pytest.mark.parametrize("chapter", ["10_k1", "13_every_k"])
 def test_a_chapter_reruns_with_another_level(browser: Browser, book: Path, tmp_path: Path, chapter: str) -> None:
     out = tmp_path / "run"
     done = _run(chapter, "-p", "level=0.8", "-p", "datasets=wikipedia", out=out)

@@ -14,10 +14,10 @@ EMERGENCE = "Emergence"
     rule="holds if, at k of 10 000 and more, the interval of the scatter beyond counting noise lies below that noise in nine of ten "
     "fits, and no rise of −ln RBP_k with size is beyond chance; in part if no rise is, or if noise makes at least half of the "
     "squared scatter, by its estimate, in half of the fits; all for independent tokens and for tokens that cluster in documents",
-    evidence="16_noise",
+    evidence="25_noise",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    key = "16_noise::"
+    key = "25_noise::"
     tests, enough, beyond, mostly = (n.count(f"{key}large_{each}") for each in ("tests", "enough", "beyond", "mostly"))
     rising, surely = n.count(f"{key}rising"), n.count(f"{key}rising_beyond")
     shown = enough >= 0.9 * tests
@@ -39,10 +39,10 @@ def _(n: Numbers) -> tuple[str, str]:
     "5.1, equation 6",
     "If places are independent and alike, N tokens in a row are all in the top k with probability RBP_k^N.",
     rule="holds if algebra derives the power from the condition; whether the condition is met is claim 42",
-    evidence="14_emergence#sharpness",
+    evidence="23_emergence#sharpness",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    follows = n.word("14_emergence::follows.equation_6") == "yes"
+    follows = n.word("23_emergence::follows.equation_6") == "yes"
     return HOLDS if follows else FAILS, (
         "The chance that independent events all happen is the product of their chances, and these are equal. Text does not meet the "
         "condition (claim 42)."
@@ -55,17 +55,17 @@ def _(n: Numbers) -> tuple[str, str]:
     "5.1; our test",
     "Places are independent and alike, as equation 6 assumes: windows succeed with probability RBP_k^N.",
     rule="holds if the measured success of windows equals that power, within its interval, in nine of ten cases; in part if in half",
-    evidence="15_independence#ratio",
+    evidence="24_independence#ratio",
     group=OWN,
 )
 def _(n: Numbers) -> tuple[str, str]:
-    below, cells, zeros = (n.count(f"15_independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
-    above = n.count("15_independence::cells_above")
+    below, cells, zeros = (n.count(f"24_independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
+    above = n.count("24_independence::cells_above")
     return by_exceptions(below + above, cells, holds=0.1), (
         f"Windows succeed more often in {below} of {cells} "
         f"cases, by more than their interval ({zeros} have no success to compare). −ln p of 10 tokens at k = 1 is "
-        f"{n.number('15_independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
-        f"{n.number('15_independence::effective.Pythia.k10.n100'):.0f} independent ones."
+        f"{n.number('24_independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
+        f"{n.number('24_independence::effective.Pythia.k10.n100'):.0f} independent ones."
     )
 
 
@@ -75,16 +75,16 @@ def _(n: Numbers) -> tuple[str, str]:
     "5.1, equation 7, figure 7",
     "−ln p(N, k) is proportional to N·S^(−α), linear in N; figure 7 confirms it.",
     rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k; in part if at half of them",
-    evidence="14_emergence#length-exponent",
+    evidence="23_emergence#length-exponent",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    below, fits = n.count("14_emergence::length_below_one.Pythia"), n.count("14_emergence::length_fits.Pythia")
+    below, fits = n.count("23_emergence::length_below_one.Pythia"), n.count("23_emergence::length_fits.Pythia")
     return by_exceptions(below, fits), (
-        f"The power is {n.number('14_emergence::length.Pythia.k1'):.2f} at k = 1 and "
-        f"{n.number('14_emergence::length.Pythia.k10000'):.2f} at k = 10 000; its interval lies below 1 at {below} of {fits} "
-        f"thresholds. Figure 7 does not test it: {n.count('14_emergence::recipe_agree')} of its "
-        f"{n.count('14_emergence::recipe_numbers')} printed numbers are means over separate lines, one for each N, with p = 0 "
-        f"replaced by {n.word('14_emergence::recipe_zero')}."
+        f"The power is {n.number('23_emergence::length.Pythia.k1'):.2f} at k = 1 and "
+        f"{n.number('23_emergence::length.Pythia.k10000'):.2f} at k = 10 000; its interval lies below 1 at {below} of {fits} "
+        f"thresholds. Figure 7 does not test it: {n.count('23_emergence::recipe_agree')} of its "
+        f"{n.count('23_emergence::recipe_numbers')} printed numbers are means over separate lines, one for each N, with p = 0 "
+        f"replaced by {n.word('23_emergence::recipe_zero')}."
     )
 
 
@@ -95,12 +95,12 @@ def _(n: Numbers) -> tuple[str, str]:
     "The curves of success against size are sigmoidal, and a larger N sharpens the transition.",
     rule="holds if algebra gives equation 8, p against ln S, one turn between 0 and 1, and a steeper one for a larger N, or if the rise is "
     "measured to be steeper than for one token in most tests; in part if only the first",
-    evidence="14_emergence#sharpness",
+    evidence="23_emergence#sharpness",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    sigmoid, steeper = (n.word(f"14_emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
-    visible, turns, curves = (n.count(f"14_emergence::{key}") for key in ("visible", "turns", "curves"))
-    sharper, duller, tests = (n.count(f"14_emergence::{key}") for key in ("sharper", "duller", "slopes"))
+    sigmoid, steeper = (n.word(f"23_emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
+    visible, turns, curves = (n.count(f"23_emergence::{key}") for key in ("visible", "turns", "curves"))
+    sharper, duller, tests = (n.count(f"23_emergence::{key}") for key in ("sharper", "duller", "slopes"))
     sharp = steeper or sharper > tests / 2
     return FAILS if not sigmoid else HOLDS if sharp else PART, (
         f"Sigmoidal, yes: of {curves} measured curves, pieces of a whole one, {turns} pass its turn at 1/e, and {visible} go from below "
@@ -117,17 +117,17 @@ def _(n: Numbers) -> tuple[str, str]:
     "Emergence is a predictable effect of the smooth law for single tokens.",
     rule="holds if the law for single tokens predicts the measured success of windows within its interval in nine of ten cases; "
     "in part if success rises smoothly all the same, in four of five steps of size",
-    evidence="14_emergence#joint-fits",
+    evidence="23_emergence#joint-fits",
 )
 def _(n: Numbers) -> tuple[str, str]:
-    inside, cells = n.count("14_emergence::predictions_inside"), n.count("14_emergence::predictions")
-    rises, steps = n.count("14_emergence::rises"), n.count("14_emergence::rise_steps")
+    inside, cells = n.count("23_emergence::predictions_inside"), n.count("23_emergence::predictions")
+    rises, steps = n.count("23_emergence::rises"), n.count("23_emergence::rise_steps")
     verdict = HOLDS if inside >= 0.9 * cells else PART if rises >= 0.8 * steps else FAILS
     return verdict, (
         f"Smooth, yes: success rises in {rises} of {steps} steps to the next larger model, with no jump to explain. Predictable "
         f"from single tokens, no: {inside} of {cells} predictions lie within the interval, and at k = 1 and N = 100 the largest "
-        f"model is off by a factor of 10^({n.number('14_emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
-        f"to 10 tokens comes within a factor {n.number('15_independence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
+        f"model is off by a factor of 10^({n.number('23_emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
+        f"to 10 tokens comes within a factor {n.number('24_independence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
         "up to 100."
     )
 
@@ -139,7 +139,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "The account of emergence by cross-entropy (Schaeffer et al., 2023) cannot cover greedy decoding or top-k sampling.",
     rule="as claim 33: what tells RBP₁ covers greedy decoding, which is right where the first guess is. Holds if cross-entropy tells −ln RBP₁ "
     "less closely than S does in most cells; fails if more closely in nine of ten; in part between",
-    evidence="23_rank_and_cross_entropy",
+    evidence="20_rank_and_cross_entropy",
 )
 def _(n: Numbers) -> tuple[str, str]:
     told = told_by_cross_entropy(n)

@@ -7,9 +7,9 @@ share of cross-entropy on three texts, and nothing of how the terms scale.
 from rbp.paper.claims.ledger import FAILS, HOLDS, OTHERS, OWN, PART, UNCHECKED, Numbers, claim
 
 SISTER = "What scales in cross-entropy"
-SHARES = "24_sister_law"
+SHARES = "22_sister_law"
 TRAINING = "Size and training"
-EXPONENT = "26_exponent"
+EXPONENT = "16_exponent"
 
 
 @claim(
@@ -65,7 +65,7 @@ def _(n: Numbers) -> tuple[str, str]:
 def _(n: Numbers) -> tuple[str, str]:
     texts, inside, falls = (n.count(f"{SHARES}::{key}") for key in ("texts", "share_inside", "share_falls"))
     verdict = HOLDS if inside == falls == texts else PART if texts in (inside, falls) else FAILS
-    first, last = (100 * (1 + n.number(f"17_premise::gap_share.{end}")) for end in ("first", "last"))
+    first, last = (100 * (1 + n.number(f"27_premise::gap_share.{end}")) for end in ("first", "last"))
     return verdict, (
         f"On the ladder it is {100 * n.number(f'{SHARES}::share_min'):.0f} to {100 * n.number(f'{SHARES}::share_max'):.0f}% of "
         f"cross-entropy, as confidence is negative. From the smallest rung to the largest the share falls on {falls} of "
@@ -80,7 +80,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "Size and training tokens act on the loss as a sum: E + A/S^a + B/D^b.",
     rule="holds if the sum foretells sweeps that it was not fitted to better than a product of powers, for the loss and for "
     "−ln RBP_1 of the Llama runs of xLSTM Scaling Laws; in part if for one of the two",
-    evidence="26_exponent#forms",
+    evidence="16_exponent#forms",
     group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -106,7 +106,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "arXiv:2509.24012 (known to us at second hand)",
     "As k grows, −ln pass@k falls ever more steeply with compute: the exponent goes from 0.12 to 0.38.",
     rule="would be decided by their runs, which are not at hand; beside it stands what k tries do on single tokens of our ladder",
-    evidence="26_exponent#lists-and-tries",
+    evidence="16_exponent#lists-and-tries",
     group=OTHERS,
 )
 def _(n: Numbers) -> tuple[str, str]:
@@ -125,7 +125,7 @@ def _(n: Numbers) -> tuple[str, str]:
     "The exponent in size is the same however long the models of a family were trained.",
     rule="holds if the interval of the change of Pythia’s exponent on LAMBADA, each model compared with itself between two "
     "snapshots, contains 0",
-    evidence="26_exponent#over-training",
+    evidence="16_exponent#over-training",
     group=OWN,
 )
 def _(n: Numbers) -> tuple[str, str]:

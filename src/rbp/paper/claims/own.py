@@ -3,7 +3,7 @@
 from rbp.paper.claims.ledger import FAILS, HOLDS, OWN, PART, Numbers, by_exceptions, claim
 
 RANK = "Rank and cross-entropy"
-CHAPTER = "23_rank_and_cross_entropy"
+CHAPTER = "20_rank_and_cross_entropy"
 
 
 @claim(
