@@ -74,7 +74,7 @@ def test_every_study_that_is_shipped_can_be_read(name: str) -> None:
         (LEAST + 'dtype = "bf16"', 'Did you mean "bfloat16"?'),
         (LEAST + 'vocabulary = "some"', "a number of at least 1"),
         (LEAST + "gpus = 2", "should be 'auto', 0 or 1"),
-        (LEAST + 'chapters = ["03_k2"]', 'Did you mean "10_k1"?'),
+        (LEAST + 'chapters = ["03_moderat_k"]', 'Did you mean "11_moderate_k"?'),
         (LEAST + "[protocol]\nlength = 1", "protocol.length"),
         (LEAST + "[protocol]\ncontext = 8", "protocol.context"),
         (LEAST + '[protocol]\nname = "author"', 'Did you mean "authors"?'),

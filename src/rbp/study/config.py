@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from rbp.book.chapters import find
-from rbp.core.errors import ParameterError, RbpError
+from rbp.core.errors import ParameterError
 from rbp.core.files import canonical_json, home_expanded
 from rbp.core.names import nearest
 from rbp.core.paths import DATA, Project
