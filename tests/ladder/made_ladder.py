@@ -5,6 +5,10 @@ import json
 import random
 from pathlib import Path
 
+from rbp.ladder.grid import Grid
+from rbp.ladder.recipe import read_ladders
+from rbp.ladder.workspace import Workspace
+
 RECIPE = """
 [text]
 tokens = {tokens}
@@ -58,6 +62,64 @@ width = 16
 heads = 2
 seeds = [0]
 """
+LADDERS = """
+text = "small.toml"
+repeated = 1
+
+[training]
+budgets = [640, 1_280, 2_560]
+batch = 2
+warmup = 256
+cooldown = 0.25
+width = 16
+fall = 1.0
+betas = [0.9, 0.95]
+decay = 0.1
+clip = 1.0
+
+[widths]
+narrow = 8
+wide = 16
+
+[[families]]
+name = "neox"
+architecture = "neox"
+layers = 1
+head = 8
+rate = 0.01
+rungs = ["narrow", "wide"]
+
+[[families]]
+name = "lstm"
+architecture = "lstm"
+layers = 1
+rate = 0.01
+rungs = ["narrow"]
+
+[[families]]
+name = "mamba2"
+architecture = "mamba2"
+layers = 1
+head = 8
+rate = 0.01
+rungs = ["narrow"]
+
+[repeats]
+1 = { weights = 1, order = 0 }
+2 = { weights = 0, order = 1 }
+
+[sweep]
+tokens = 640
+rows = 8
+rates.narrow = [0.001, 0.01]
+
+[[ablations]]
+name = "small-1"
+layers = 2
+width = 8
+heads = 1
+seeds = [0]
+"""
 WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 
 
@@ -85,6 +147,15 @@ def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
     config = folder / "small.toml"
     config.write_text(RECIPE.format(tokens=steps * 4 * 32))
     return config, texts
+
+
+def write_grid(folder: Path) -> Grid:
+    """A grid of three families whose text is made, and nothing is trained."""
+    _, texts = write_ladder(folder, 100)
+    (folder / "ladders.toml").write_text(LADDERS)
+    grid = Grid(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
+    grid.prepare(texts)
+    return grid
 
 
 def quiet(line: str) -> None:

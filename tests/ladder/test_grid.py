@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_ladder import write_ladder
+from made_ladder import write_grid
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -21,71 +21,12 @@ from rbp.ladder import grid as grid_module
 from rbp.ladder.grid import Grid
 from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, windows
-from rbp.ladder.recipe import read_ladders
 from rbp.ladder.training import Run
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.entropies import RESOLUTION, Entropies
 from rbp.ranks.protocols import plan_rows
 from rbp.ranks.store import open_store, store_folders
 
-LADDERS = """
-text = "small.toml"
-repeated = 1
-
-[training]
-budgets = [640, 1_280, 2_560]
-batch = 2
-warmup = 256
-cooldown = 0.25
-width = 16
-fall = 1.0
-betas = [0.9, 0.95]
-decay = 0.1
-clip = 1.0
-
-[widths]
-narrow = 8
-wide = 16
-
-[[families]]
-name = "neox"
-architecture = "neox"
-layers = 1
-head = 8
-rate = 0.01
-rungs = ["narrow", "wide"]
-
-[[families]]
-name = "lstm"
-architecture = "lstm"
-layers = 1
-rate = 0.01
-rungs = ["narrow"]
-
-[[families]]
-name = "mamba2"
-architecture = "mamba2"
-layers = 1
-head = 8
-rate = 0.01
-rungs = ["narrow"]
-
-[repeats]
-1 = { weights = 1, order = 0 }
-2 = { weights = 0, order = 1 }
-
-[sweep]
-tokens = 640
-rows = 8
-rates.narrow = [0.001, 0.01]
-
-[[ablations]]
-name = "small-1"
-layers = 2
-width = 8
-heads = 1
-seeds = [0]
-"""
 FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm", "mamba2"])
 
 
@@ -96,12 +37,7 @@ def quiet(line: str) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Grid:
     """A grid whose text is made, and nothing is trained."""
-    folder = tmp_path_factory.mktemp("grid")
-    _, texts = write_ladder(folder, 100)
-    (folder / "ladders.toml").write_text(LADDERS)
-    grid = Grid(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
-    grid.prepare(texts)
-    return grid
+    return write_grid(tmp_path_factory.mktemp("grid"))
 
 
 def beside(grid: Grid, folder: Path) -> Grid:

@@ -74,10 +74,12 @@ def test_nll_and_entropy_of_a_row():
     model = ngrams.count(rows, 3, vocabulary=20)
     ids = np.random.default_rng(6).integers(0, 20, 700)
     scored = np.arange(300, 700)  # more than a chunk
-    found = ngrams.measure(model, [Row(0, 0, ids, scored)])
+    found = ngrams.measure(model, [Row(0, 0, ids, scored)], (1.0, 0.5))
     p = model.distributions(ids, scored)
     truth = p[np.arange(400), ids[scored]]
     np.testing.assert_allclose(found.nll, -np.log(truth))
+    np.testing.assert_allclose(found.tempered[:, 0], found.nll)
+    np.testing.assert_allclose(found.tempered[:, 1], -np.log(truth**2 / (p**2).sum(1)))
     np.testing.assert_allclose(found.entropy, [-sum(x * math.log(x) for x in row) for row in p])
     np.testing.assert_array_equal(found.greater, (p > truth[:, None]).sum(1))
     np.testing.assert_array_equal(found.equal, (p == truth[:, None]).sum(1))

@@ -148,7 +148,11 @@ def rank(
     config: Config = None,
     out: Out = None,
 ) -> None:
-    """Rank every token of the evaluation text by every model that is trained: a rank store each."""
+    """Rank every token of the evaluation text by every model that is trained: a rank store each.
+
+    Of a family's models, each token's rank is kept for seed 0 at the largest budget, of the others sums. --family
+    ngrams counts n-grams of 1 to 5 tokens (its --rungs) in the text of the largest budget, and ranks by them.
+    """
     if shipped:
         if family is not None or seeds is not None or texts is not None:
             what = "weights are shipped of the first seeds of one family, and its texts are in the stores"
@@ -165,12 +169,20 @@ def rank(
     if family is not None:
         if domains is not None:
             raise ParameterError("a family is ranked on all domains", "--domains", "Leave it out.")
-        from rbp.ladder import aggregates
+        from rbp.ladder import aggregates, floor
 
         grid, texts = _open_grid(context, config, out, texts)
-        lines = grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
-        grid.prepare(texts)
-        _end(_work(aggregates.jobs(grid, lines), jobs))
+        if family == floor.FAMILY:
+            if seeds is not None:
+                raise ParameterError("n-grams are counted, and have no seeds", "--seeds", "Leave it out.")
+            orders = floor.choose(split_names(rungs))
+            grid.prepare(texts)
+            todo = floor.jobs(grid, orders)
+        else:
+            lines = grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
+            grid.prepare(texts)
+            todo = aggregates.jobs(grid, lines)
+        _end(_work(todo, jobs))
         typer.echo(str(grid.place / "aggregates"))
         return
     place, recipe, texts = _open(context, config, out, texts)

@@ -55,9 +55,11 @@ def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
 def jobs(grid: Grid, lines: Sequence[Line]) -> list[Task]:
     """Those finished models of the lines that are not ranked yet."""
     names = {line.name for line in lines}
-    there = [(line, tokens) for line, tokens, _ in grid.finished() if line.name in names]
+    there = [each for each in grid.finished() if each[0].name in names]
     return [
-        Task(line.at(tokens), rank, (grid, line, tokens)) for line, tokens in there if not _done(grid, line, tokens)
+        Task(line.at(tokens), rank, (grid, line, tokens))
+        for line, tokens, about in there
+        if not is_done(grid, line.at(tokens), about["checksum"], ranks=keeps_ranks(grid, line, tokens))
     ]
 
 
@@ -86,7 +88,9 @@ def rank(told: Tell, grid: Grid, line: Line, tokens: int) -> None:
             write_entropies(store, one.entropy, one.document, one.tempered)
         else:
             found[domain.name] = measure(model, rows)
-    _write(grid.place / "aggregates" / line.at(tokens), aggregate(found), _key(grid, line, tokens))
+    write(
+        grid.place / "aggregates" / line.at(tokens), aggregate(found), key(grid, grid.about(line, tokens)["checksum"])
+    )
     told(DONE)
 
 
@@ -105,25 +109,27 @@ def read(folder: Path) -> dict[str, pd.DataFrame]:
     }
 
 
-def _key(grid: Grid, line: Line, tokens: int) -> dict[str, Any]:
-    """All that determines the tables."""
+def key(grid: Grid, weights: str) -> dict[str, Any]:
+    """All that determines the tables of a model. weights: their checksum."""
     about = json.loads((grid.place / "text.json").read_bytes())
     texts = {part["name"]: part["fingerprint"] for part in about["evaluation"]}
-    return {"weights": grid.about(line, tokens)["checksum"], "texts": texts, "windows": windows(grid.base).as_dict()}
+    return {"weights": weights, "texts": texts, "windows": windows(grid.base).as_dict()}
 
 
-def _done(grid: Grid, line: Line, tokens: int) -> bool:
+def is_done(grid: Grid, name: str, weights: str, *, ranks: bool) -> bool:
+    """Whether the tables of a model are there, made with these weights; ranks: and its rank stores are whole."""
     try:
-        about = json.loads((grid.place / "aggregates" / line.at(tokens) / "about.json").read_bytes())
+        about = json.loads((grid.place / "aggregates" / name / "about.json").read_bytes())
     except (OSError, ValueError):
         return False
-    if about != _key(grid, line, tokens):
+    if about != key(grid, weights):
         return False
-    own = (grid.place / "ranks").glob(f"{line.at(tokens)}-*/manifest.json") if keeps_ranks(grid, line, tokens) else ()
+    own = (grid.place / "ranks").glob(f"{name}-*/manifest.json") if ranks else ()
     return all(has_entropies(path.parent) for path in own)
 
 
-def _write(folder: Path, tables: dict[str, pd.DataFrame], key: dict[str, Any]) -> None:
+def write(folder: Path, tables: dict[str, pd.DataFrame], about: dict[str, Any]) -> None:
+    """Write a model's folder: its tables, and `key`."""
     with folder_beside(folder) as new:
         for name, table in tables.items():
             # sums to seven digits; split into bytes, most of which are alike, a table is a third smaller
@@ -132,5 +138,5 @@ def _write(folder: Path, tables: dict[str, pd.DataFrame], key: dict[str, Any]) -
             data = io.BytesIO()
             table.astype(numbers).to_parquet(data, index=False, column_encoding=encoding, **_SMALL)
             write_file(new / f"{name}.parquet", data.getvalue())
-        write_json(new / "about.json", key)
+        write_json(new / "about.json", about)
         swap_in(new, folder)

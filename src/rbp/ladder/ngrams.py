@@ -131,13 +131,14 @@ def _discount(counts: Integers) -> float:
     return once / (once + 2 * twice) if once and twice else 0.5
 
 
-def measure(model: NGrams, rows: Sequence[Row]) -> Measured:
-    """Ranks by the probabilities, −ln p and the entropy of the prediction, of all scored tokens in order."""
-    parts = [_one(model, ids, at) for ids, at in _chunks(rows)]
+def measure(model: NGrams, rows: Sequence[Row], temperatures: Sequence[float] = ()) -> Measured:
+    """Ranks by the probabilities, −ln p and the entropy of the prediction, of all scored tokens in order.
+
+    At temperature T the probabilities are p^(1/T), divided by their sum.
+    """
+    parts = [_one(model, ids, at, temperatures) for ids, at in _chunks(rows)]
     document = np.concatenate([np.full(len(row.scored), row.document) for row in rows])
-    tempered = np.empty((len(document), 0))  # it has no logits to divide
-    greater, equal, nll, entropy = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return Measured(document, greater, equal, nll, entropy, tempered)
+    return Measured(document, *(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[tuple[Integers, Integers]]:
@@ -146,8 +147,10 @@ def _chunks(rows: Sequence[Row]) -> Iterator[tuple[Integers, Integers]]:
             yield row.ids, row.scored[first : first + CHUNK]
 
 
-def _one(model: NGrams, ids: Integers, at: Integers) -> tuple[npt.NDArray[Any], ...]:
+def _one(model: NGrams, ids: Integers, at: Integers, temperatures: Sequence[float]) -> tuple[npt.NDArray[Any], ...]:
     p = model.distributions(ids, at)
     target = p[np.arange(len(at)), ids[at]][:, None]
-    entropy = -np.einsum("tv,tv->t", p, np.log(p))
-    return (p > target).sum(1), (p == target).sum(1), -np.log(target[:, 0]), entropy
+    log, log_target = np.log(p), np.log(target[:, 0])
+    entropy = -np.einsum("tv,tv->t", p, log)
+    tempered = [np.log(np.exp(log / t).sum(1)) - log_target / t for t in temperatures]
+    return (p > target).sum(1), (p == target).sum(1), -log_target, entropy, np.array(tempered).reshape(-1, len(at)).T

@@ -1,0 +1,149 @@
+"""Count n-grams of every order in what the families read at their largest budget, and rank by them: the floor.
+
+Nothing is kept of such a model but its record (training/NAME/run.json) and its ranks, in the formats of
+`rbp.ladder.aggregates`: counting again takes seconds. Of the highest order each token's rank is kept.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from rbp.core.errors import ParameterError
+from rbp.core.files import canonical_json, write_json
+from rbp.core.files import sha256 as checksum
+from rbp.core.processes import DONE, Task, Tell
+from rbp.ladder import aggregates, ngrams
+from rbp.ladder.grid import PREDICTIONS, Grid
+from rbp.ladder.measuring import Measured
+from rbp.ladder.ngrams import ORDERS
+from rbp.ladder.ranking import read_corpus, windows
+from rbp.ladder.text import read_tokenizer
+from rbp.ladder.training import ABOUT, processor
+from rbp.ranks.corpora import Corpus
+from rbp.ranks.entropies import TEMPERATURES, write_entropies
+from rbp.ranks.protocols import RowPlan, plan_rows
+from rbp.ranks.store import RankStore, find_place, open_store
+
+FAMILY = "ngrams"
+
+
+def name(grid: Grid, order: int) -> str:
+    """As a model is called: ngrams-5-at-8m."""
+    return f"{FAMILY}-{order}-at-{grid.ladders.training.budgets[-1] / 1e6:g}m"
+
+
+def choose(rungs: Sequence[str]) -> list[int]:
+    """The orders that are named, or all. Raises ParameterError for one that is not there."""
+    for rung in rungs:
+        if rung not in map(str, ORDERS):
+            there = ", ".join(map(str, ORDERS))
+            raise ParameterError(f"there are no n-grams of order {rung!r}", "--rungs", f"There is: {there}.")
+    return [order for order in ORDERS if not rungs or str(order) in rungs]
+
+
+def jobs(grid: Grid, orders: Sequence[int]) -> list[Task]:
+    """Those orders that are not ranked yet. Raises DataError if the training tokens are not there."""
+    digests = {order: _digest(grid, order) for order in orders}
+    return [
+        Task(name(grid, order), rank, (grid, order))
+        for order, digest in digests.items()
+        if not about(grid, order) or not aggregates.is_done(grid, name(grid, order), digest, ranks=_keeps_ranks(order))
+    ]
+
+
+def about(grid: Grid, order: int) -> dict[str, Any]:
+    """The record of a model; {} if there is none."""
+    try:
+        found: dict[str, Any] = json.loads((grid.place / "training" / name(grid, order) / ABOUT).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def rank(told: Tell, grid: Grid, order: int) -> None:
+    """Count the n-grams of one order, and rank all documents by them, on one thread. A job."""
+    import torch
+
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    began, used = time.perf_counter(), time.process_time()
+    told("counting")
+    rows = _rows(grid)
+    model = ngrams.count(rows, order, grid.base.text.vocabulary)
+    tokens = rows.shape[0] * (rows.shape[1] - 1)
+    seconds = time.perf_counter() - began
+    record = {
+        "name": name(grid, order),
+        "family": FAMILY,
+        "architecture": FAMILY,
+        "rung": str(order),
+        "seed": 0,
+        "budget": grid.ladders.training.budgets[-1],
+        "size": model.size,
+        "parameters": model.size,
+        "tokens": tokens,
+        "seconds": round(seconds, 1),
+        "cpu_seconds": round(time.process_time() - used, 1),
+        "tokens_per_second": round(tokens / seconds),
+        "begun": begun,
+        "predictions": checksum(PREDICTIONS) if PREDICTIONS.is_file() else "",
+        "processors": [processor(torch.device("cpu"))],
+        "digest": _digest(grid, order),
+        "checksum": _digest(grid, order),  # it has no weights but what follows from the text
+    }
+    tokenizer, found = read_tokenizer(grid.place), {}
+    for domain in grid.base.domains:
+        told(domain.name)
+        corpus = read_corpus(grid.place, domain.name)
+        plan = plan_rows(corpus, tokenizer, windows(grid.base))
+        keep = _keeps_ranks(order)
+        one = found[domain.name] = ngrams.measure(model, plan.rows, TEMPERATURES if keep else ())
+        if keep:
+            write_entropies(_store(grid, record, corpus, plan, one), one.entropy, one.document, one.tempered)
+    key = aggregates.key(grid, record["checksum"])
+    aggregates.write(grid.place / "aggregates" / record["name"], aggregates.aggregate(found), key)
+    write_json(grid.place / "training" / record["name"] / ABOUT, record)
+    told(DONE)
+
+
+def _keeps_ranks(order: int) -> bool:
+    return order == ORDERS[-1]
+
+
+def _rows(grid: Grid) -> Any:
+    """The training rows that a whole run of the largest budget reads."""
+    rows = grid.place.rows(grid.base)
+    steps = grid.ladders.steps(grid.base, grid.ladders.training.budgets[-1])
+    return rows[: steps * grid.ladders.training.batch]
+
+
+def _digest(grid: Grid, order: int) -> str:
+    """All that determines a model."""
+    text = {"order": order, "vocabulary": grid.base.text.vocabulary, "rows": sha256(_rows(grid).tobytes()).hexdigest()}
+    return sha256(canonical_json(text).encode()).hexdigest()
+
+
+def _store(grid: Grid, record: dict[str, Any], corpus: Corpus, plan: RowPlan, found: Measured) -> RankStore:
+    """Write each token's rank into a store in ranks/."""
+    chosen = windows(grid.base)
+    key = {"ngrams": record["digest"], "corpus": corpus.fingerprint, "protocol": chosen.as_dict()}
+    store = find_place(grid.place / "ranks", f"{record['name']}-{corpus.name}", key)
+    labels = {"model": record["name"], "dataset": corpus.name, "family": FAMILY, "size": record["size"]}
+    with store.lock():
+        store.clear()
+        store.begin(key, {**labels, "vocabulary": grid.base.text.vocabulary}, 1, len(found.document))
+        columns = {
+            "document": found.document,
+            "position": np.concatenate([row.start + row.scored for row in plan.rows]),
+            "token": np.concatenate([row.ids[row.scored] for row in plan.rows]),
+            "greater": found.greater,
+            "equal": found.equal,
+            "nll": found.nll,
+        }
+        store.write(0, columns)
+        store.finish({})
+    return open_store(store.folder)
