@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup
 from cli.test_cli import here, refused
 
 from rbp.core.paths import LADDER, ROOT, Project
+from rbp.ranks.store import open_store, store_folders
 
 MODELS = [str(LADDER / "models" / f"ladder-{rung}") for rung in ("10k", "22k", "59k")]
 
@@ -67,10 +68,12 @@ def test_the_page_loads_nothing_and_shows_all_of_it(told, project):
 def test_one_model_gets_its_curve_and_is_told_what_a_law_needs(project, text):
     out = project.root / "one.html"
     done = here(
-        *("law", MODELS[0], "--corpus", str(text), "--length", "128", "--family", "Mine", "-k", "1", "--out", str(out)),
+        *("law", MODELS[0], "--corpus", str(text), "--family", "Mine", "-k", "1", "--out", str(out)),
         root=project.root,
     )
     assert done.returncode == 0, done.stderr
+    stores = map(open_store, store_folders([project.runs / "ranks"]))
+    assert 256 in {store.manifest["key"]["protocol"]["length"] for store in stores}  # what the model reads
     assert "a line needs 3 sizes of one family" in done.stdout
     assert len(BeautifulSoup(out.read_text(), "html.parser").select("figure svg")) == 1
 

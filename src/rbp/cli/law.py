@@ -19,7 +19,9 @@ def law(
     k: Annotated[str, typer.Option("-k", "--k", help="Thresholds, with commas.")] = "1,10,100",
     family: Annotated[str | None, typer.Option(help="Take the models to be ranked as one family of this name.")] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Rank at most so many tokens.")] = 50_000,
-    length: Annotated[int | None, typer.Option(help="Tokens that a model reads at once.")] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens that a model reads at once.", show_default="what all read, up to 1024")
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="Of what is measured: which data set.")] = None,
     level: Annotated[float, typer.Option(help="The confidence level of intervals.")] = 0.95,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
@@ -43,12 +45,14 @@ def law(
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
         from rbp.ranks.extraction import Settings, extract, say_on_stderr
+        from rbp.ranks.models import find_model, shared_length
         from rbp.ranks.protocols import protocol
 
         say_on_stderr()
         settings = Settings(dtype=dtype, device=device, family=family)  # type: ignore[arg-type]  # checked there
-        windows = protocol("windows", length=length, tokens=tokens)
-        sources += extract(to_rank, [corpus], windows, project.runs / "ranks", settings)
+        found = [find_model(each) for each in to_rank]
+        windows = protocol("windows", length=shared_length(found) if length is None else length, tokens=tokens)
+        sources += extract(found, [corpus], windows, project.runs / "ranks", settings)
 
     from rbp.book.leaf import Leaf
     from rbp.evidence import open_source

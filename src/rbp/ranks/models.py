@@ -5,6 +5,7 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import import_module
@@ -208,6 +209,12 @@ def longest_input(config: dict[str, Any]) -> int | None:
         if isinstance(text.get(name), int):
             return int(text[name])
     return None
+
+
+def shared_length(models: Sequence[ModelFiles], most: int = 1024) -> int:
+    """How many tokens at once all of the models can read, `most` at most: ranks compare where contexts are alike."""
+    limits = [longest_input(files.config) for files in models]
+    return min([most, *(limit for limit in limits if limit is not None)])
 
 
 def looks_at_length(config: dict[str, Any]) -> bool:
