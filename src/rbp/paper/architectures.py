@@ -1,0 +1,226 @@
+"""Families of other architectures beside the transformer: exponents, ranks at equal cross-entropy, tokens, and ties."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.core.arrays import Integers, Reals, check_level
+from rbp.core.errors import DataError
+from rbp.evidence.ranked import Ranked
+from rbp.paper.grid import CE, TRANSFORMER, Drawn, Grid, drawn, interval, measure_label, rung_of
+from rbp.paper.ladder import exponents
+from rbp.ranks.metric import TieRule, rank
+from rbp.stats.clustering import document_sums, draws
+from rbp.stats.power_law import fit_power_law
+
+RULES: tuple[TieRule, ...] = ("paper", "expected", "strict")
+
+
+def on_shared_rungs(grid: Grid, family: str, dataset: str, ks: Sequence[int], resamples: int, seed: int) -> list[Drawn]:
+    """The transformer and a family on a text, at their largest budgets: the rungs that both have, by size."""
+    both = [drawn(grid.largest(name)[dataset], ks, resamples=resamples, seed=seed) for name in (TRANSFORMER, family)]
+    names = [
+        [rung_of(model, own) for model in one.models] for own, one in zip((TRANSFORMER, family), both, strict=True)
+    ]
+    shared = [rung for rung in names[0] if rung in names[1]]
+    if len(shared) < 3:
+        what = f"{len(shared)} rungs of {family} are the transformer's as well"
+        raise DataError(what, dataset, "Three are needed for a law: train them: rbp ladder train --family.")
+    return [one.take([own.index(rung) for rung in shared]) for own, one in zip(names, both, strict=True)]
+
+
+def exponents_beside(
+    grid: Grid, family: str, ks: Sequence[int], *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """The exponents in S of the transformer and of a family, on the rungs that both have, at their largest budgets.
+
+    Columns dataset, measure, family, n, alpha_transformer, r_squared_transformer, alpha, r_squared, difference (the
+    family's less the transformer's); low, high: from documents drawn anew, the same for both; scatter_low,
+    scatter_high: from the scatter about the two lines, whose rungs are taken as pairs: the line of the ratio.
+    """
+    check_level(level)
+    rows = []
+    for dataset in grid.datasets:
+        first, second = on_shared_rungs(grid, family, dataset, ks, resamples, seed)
+        for measure in first.whole:
+            fits = [fit_power_law(one.sizes, np.exp(one.whole[measure]), level=level) for one in (first, second)]
+            slopes = [exponents(one.sizes, one.draws[measure]) for one in (first, second)]
+            low, high = interval(slopes[1] - slopes[0], level)
+            # sizes of a rung differ by few per cent: the ratio is taken along the transformer's
+            ratio = fit_power_law(first.sizes, np.exp(second.whole[measure] - first.whole[measure]), level=level)
+            half = (ratio.alpha_high - ratio.alpha_low) / 2
+            difference = fits[1].alpha - fits[0].alpha
+            rows.append(
+                {"dataset": dataset, "measure": measure, "family": family, "n": fits[1].n}
+                | {"alpha_transformer": fits[0].alpha, "r_squared_transformer": fits[0].r_squared}
+                | {"alpha": fits[1].alpha, "r_squared": fits[1].r_squared, "difference": difference}
+                | {"low": low, "high": high, "scatter_low": difference - half, "scatter_high": difference + half}
+            )
+    return pd.DataFrame(rows)
+
+
+def offsets(
+    grid: Grid, family: str, ks: Sequence[int], *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """−ln RBP_k of each model of a family beside a transformer's of the same cross-entropy, at their largest budgets.
+
+    The transformer's is interpolated in logarithms between its two neighbours in cross-entropy; models outside its
+    range are left out. Columns dataset, k, family, model, cross_entropy, offset (per cent of the transformer's), low,
+    high (from documents drawn anew, the same for all).
+    """
+    check_level(level)
+    rows = []
+    for dataset in grid.datasets:
+        theirs, own = (
+            drawn(grid.largest(name)[dataset], ks, resamples=resamples, seed=seed) for name in (TRANSFORMER, family)
+        )
+        for k in ks:
+            name = measure_label(k)
+            whole = _apart(own.whole[name][None], own.whole[CE][None], theirs.whole[name][None], theirs.whole[CE][None])
+            there = _apart(own.draws[name], own.draws[CE], theirs.draws[name], theirs.draws[CE])
+            for i, model in enumerate(own.models):
+                known = there[np.isfinite(there[:, i]), i]
+                if not np.isfinite(whole[0, i]) or 2 * len(known) < resamples:
+                    continue
+                low, high = 100 * np.expm1(interval(known, level))
+                row = {"dataset": dataset, "k": k, "family": family, "model": model}
+                row |= {"cross_entropy": float(np.exp(own.whole[CE][i])), "offset": 100 * float(np.expm1(whole[0, i]))}
+                rows.append(row | {"low": float(low), "high": float(high)})
+    columns = ["dataset", "k", "family", "model", "cross_entropy", "offset", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _apart(y: Reals, entropy: Reals, their_y: Reals, their_entropy: Reals) -> Reals:
+    """ln y less the transformer's at the same cross-entropy, [draws, models]; NaN outside its range."""
+    found = np.empty_like(y)
+    for i in range(len(y)):
+        order = np.argsort(their_entropy[i])
+        at = np.interp(entropy[i], their_entropy[i][order], their_y[i][order], left=np.nan, right=np.nan)
+        found[i] = y[i] - at
+    return found
+
+
+class View(NamedTuple):
+    """One way to tell tokens apart: what it is called, the lower ends of its bins, and their labels."""
+
+    title: str
+    edges: tuple[int, ...]
+    labels: tuple[str, ...]
+
+
+NEVER = 10**9
+#: by name; a distance of more than 128 tokens may lie outside what a model reads
+VIEWS = {
+    "read": View("tokens of the document read before", (0, 16, 64, 256, 1024), ("<16", "16–", "64–", "256–", "1024–")),
+    "since": View(
+        "tokens since this pair of tokens stood there",
+        (0, 16, 64, 129, NEVER),
+        ("<16", "16–", "64–", "129–", "never"),
+    ),
+    "seen": View(
+        "how often the token was trained on",
+        (0, 300, 1_000, 3_000, 10_000, 30_000),
+        ("<300", "300–", "1k–", "3k–", "10k–", "30k–"),
+    ),
+}
+
+
+def classes(tokens: pd.DataFrame, seen: Integers) -> dict[str, Integers]:
+    """The bin of each token in each of VIEWS, shape (tokens,).
+
+    tokens: of a rank store, with document, position (0 the first of the document, which is not ranked) and token, in
+    order; seen: how often each token of the vocabulary stands in the training text.
+    """
+    document, position, token = (tokens[name].to_numpy(np.int64) for name in ("document", "position", "token"))
+    follows = np.append(False, (document[1:] == document[:-1]) & (position[1:] == position[:-1] + 1))
+    before = np.where(follows, np.roll(token, 1), -1)
+    pairs = pd.DataFrame({"document": document, "before": before, "token": token, "position": position})
+    last = pairs.groupby(["document", "before", "token"], sort=False)["position"].shift()
+    since = (pairs["position"] - last).where(before >= 0).fillna(NEVER).to_numpy(np.int64)
+    values = {"read": position, "since": since, "seen": seen[token]}
+    return {name: np.searchsorted(VIEWS[name].edges, value, side="right") - 1 for name, value in values.items()}
+
+
+def by_token(
+    first: Ranked,
+    second: Ranked,
+    seen: Integers,
+    k: int = 1,
+    *,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How much larger RBP_k of the second model is than that of the first, on tokens of each kind (VIEWS) of a text.
+
+    Columns dataset, view, bin (its number), kind (its label), tokens, documents, first, second (the two RBP_k),
+    difference (percentage points), low, high (from documents drawn anew). Bins without two documents are left out.
+    Raises DataError where the two did not rank the same tokens.
+    """
+    check_level(level)
+    columns = ["document", "position", "token"]
+    if not first.tokens[columns].equals(second.tokens[columns]):
+        what = f"{second.store.model} and {first.store.model} did not rank the same tokens of {first.store.dataset}"
+        raise DataError(what, str(second.store.folder), "Rank both with one tokenizer, corpus and protocol.")
+    hits = [np.asarray(each.ranks <= k, dtype=np.float64) for each in (first, second)]
+    _, place = np.unique(first.tokens["document"], return_inverse=True)
+    documents = int(place.max()) + 1
+    times = np.concatenate(list(draws(documents, resamples, at_once=100, seed=seed)))
+    rows = []
+    for name, bins in classes(first.tokens, seen).items():
+        for number, kind in enumerate(VIEWS[name].labels):
+            own = bins == number
+            sums = np.zeros((documents, 3))
+            present = np.unique(place[own])
+            if len(present) < 2:
+                continue
+            columns_ = np.column_stack([own[own], *(hit[own] for hit in hits)]).astype(np.float64)
+            sums[pd.unique(place[own])] = document_sums(columns_, place[own])
+            total, drawn_sums = sums.sum(axis=0), times @ sums
+            with np.errstate(invalid="ignore"):
+                shares = drawn_sums[:, 1:] / drawn_sums[:, :1]
+            apart = 100 * (shares[:, 1] - shares[:, 0])
+            low, high = interval(apart[np.isfinite(apart)], level)
+            both = total[1:] / total[0]
+            rows.append(
+                {"dataset": first.store.dataset, "view": name, "bin": number, "kind": kind}
+                | {"tokens": int(total[0]), "documents": len(present), "first": both[0], "second": both[1]}
+                | {"difference": 100 * (both[1] - both[0]), "low": low, "high": high}
+            )
+    return pd.DataFrame(rows)
+
+
+def ties(models: pd.DataFrame, tables: Mapping[str, Mapping[str, pd.DataFrame]], ks: Sequence[int]) -> pd.DataFrame:
+    """How many tokens tie with others, and RBP_k by each tie rule, of each model on each text.
+
+    models, tables: as `grid.hits_of` takes them. Columns dataset, family, model, size, tied (the share of tokens whose
+    score others have as well), rule, k, value.
+    """
+    rows = []
+    for about in models.to_dict("records"):
+        counts = tables[about["name"]]["counts"]
+        for dataset, own in counts.groupby("dataset", sort=False):
+            weight = own["tokens"].to_numpy(np.float64)
+            tied = float(weight @ (own["equal"] > 1) / weight.sum())
+            for rule in RULES:
+                place: npt.NDArray[np.float64] = np.asarray(rank(own["greater"], own["equal"], rule), dtype=np.float64)
+                for k in ks:
+                    row = {"dataset": dataset, "family": about["family"], "model": about["name"], "size": about["size"]}
+                    share = float(weight @ (place <= k) / weight.sum())
+                    rows.append(row | {"tied": tied, "rule": rule, "k": k, "value": share})
+    return pd.DataFrame(rows)
+
+
+def spread_by_rule(table: pd.DataFrame) -> pd.DataFrame:
+    """Of each model on each text: tied, and the largest distance of any RBP_k between two rules (`moved`), at which k.
+
+    table: `ties`. Columns dataset, family, model, size, tied, moved, k.
+    """
+    cell = ["dataset", "family", "model", "size", "tied"]
+    ends = table.groupby([*cell, "k"], sort=False)["value"].agg(["min", "max"])
+    moved = (ends["max"] - ends["min"]).rename("moved").reset_index()
+    most = moved.sort_values("moved", ascending=False, kind="stable").drop_duplicates(["dataset", "model"])
+    return most.sort_values(["dataset", "size"], ignore_index=True)[[*cell, "moved", "k"]]

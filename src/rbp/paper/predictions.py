@@ -1,0 +1,333 @@
+"""The predictions that were made before the ladders were trained (data/predictions/ladders.toml), and their score.
+
+A prediction of a number is a density: a normal distribution in two halves that meet at `middle`, each with half of the
+probability, so that a tenth lies below `low` and a tenth above `high`. A naive guess is a normal distribution with its
+interval. The log score is the logarithm of the density (or of the probability) that was given to what came true:
+higher is better, and their difference does not depend on the unit.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom, norm
+
+from rbp.core import provenance
+from rbp.core.arrays import Reals
+from rbp.core.errors import DataError
+from rbp.core.paths import label
+from rbp.evidence import Source
+from rbp.evidence.ranked import Ranked
+from rbp.ladder.grid import PREDICTIONS
+from rbp.paper import sister_law
+from rbp.paper.grid import CE, LSTM, TRANSFORMER, Grid, measure_label, rung_of, whole
+from rbp.paper.ladder import exponents
+from rbp.stats.power_law import curvature
+
+EVENT = "event"
+_REMEDY = "Restore it: git checkout -- data/predictions."
+_KINDS = {
+    "exponent": "exponent in S",
+    "exponent_difference": "difference of exponents",
+    "cross_entropy": "cross-entropy",
+    "cross_entropy_difference": "difference of cross-entropies",
+    "offset": "offset at equal cross-entropy",
+    "zigzag": "zigzag",
+    "curvature": "curvature",
+    "ablation": "ablation of heads",
+    "budgets": "exponents and budgets",
+    "slope_in_cross_entropy": "slope in cross-entropy",
+    "sister_law": "terms of the sister law",
+    "seeds": "seeds",
+    EVENT: "event",
+}
+
+
+def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
+    """The predictions in their order, and the probability of their intervals.
+
+    Columns kind, family, than, k, dataset, rung, cross_entropy, seed, run, what, middle, low, high, naive_low,
+    naive_high, probability, naive, sure, reason; missing where a kind has none. Raises DataError for a malformed file.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        level = float(content.pop("level"))
+        rows = [{"kind": kind, **row} for kind, own in content.items() for row in own]
+        for row in rows:
+            if row["kind"] != EVENT:
+                row["naive_low"], row["naive_high"] = row.pop("naive")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
+    provenance.note(path)
+    named = ["kind", "family", "than", "k", "dataset", "rung", "cross_entropy", "seed", "run", "what"]
+    numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive", "sure", "reason"]
+    table = pd.DataFrame(rows).reindex(columns=[*named, *numbers])
+    return table.assign(sure=table["sure"].eq(True)), level
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the predictions are compared with: the grid, and the rank stores of each family at its largest budget."""
+
+    grid: Grid
+    stores: Mapping[str, Source]
+
+    def last(self, family: str) -> bool:
+        """Whether the family is there."""
+        return family in self.grid.families
+
+    def line(self, family: str, dataset: str, budget: int | None = None) -> dict[str, tuple[float, dict[str, float]]]:
+        """Rung → size, and ln y by measure: of a family on a text, at its largest budget or another."""
+        lines = self.grid.largest(family) if budget is None else self.grid.lines[family, budget]
+        hits = lines[dataset]
+        y = whole(hits, hits.thresholds)
+        return {
+            rung_of(model, family): (float(hits.sizes[i]), {name: float(values[i]) for name, values in y.items()})
+            for i, model in enumerate(hits.models)
+        }
+
+    def arrays(
+        self, family: str, dataset: str, measure: str, *, rungs: set[str] | None = None, budget: int | None = None
+    ) -> tuple[Reals, Reals]:
+        """Sizes and ln y of a family's rungs."""
+        line = {rung: own for rung, own in self.line(family, dataset, budget).items() if rungs is None or rung in rungs}
+        return np.array([size for size, _ in line.values()]), np.array([y[measure] for _, y in line.values()])
+
+    def exponent(
+        self, family: str, dataset: str, k: int, *, rungs: set[str] | None = None, budget: int | None = None
+    ) -> float:
+        """α over the rungs."""
+        sizes, y = self.arrays(family, dataset, measure_label(k), rungs=rungs, budget=budget)
+        return float(exponents(sizes, y[None])[0])
+
+    def residuals(self, family: str, k: int) -> dict[str, Reals]:
+        """ln y less the line through all rungs, by text."""
+        found = {}
+        for dataset in self.grid.datasets:
+            sizes, y = self.arrays(family, dataset, measure_label(k))
+            x = np.log(sizes)
+            found[dataset] = y - np.polyval(np.polyfit(x, y, 1), x)
+        return found
+
+
+def at_cross_entropy(y: Reals, entropy: Reals, at: float) -> float:
+    """y at a cross-entropy, linear between the neighbours; NaN outside. Shapes (models,)."""
+    order = np.argsort(entropy)
+    inside = entropy[order][0] <= at <= entropy[order][-1]
+    return float(np.interp(at, entropy[order], y[order])) if inside else float("nan")
+
+
+def _exponent(row: Any, found: Findings) -> float:
+    return found.exponent(row.family, row.dataset, int(row.k))
+
+
+def _exponent_difference(row: Any, found: Findings) -> float:
+    shared = set(found.line(row.family, row.dataset)) & set(found.line(row.than, row.dataset))
+    return found.exponent(row.family, row.dataset, int(row.k), rungs=shared) - found.exponent(
+        row.than, row.dataset, int(row.k), rungs=shared
+    )
+
+
+def _cross_entropy(row: Any, found: Findings) -> float:
+    return float(np.exp(found.line(row.family, row.dataset)[row.rung][1][CE]))
+
+
+def _cross_entropy_difference(row: Any, found: Findings) -> float:
+    ends = [np.exp(found.line(family, row.dataset)[row.rung][1][CE]) for family in (row.family, row.than)]
+    return float(ends[0] - ends[1])
+
+
+def _offset(row: Any, found: Findings) -> float:
+    ends = []
+    for family in (row.family, row.than):
+        entropy = np.exp(found.arrays(family, row.dataset, CE)[1])
+        y = np.exp(found.arrays(family, row.dataset, measure_label(int(row.k)))[1])
+        ends.append(at_cross_entropy(y, entropy, row.cross_entropy))
+    return ends[0] - ends[1]
+
+
+def _zigzag(row: Any, found: Findings) -> float:
+    residuals = found.residuals(TRANSFORMER, int(row.k))
+    if row.what.startswith("root mean square"):
+        return float(np.mean([np.sqrt(np.sum(own**2) / (len(own) - 2)) for own in residuals.values()]))
+    rungs = list(found.line(TRANSFORMER, found.grid.datasets[0]))
+    one, other = rungs.index("59k"), rungs.index("150k")
+    return float(np.mean([own[one] - own[other] for own in residuals.values()]))
+
+
+def _curvature(row: Any, found: Findings) -> float:
+    lines = [found.arrays(row.family, dataset, measure_label(int(row.k))) for dataset in found.grid.datasets]
+    return float(np.mean([curvature(sizes, np.exp(y)).coefficient for sizes, y in lines]))
+
+
+def _budgets(row: Any, found: Findings) -> float:
+    budgets = found.grid.budgets(row.family)
+    if row.what == "exponent in D from 0.5 to 8 M tokens at 150k":
+        y = [found.line(row.family, row.dataset, b)["150k"][1][measure_label(int(row.k))] for b in budgets]
+        return float(exponents(np.array(budgets, dtype=np.float64), np.array(y)[None])[0])
+    # the rungs that both budgets have
+    rungs = set(found.line(row.family, row.dataset, budgets[0])) & set(found.line(row.family, row.dataset))
+    first = found.exponent(row.family, row.dataset, int(row.k), rungs=rungs, budget=budgets[0])
+    if row.what == "exponent in S at 0.5 M tokens":
+        return first
+    if len(budgets) < 2:
+        return float("nan")
+    return found.exponent(row.family, row.dataset, int(row.k), rungs=rungs) - first
+
+
+def _slope(row: Any, found: Findings) -> float:
+    y = found.arrays(row.family, row.dataset, measure_label(int(row.k)))[1]
+    return float(np.polyfit(found.arrays(row.family, row.dataset, CE)[1], y, 1)[0])
+
+
+def _sister_law(row: Any, found: Findings) -> float:
+    for store in found.stores[row.family].stores:
+        if store.dataset == row.dataset and rung_of(store.model, row.family) == row.rung:
+            ranked = Ranked(store)
+            errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
+            parts = sister_law.terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
+            return float(parts[0 if row.what.startswith("error-entropy") else 1] / parts.sum())
+    return float("nan")
+
+
+_MEASURES: dict[str, Callable[[Any, Findings], float]] = {
+    "exponent": _exponent,
+    "exponent_difference": _exponent_difference,
+    "cross_entropy": _cross_entropy,
+    "cross_entropy_difference": _cross_entropy_difference,
+    "offset": _offset,
+    "zigzag": _zigzag,
+    "curvature": _curvature,
+    "budgets": _budgets,
+    "slope_in_cross_entropy": _slope,
+    "sister_law": _sister_law,
+}
+
+
+def _grows_with_tokens(found: Findings) -> bool:
+    budgets = found.grid.budgets(TRANSFORMER)
+    pairs = []
+    for dataset in found.grid.datasets:
+        rungs = set(found.line(TRANSFORMER, dataset, budgets[0])) & set(found.line(TRANSFORMER, dataset))
+        pairs.append(
+            [found.exponent(TRANSFORMER, dataset, 1, rungs=rungs, budget=b) for b in (budgets[0], budgets[-1])]
+        )
+    return all(last > first for first, last in pairs)
+
+
+def _holds_0(found: Findings) -> bool:
+    sizes, y = found.arrays(TRANSFORMER, "wikipedia", measure_label(1))
+    bend = curvature(sizes, np.exp(y), level=0.95)
+    return bend.low <= 0 <= bend.high
+
+
+def _lstm_is_lower(found: Findings) -> bool:
+    return found.line(LSTM, "wikipedia")["1m"][1][CE] < found.line(TRANSFORMER, "wikipedia")["1m"][1][CE]
+
+
+#: what an event says → the families that it needs, and whether it came true; others need Mamba-2
+_EVENTS: dict[str, tuple[tuple[str, ...], Callable[[Findings], bool]]] = {
+    "neox's exponent in S at 8 M tokens is above that at 0.5 M on all four texts, at k = 1": (
+        (TRANSFORMER,),
+        _grows_with_tokens,
+    ),
+    "neox's 95% interval of the quadratic term at k = 1 on wikipedia holds 0": ((TRANSFORMER,), _holds_0),
+    "the LSTM of 1m has a lower CE than neox of 1m on wikipedia": ((TRANSFORMER, LSTM), _lstm_is_lower),
+}
+
+NO_FAMILY, NO_SEEDS, NO_ABLATION = "Mamba-2 is not trained", "the seeds are not trained", "the ablation is not trained"
+NOT_REACHED = "the models do not reach it"
+
+
+def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
+    """Each prediction with what came: `outcome` (1 or 0 of an event; missing where none can be measured), `untested`.
+
+    `untested` says why there is none. Seeds and ablations are tested where their runs are given, which none are.
+    """
+    rows = [_outcome(row, found) for row in table.itertuples()]
+    return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
+
+
+def _outcome(row: Any, found: Findings) -> tuple[float, str]:
+    nothing = float("nan")
+    if row.kind == EVENT:
+        families, happens = _EVENTS.get(row.what, ((), None))
+        if happens is None or not all(map(found.last, families)):
+            return nothing, NO_FAMILY
+        return float(happens(found)), ""
+    if row.kind in ("seeds", "ablation"):
+        return nothing, NO_SEEDS if row.kind == "seeds" else NO_ABLATION
+    named = {name for name in (row.family, row.than) if isinstance(name, str)}
+    if not all(map(found.last, named)):
+        return nothing, NO_FAMILY
+    value = _MEASURES[row.kind](row, found)
+    return value, "" if np.isfinite(value) else NOT_REACHED
+
+
+def scored(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """The tested ones of `outcomes`, scored: a row each, their number in the file being the index.
+
+    inside, naive_inside: whether the interval holds the outcome (missing of events); score, naive_score: log scores, of
+    numbers in nats of their own unit; gain: ours less the naive one; away: the outcome in standard deviations from the
+    middle, on its side.
+    """
+    own = table[table["outcome"].notna()]
+    columns = ("outcome", "middle", "low", "high", "naive_low", "naive_high", "probability", "naive")
+    came, middle, low, high, naive_low, naive_high, chance, naive = own[list(columns)].to_numpy(np.float64).T
+    wide, event = norm.ppf((1 + level) / 2), own["kind"].eq(EVENT).to_numpy()
+    spread = np.where(came >= middle, high - middle, middle - low) / wide
+    density = norm.logpdf(came, middle, spread)
+    naive_density = norm.logpdf(came, (naive_low + naive_high) / 2, (naive_high - naive_low) / 2 / wide)
+    own = own.assign(
+        away=(came - middle) / spread,
+        inside=np.where(event, np.nan, (low <= came) & (came <= high)),
+        naive_inside=np.where(event, np.nan, (naive_low <= came) & (came <= naive_high)),
+        score=np.where(event, np.log(np.where(came == 1, chance, 1 - chance)), density),
+        naive_score=np.where(event, np.log(np.where(came == 1, naive, 1 - naive)), naive_density),
+    )
+    return own.assign(gain=own["score"] - own["naive_score"], better=own["score"] > own["naive_score"])
+
+
+def coverage(table: pd.DataFrame, level: float) -> dict[str, float]:
+    """How many intervals of `scored` hold, of how many; and what independent ones of this probability would do.
+
+    intervals, inside, naive_inside; likely_low, likely_high: the central 95% of the binomial distribution. Predictions
+    of one set of models are not independent, which makes the true range wider.
+    """
+    own = table.dropna(subset="inside")
+    low, high = binom.interval(0.95, len(own), level)
+    counts = {"intervals": len(own), "inside": int(own["inside"].sum()), "naive_inside": int(own["naive_inside"].sum())}
+    return counts | {"likely_low": int(low), "likely_high": int(high)}
+
+
+def by_kind(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
+    """A row for each kind: made, tested, inside (of the intervals), better (than the naive guess), gain (the sum)."""
+    rows = []
+    for kind, own in table.groupby("kind", sort=False):
+        there = tested[tested["kind"] == kind]
+        row = {"kind": _KINDS.get(str(kind), str(kind)), "made": len(own), "tested": len(there)}
+        inside = there["inside"].sum() if there["inside"].notna().any() else np.nan
+        rows.append(row | {"inside": inside, "better": int(there["better"].sum()), "gain": there["gain"].sum()})
+    return pd.DataFrame(rows)
+
+
+def described(table: pd.DataFrame) -> "pd.Series[str]":
+    """Each prediction in a few words, from its fields."""
+
+    def words(row: Any) -> str:
+        parts = [row.what if isinstance(row.what, str) else _KINDS[row.kind]]
+        if isinstance(row.run, str):
+            parts.append(f"{row.run} against {row.than}")
+        elif isinstance(row.family, str):
+            parts.append(row.family + (f" less {row.than}" if isinstance(row.than, str) else ""))
+        parts += [row.rung] if isinstance(row.rung, str) else []
+        parts += [f"k = {row.k:.0f}"] if pd.notna(row.k) else []
+        parts += [row.dataset] if isinstance(row.dataset, str) else []
+        parts += [f"at {row.cross_entropy:g} nats"] if pd.notna(row.cross_entropy) else []
+        return ", ".join(parts)
+
+    return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")

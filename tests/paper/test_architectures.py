@@ -1,0 +1,111 @@
+"""Families beside one another on a made-up grid, and tokens told apart in a made-up text."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_grid import SIZES, additive, from_rows, make, rows
+from rank_stores import write_store
+
+from rbp.core.errors import DataError
+from rbp.evidence.ranked import Ranked
+from rbp.paper import architectures as study
+from rbp.paper.grid import hits_of, measure_label
+
+
+def of_family(other):
+    """A grid whose LSTM has another law, on five of the seven rungs."""
+    own = rows(other, families=("lstm",))
+    own = own[~own.model.str.contains("22k|2.7m")]
+    return from_rows(pd.concat([rows(families=("neox",)), own], ignore_index=True))
+
+
+def test_the_difference_of_exponents_is_that_of_the_laws():
+    grid = of_family(lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02)
+    found = study.exponents_beside(grid, "lstm", [1, 10], resamples=200)
+    ranks = found[found.measure != "CE"]
+    assert ranks.n.unique() == [5]
+    assert ranks.difference.to_numpy() == pytest.approx(0.02, abs=1e-4)
+    assert (ranks.low <= 0.0201).all()
+    assert (ranks.high >= 0.0199).all()
+    assert (ranks.high - ranks.low < 0.005).all()  # the documents are the same for both
+    five = np.array([size for rung, size in SIZES.items() if rung not in ("22k", "2.7m")])
+    by_hand = -np.polyfit(np.log(five), np.log(additive(five, 8e6)), 1)[0]
+    assert ranks.query("measure == 'k = 1'").alpha_transformer.to_numpy() == pytest.approx(by_hand, abs=2e-3)
+
+
+def test_at_equal_cross_entropy_the_offset_is_what_was_put_in():
+    same_entropy = rows(families=("lstm",))
+    for k in (1, 10, 100):
+        share = same_entropy[f"k{k}"] / same_entropy["tokens"]
+        same_entropy[f"k{k}"] = np.round(same_entropy["tokens"] * share**1.03).astype(int)
+    grid = from_rows(pd.concat([rows(families=("neox",)), same_entropy], ignore_index=True))
+    found = study.offsets(grid, "lstm", [1, 10], resamples=100)
+    # of documents that differ, the share of all is not to the power of 1.03
+    assert found.offset.to_numpy() == pytest.approx(3.0, abs=0.1)
+    assert (found.low <= found.offset).all()
+    assert (found.offset <= found.high).all()
+    assert len(found) >= 4 * 2 * 5
+
+
+def test_too_few_shared_rungs_are_an_error():
+    own = rows(families=("lstm",))
+    few = from_rows(pd.concat([rows(families=("neox",)), own[own["size"] < 5e4]], ignore_index=True))
+    with pytest.raises(DataError, match="2 rungs"):
+        study.exponents_beside(few, "lstm", [1], resamples=10)
+    with pytest.raises(DataError, match="no LSTM"):
+        make(families=("neox",)).largest("lstm")
+
+
+def test_tokens_are_told_apart_by_what_was_read_and_when_the_pair_last_stood_there():
+    #            pairs: (5 7) at position 2, again at 5 (three later) and in another document
+    tokens = pd.DataFrame(
+        {"document": [0] * 6 + [1] * 3, "position": [1, 2, 3, 4, 5, 90, 1, 2, 3], "token": [5, 7, 8, 5, 7, 7, 5, 7, 5]}
+    )
+    found = study.classes(tokens, np.array([0, 0, 0, 0, 0, 400, 0, 20_000, 2_000]))
+    views = study.VIEWS
+    since = [views["since"].labels[i] for i in found["since"]]
+    assert since == ["never", "never", "never", "never", "<16", "never", "never", "never", "never"]
+    assert [views["read"].labels[i] for i in found["read"]] == ["<16"] * 5 + ["64–"] + ["<16"] * 3
+    assert [views["seen"].labels[i] for i in found["seen"]][:3] == ["300–", "10k–", "1k–"]
+
+
+def test_one_model_ranks_better_where_it_was_made_so(tmp_path):
+    first = write_store(tmp_path, "first", 1000, np.tile([0, 3], 80))
+    better = np.tile([0, 3], 80)
+    better[::40] = 5  # the first token of each document is missed now
+    second = write_store(tmp_path, "second", 2000, better)
+    found = study.by_token(Ranked(first), Ranked(second), np.zeros(50, dtype=int), resamples=200)
+    read = found[found.view == "read"].set_index("kind")
+    hits = [np.asarray(Ranked(store).ranks <= 1).reshape(4, 40) for store in (first, second)]
+    for kind, part in {"<16": slice(0, 15), "16–": slice(15, 40)}.items():
+        own = [100 * each[:, part].mean() for each in hits]
+        assert read.difference[kind] == pytest.approx(own[1] - own[0])
+        assert read.low[kind] <= read.difference[kind] <= read.high[kind]
+    assert read.difference["<16"] < 0 == read.difference["16–"]
+    assert read.documents.tolist() == [4, 4]
+    assert set(found[found.view == "seen"].kind) == {"<300"}
+    with pytest.raises(DataError, match="same tokens"):
+        study.by_token(
+            Ranked(first), Ranked(write_store(tmp_path, "third", 9, better, token=4)), np.zeros(50, dtype=int)
+        )
+
+
+def test_tie_rules_are_those_of_the_metric_and_sums_add_up():
+    counts = pd.DataFrame(
+        {"dataset": "wikipedia", "document": [0, 0, 1], "greater": [0, 0, 9], "equal": [1, 4, 1], "tokens": [5, 3, 2]}
+    )
+    by_document = pd.DataFrame({"dataset": "wikipedia", "document": [0, 1], "tokens": [8, 2], "nll": [9.0, 3.0]})
+    models = pd.DataFrame([{"name": "ngrams-2-at-8m", "family": "ngrams", "size": 7, "budget": 8, "vocabulary": 50}])
+    tables = {"ngrams-2-at-8m": {"counts": counts, "by_document": by_document.assign(entropy=1.0)}}
+    found = study.ties(models, tables, [1, 3]).set_index(["rule", "k"]).value
+    assert found.to_dict() == pytest.approx(
+        {("paper", 1): 0.5, ("strict", 1): 0.8, ("expected", 1): 0.5, ("paper", 3): 0.5}
+        | {("expected", 3): 0.8, ("strict", 3): 0.8}
+    )
+    spread = study.spread_by_rule(study.ties(models, tables, [1, 3])).iloc[0]
+    assert (spread.tied, spread.moved) == pytest.approx((0.3, 0.3))
+    table = hits_of(models, tables, [1, 4])
+    line = from_rows(table).lines["ngrams", 8]["wikipedia"]
+    assert line.hits[:, 0].tolist() == [[5, 8], [0, 0]]
+    assert (line.tokens.tolist(), line.nll[:, 0].tolist()) == ([8, 2], [9.0, 3.0])
+    assert measure_label(4) == "k = 4"
