@@ -8,7 +8,6 @@ from rbp.core.errors import DataError
 from rbp.evidence import open_source, select
 from rbp.evidence.tokens import tokens_behind
 from rbp.paper import law, measurements
-from rbp.paper.against_print import beside_printed, table_1_shown
 from rbp.stats import counting, subsets
 from rbp.stats.cells import fit_table
 
@@ -75,14 +74,6 @@ def test_exponents_rise_from_1_to_100() -> None:
     assert row["steps that do not rise"] == "1 of 3"
     few = law.exponents_shown(fits[fits["models"] == "common"], rise, chains, level=0.95)["table"]
     assert few["α, k = 1"].isna().all()
-
-
-def test_table_1_stands_beside_ours() -> None:
-    own = select(open_source("published").table, metric="neg_log_rbp", k=[1], dataset=["wikipedia"])
-    fits = beside_printed(fit_table(own, ["dataset", "metric", "k", "family"]))
-    table = table_1_shown(fits)["table"].set_index("Family")
-    assert table.loc["Pythia", "slope, printed"] == -0.079
-    assert round(table.loc["Pythia", "slope, ours"], 3) == -0.079
 
 
 def test_counting_knows_a_point_to_one_over_the_root_of_its_misses() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ from scipy.stats import t as t_distribution
 from rbp.core.arrays import check_level
 from rbp.core.errors import DataError
 from rbp.evidence import open_source, published
-from rbp.paper.display import shown
 from rbp.paper.wording import dataset_order
 from rbp.stats import cells
 from rbp.stats.cells import fit_table
@@ -99,23 +97,6 @@ def beside_printed(fits: pd.DataFrame, *, everything: bool = False) -> pd.DataFr
         table[f"{name}_agrees"] = (off <= HALF_DIGIT).astype("boolean").mask(off.isna())
     order = dataset_order(table["dataset"])
     return table.sort_values(CELL, key=lambda c: c.map(order.index) if c.name == "dataset" else c, ignore_index=True)
-
-
-def table_1_shown(compared: pd.DataFrame) -> dict[str, Any]:
-    """Our fits beside the printed cells of Table 1 (rows of `beside_printed` that have both), for `Page.table`."""
-    return shown(
-        compared,
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "k": "k",
-            "slope": ("slope, ours", "{:.4f}"),
-            "printed_slope": ("slope, printed", "{:.3f}"),
-            "r_squared": ("R², ours", "{:.4f}"),
-            "printed_r_squared": ("R², printed", "{:.3f}"),
-        },
-        caption="<b>Ours beside the paper’s Table 1.</b> Four digits of ours, three as printed.",
-    )
 
 
 def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:

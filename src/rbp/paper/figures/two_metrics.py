@@ -1,5 +1,8 @@
 """Figures that set two quantities side by side: cross-entropy and −ln RBP_k, the threshold k and the size."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -15,6 +18,7 @@ from rbp.book.figure_style import (
     family_style,
     label_line_ends,
     log_axis,
+    neg_log_rbp_label,
     single_panel,
 )
 from rbp.core.errors import FitError
@@ -24,37 +28,72 @@ from rbp.stats.law_in_k import exact_factor, local_factor
 from rbp.stats.power_law import fit_power_law
 
 
-def threshold_panels(points: pd.DataFrame, column: str, *, ylabel: str, log: bool) -> Panels:
-    """One panel for each dataset: `column` of each model against k, larger models darker, a colour a family.
+def threshold_panels_shown(points: pd.DataFrame) -> dict[str, Any]:
+    """−ln RBP_k against k, a panel for each dataset: the smallest (pale) and the largest model of each family.
 
-    `points` has columns dataset, family, model, size, k and `column`. The axis of k is logarithmic; the other one
-    where `log` says so, else it has a line at 0 and one range in all panels.
+    `points` has columns dataset, family, model, size, k and value. The data to download are those of all models.
     """
     families = sorted(points["family"].unique())
-    reach = 1.1 * points[column].abs().max()
+
+    def draw(ax: Axes, own: pd.DataFrame) -> None:
+        for family, models in own.groupby("family"):
+            colour, marker = family_style(str(family), families)
+            for size, shade in ((models["size"].min(), 0.4), (models["size"].max(), 1.0)):
+                line = models[models["size"] == size].sort_values("k")
+                ax.plot(line["k"], line["value"], marker=marker, color=colour, alpha=shade, lw=1.2, ms=4.5, mew=0)
+        ax.set_yscale("log")
+        log_axis(ax, "y")
+
+    return {
+        "figure": _against_k(points, draw, neg_log_rbp_label()),
+        "caption": "<b>−ln RBP<sub>k</sub> against the threshold k</b> (as in figure 9 of the preprint): the smallest "
+        "(pale) and the largest model of each family. A power law in k would be straight. The CSV has all models.",
+        "alt": "−ln RBP at k falls along nearly straight lines in log-log axes, those of the largest models lowest and "
+        "steepest",
+        "data": points,
+    }
+
+
+def residual_panels_shown(residuals: pd.DataFrame) -> dict[str, Any]:
+    """What the lines in k leave, a panel for each dataset: each family's median, and the range of its models.
+
+    `residuals`: a `law_in_k.with_residuals`, with columns dataset, family, model, size, k and residual.
+    """
+    families = sorted(residuals["family"].unique())
+    reach = 110 * residuals["residual"].abs().max()
+
+    def draw(ax: Axes, own: pd.DataFrame) -> None:
+        for family, models in own.groupby("family"):
+            colour, marker = family_style(str(family), families)
+            middle = 100 * models.groupby("k")["residual"].agg(["min", "median", "max"])
+            ax.fill_between(middle.index, middle["min"], middle["max"], color=colour, alpha=0.15, lw=0)
+            ax.plot(middle.index, middle["median"], marker=marker, color=colour, lw=1.4, ms=4.5, mew=0)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_ylim(-reach, reach)
+
+    return {
+        "figure": _against_k(residuals, draw, "off the straight line (%)"),
+        "caption": "<b>What the straight lines leave</b>, in per cent of −ln RBP<sub>k</sub>: each family’s median "
+        "model, and the range of all. Low in the middle: the curve flattens as k grows; high there: it steepens.",
+        "alt": "Arcs about zero: GPT-2 and OPT low in the middle, or high, the same way for all models of a family",
+        "data": residuals,
+    }
+
+
+def _against_k(points: pd.DataFrame, draw_lines: Callable[[Axes, pd.DataFrame], None], ylabel: str) -> Panels:
+    """One panel for each dataset over a logarithmic axis of k, with a legend of the families."""
+    families = sorted(points["family"].unique())
 
     def draw(ax: Axes, dataset: str) -> None:
         own = points[points["dataset"] == dataset]
-        styles = {family: family_style(family, families) for family in families if family in set(own["family"])}
-        for family, (colour, marker) in styles.items():
-            models = own[own["family"] == family].sort_values("size")["model"].unique()
-            for place, model in enumerate(models, 1):
-                line = own[own["model"] == model].sort_values("k")
-                shade = 0.3 + 0.7 * place / len(models)
-                ax.plot(line["k"], line[column], marker=marker, color=colour, alpha=shade, lw=1, ms=3.5, mew=0)
+        draw_lines(ax, own)
         ax.set_xscale("log")
         log_axis(ax, "x")
         ax.set_xlabel("threshold k")
-        if log:
-            ax.set_yscale("log")
-            log_axis(ax, "y")
-        else:
-            ax.axhline(0, color=INK, lw=0.8)
-            ax.set_ylim(-reach, reach)
         ax.set_ylabel(ylabel)
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        families_legend(ax, styles)
+        families_legend(ax, {name: family_style(name, families) for name in sorted(own["family"].unique())})
 
     return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 4.2))
 
