@@ -36,7 +36,8 @@ Out = Annotated[
 Families = Annotated[
     str | None,
     typer.Option(
-        "--family", help="Families of data/ladder/ladders.toml (neox, lstm, mamba2), with commas; in runs/ladders."
+        "--family",
+        help="Families of data/ladder/ladders.toml (neox, lstm, mamba2), with commas; also ngrams; in runs/ladders.",
     ),
 ]
 Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
@@ -210,12 +211,25 @@ def rank(
 def ship(
     context: typer.Context,
     to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
+    family: Families = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
-    """Copy models, ranks and what is known about them from the working folder into the project."""
-    place, recipe, _ = _open(context, config, out)
+    """Copy models, ranks and what is known about them from the working folder into the project.
+
+    Families are copied whole: of all models sums of ranks, of those of seed 0 at the largest budget weights and ranks.
+    """
     from rbp.core.paths import LADDER
+
+    if family is not None:
+        from rbp.ladder.grid_shipping import ship as copy_families
+
+        grid, _ = _open_grid(context, config, out, None)
+        for name, size in copy_families(grid, split_names(family), to or LADDER).items():
+            typer.echo(f"{name}: {size / 1e6:.1f} MB", err=True)
+        typer.echo(str(to or LADDER))
+        return
+    place, recipe, _ = _open(context, config, out)
     from rbp.ladder.shipping import ship as copy
 
     for name in copy(place, recipe, to or LADDER):

@@ -1,0 +1,186 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_ladder import quiet, write_grid
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.evidence import grid as shipped
+from rbp.ladder import aggregates, floor
+from rbp.ladder import grid as grid_module
+from rbp.ladder.grid import Grid
+from rbp.ladder.grid_shipping import RESOLUTION, ship
+from rbp.ladder.ngrams import ORDERS
+from rbp.ranks.entropies import Entropies
+from rbp.ranks.metric import rank
+from rbp.ranks.store import open_store, store_folders
+from rbp.stats.clustering import neg_log_rbp_document_interval
+
+LAST = "at-0.00256m"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> tuple[Grid, Path]:
+    """A grid of transformers and n-grams, trained, ranked and shipped; LSTMs are trained in part."""
+    folder = tmp_path_factory.mktemp("shipping")
+    grid = write_grid(folder)
+    lines = grid.choose(["neox"], seeds=[0]) + grid.choose(["neox"], seeds=[1])
+    for line in lines:
+        grid_module.train(quiet, grid, line)
+    for job in [*aggregates.jobs(grid, lines), *floor.jobs(grid, ORDERS)]:
+        job.work(quiet, *job.arguments)
+    ship(grid, ["neox", "ngrams"], folder / "shipped")
+    return grid, folder / "shipped"
+
+
+def test_every_model_is_in_the_table_with_its_size_and_training(made: tuple[Grid, Path]) -> None:
+    grid, folder = made
+    table = shipped.models(folder=folder)
+    assert table["family"].unique().tolist() == ["neox", "ngrams"]
+    neox = table[table["family"] == "neox"]
+    assert neox["model"].tolist() == [
+        *(f"neox-{rung}-at-{budget}m" for budget in (0.00064, 0.00128) for rung in ("narrow", "wide")),
+        *(f"neox-narrow-{LAST}", f"neox-narrow-{LAST}-seed1", f"neox-wide-{LAST}"),
+    ]
+    assert neox["budget"].tolist() == neox["trained"].tolist() == [640] * 2 + [1280] * 2 + [2560] * 3
+    assert (neox["vocabulary"] == 280).all()
+    for row in neox.to_dict("records"):
+        about = json.loads((grid.place / "training" / row["model"] / "run.json").read_text())
+        assert (row["size"], row["seconds"]) == (about["size"], about["seconds"])
+    assert table["rung"].tolist()[-5:] == ["1", "2", "3", "4", "5"]
+
+
+def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(made: tuple[Grid, Path]) -> None:
+    grid, folder = made
+    names = [f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")]
+    assert sorted(path.name for path in (folder / "families").iterdir()) == names
+    for name in names:
+        for file in ("config.json", "model.safetensors"):
+            one, other = (place / name / file for place in (folder / "families", grid.place / "models"))
+            assert one.read_bytes() == other.read_bytes()
+    for family, models in (("neox", names), ("ngrams", [f"ngrams-5-{LAST}"])):
+        stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
+        assert sorted({store.model for store in stores}) == models
+        for store in stores:
+            before = open_store(grid.place / "ranks" / store.folder.name)
+            assert store.problems() == []
+            assert store.manifest["key"] == before.manifest["key"]
+            one, other = store.ranks(), before.ranks()
+            np.testing.assert_array_equal(one.drop(columns="nll"), other.drop(columns="nll"))
+            np.testing.assert_allclose(one["nll"], other["nll"], atol=0.51 / RESOLUTION)
+            assert Entropies(store).temperatures.equals(Entropies(before).temperatures)
+
+
+@pytest.mark.parametrize("rule", ["paper", "strict", "expected"])
+def test_counts_are_those_of_each_token(made: tuple[Grid, Path], rule) -> None:
+    grid, folder = made
+    found = {one.dataset: one for one in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
+    assert sorted(found) == ["questions", "tales"]
+    for path in store_folders([folder / "families-ranks" / name for name in ("neox", "ngrams")]):
+        store = open_store(path)
+        ranks, one = store.ranks(), found[store.dataset]
+        (m,) = np.flatnonzero(one.models["model"] == store.model)
+        own = np.asarray(rank(ranks["greater"], ranks["equal"], rule))
+        documents = ranks["document"]
+        place = np.unique(documents, return_inverse=True)[1]
+        assert documents.groupby(documents).size().tolist() == one.tokens.tolist()
+        for i, k in enumerate(one.thresholds):
+            assert one.hits[:, m, i].tolist() == np.bincount(place, own <= k).astype(int).tolist()
+            assert one.neg_log_rbp[m, i] == pytest.approx(-np.log((own <= k).mean()))
+        np.testing.assert_allclose(one.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
+        entropy = Entropies(store).entropy
+        assert one.mean_entropy[m] == pytest.approx(entropy.mean(), rel=1e-6)
+        assert one.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
+    for model in found["tales"].models["model"]:  # of the others, those of the aggregates
+        counts = aggregates.read(grid.place / "aggregates" / model)["counts"]
+        own = counts[(counts["dataset"] == "tales") & (rank(counts["greater"], counts["equal"], rule) <= 3)]
+        (m,) = np.flatnonzero(found["tales"].models["model"] == model)
+        assert abs(found["tales"].hits[:, m, 1].sum() - own["tokens"].sum()) <= 2  # near ties
+
+
+def test_points_have_intervals_by_documents(made: tuple[Grid, Path]) -> None:
+    _, folder = made
+    (one,) = shipped.counted([1, 10, 279], families=["neox"], datasets=["questions"], folder=folder)
+    points = one.points([10])
+    assert len(points) == 3 * len(one.models)
+    (store,) = (
+        s
+        for p in store_folders([folder / "families-ranks" / "neox"])
+        if (s := open_store(p)).model == f"neox-wide-{LAST}" and s.dataset == "questions"
+    )
+    ranks = store.ranks()
+    row = points[(points["model"] == store.model) & (points["k"] == 10)].iloc[0]
+    low, high = neg_log_rbp_document_interval(ranks["greater"] + ranks["equal"], ranks["document"], 10)
+    assert (row["low"], row["high"]) == pytest.approx((low, high), rel=1e-9)
+    entropy = points[(points["model"] == store.model) & (points["metric"] == "cross_entropy")].iloc[0]
+    assert entropy["value"] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
+    assert entropy["low"] < entropy["value"] < entropy["high"]
+    with pytest.raises(ParameterError, match="k = 2 was not counted"):
+        one.points([2])
+
+
+def test_a_family_at_a_budget_is_what_a_law_is_fitted_to(made: tuple[Grid, Path]) -> None:
+    _, folder = made
+    (one, _) = shipped.counted([1, 10], folder=folder)
+    last = one.hits_of("neox")
+    assert last.models == (f"neox-narrow-{LAST}", f"neox-narrow-{LAST}-seed1", f"neox-wide-{LAST}")
+    assert last.rungs.tolist() == [0, 2]
+    first = one.hits_of("neox", 640)
+    assert first.models == ("neox-narrow-at-0.00064m", "neox-wide-at-0.00064m")
+    place = one.models["model"].tolist().index(first.models[1])
+    np.testing.assert_array_equal(first.hits[:, 1], one.hits[:, place])
+    with pytest.raises(ParameterError, match="no budget of 7 tokens"):
+        one.hits_of("neox", 7)
+    with pytest.raises(ParameterError, match="There is: neox, ngrams"):
+        one.hits_of("lstm")
+
+
+def test_sums_by_rank_add_up_to_those_by_document(made: tuple[Grid, Path]) -> None:
+    _, folder = made
+    sums = shipped.rank_sums(["ngrams"], folder=folder)
+    assert (sums["equal"] > 1).any()
+    for one in shipped.counted([1], families=["ngrams"], folder=folder):
+        own = sums[sums["dataset"] == one.dataset].groupby("model")[["tokens", "nll"]].sum().loc[one.models["model"]]
+        assert (own["tokens"] == one.tokens.sum()).all()
+        np.testing.assert_allclose(own["nll"], one.nll.sum(axis=0), rtol=1e-6)
+
+
+def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(made, tmp_path: Path) -> None:
+    grid, folder = made
+    own = tmp_path / "shipped"
+    shutil.copytree(folder, own)
+    before = {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    sizes = ship(grid, ["ngrams"], own)
+    assert {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+    assert sizes == {"ngrams": sum(len(data) for path, data in before.items() if "ngrams" in path.parts)}
+
+
+def test_a_family_that_is_not_whole_is_not_shipped(made, tmp_path: Path) -> None:
+    grid, folder = made
+    with pytest.raises(DataError, match=r"3 of its models are not ranked, lstm-narrow-at-0\.00064m for one"):
+        ship(grid, ["lstm"], tmp_path / "shipped")
+    assert not (tmp_path / "shipped").exists()
+    with pytest.raises(ParameterError, match="family lstm is not shipped") as error:
+        shipped.counted(families=["lstm"], folder=folder)
+    assert "rbp ladder train --family lstm" in str(error.value)
+    with pytest.raises(DataError, match="cannot read the file"):
+        shipped.models(folder=tmp_path)
+
+
+def test_a_damaged_table_is_an_error(made, tmp_path: Path) -> None:
+    _, folder = made
+    own = tmp_path / "shipped"
+    shutil.copytree(folder, own)
+    path = own / "families-sums" / "neox" / "counts.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match="cannot read the file") as error:
+        shipped.counted([1], folder=own)
+    assert "counts.parquet" in str(error.value)
+    path.unlink()
+    shutil.copy(own / "families-sums" / "ngrams" / "counts.parquet", path)
+    with pytest.raises(DataError, match=r"its models are not those of families\.json"):
+        shipped.counted([1], folder=own)
+    with pytest.raises(ParameterError, match="k = 281 is not among the ranks 1 to 280"):
+        shipped.counted([281], folder=folder)
