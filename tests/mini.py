@@ -23,6 +23,17 @@ for key, other in globals().get("also", {{}}).items():
 """
 
 
+FIGURE = """
+from IPython.display import HTML, display
+display(HTML('<figure class="rbp-figure" id="one"><svg role="img"><text>inked</text></svg>'
+             '<figcaption><b>A figure.</b> Words'
+             ' <span class="rbp-downloads">Download</span></figcaption></figure>'))
+display(HTML('<figure class="rbp-figure rbp-tabled" id="two"><table><tr><td>celled</td><td>apart</td></tr></table>'
+             '<figcaption><b>A table.</b> Words</figcaption></figure>'))
+"""
+"""What `Page` shows of a figure and of a table, in short."""
+
+
 def write_chapter(
     project: Project,
     name: str,
@@ -81,12 +92,18 @@ def write_book(project: Project) -> None:
     write_chapter(
         project,
         "01_a",
-        "%%md With $x^2$ it is {value}`v:.3f`.",
+        "%%md With $x^2$ it is {value}`v:.3f`, as in {numref}`one`.\n\n$$y = x^2$$ (square)",
         "value = k + len(open('data/a.csv').read())\nalso = {'v': value + 0.5}",
+        FIGURE,
         parameters="k: int = 1  # a number",
         reads=("data/a.csv",),
     )
-    write_chapter(project, "02_b", "%%md See {value}`01_a::v:.1f`, [this](../book/more.md).", "value = 2")
+    write_chapter(
+        project,
+        "02_b",
+        "%%md See {value}`01_a::v:.1f`, [this](../book/more.md), {numref}`01_a::two`, {eq}`square`.",
+        "value = 2",
+    )
     write_chapter(
         project,
         "03_c",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.utils import new_document
 from mini import write_book, write_chapter
 
 from rbp.book import site
@@ -18,6 +20,7 @@ from rbp.book.chapters import find
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.book.site import made_page
+from rbp.book.sphinx_ext import describe
 from rbp.core.errors import ChapterError, ParameterError, RbpError
 from rbp.core.paths import Project
 
@@ -90,6 +93,29 @@ def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[
     assert sorted(path.name for path in project.root.iterdir() if path.name != ".snakemake") == sorted(
         ["_build", "_config.yml", "book", "data", "notebooks", "requirements.lock", "src"]
     )
+
+
+@pytest.mark.builds
+def test_figures_tables_and_equations_are_numbered_by_chapter(project: Project) -> None:
+    first, second = (
+        BeautifulSoup((project.html / "notebooks" / page).read_text(), "html.parser")
+        for page in ("01_a.html", "02_b.html")
+    )
+    assert first.select_one("title").get_text().startswith("1. Chapter 01_a")
+    captions = [each.get_text() for each in first.select("figure.rbp-figure .caption-number")]
+    assert [each.strip() for each in captions] == ["Figure 1.1", "Table 1.1"]
+    assert first.select_one("a.reference[href='#one']").get_text() == "Figure 1.1"
+    assert second.select_one("a.reference[href='01_a.html#two']").get_text() == "Table 1.1"
+    assert second.select_one("a.reference[href='01_a.html#equation-square']").get_text() == "(1.1)"
+    assert "eqno" in str(first)
+
+
+@pytest.mark.builds
+def test_search_reads_words_and_cells_and_neither_code_nor_the_labels_of_figures(project: Project) -> None:
+    index = (project.html / "searchindex.js").read_text()
+    terms = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))["terms"]
+    assert {"cell", "apart", "figur", "word"} <= terms.keys(), "stems"
+    assert not {"ink", "celledapart", "also", "download", "displai", "pathlib"} & terms.keys()
 
 
 @pytest.mark.builds
@@ -275,3 +301,21 @@ def test_how_the_book_was_made(tmp_path: Path) -> None:
     assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
     assert "| papermill | 2." in page
     assert "Commit: not a checkout" in page
+
+
+def test_a_page_is_described_by_its_answer() -> None:
+    def document(*paragraphs: str, title: str) -> nodes.document:
+        made = new_document("page")
+        made += nodes.paragraph("", "A paragraph that stands before the answer, long enough.")
+        made += nodes.section("", nodes.title("", title), *(nodes.paragraph("", each) for each in paragraphs))
+        return made
+
+    short = "It holds, says this sentence of more than forty signs."
+    assert describe(document(short, title="The answer")) == short
+    assert describe(document(short, title="Else")) == "A paragraph that stands before the answer, long enough."
+    assert describe(document("word " * 100, title="The answer")) == ("word " * 39).strip() + " …"
+    assert describe(document("x" * 120 + ". " + "y" * 100, title="The answer")) == "x" * 120 + "."
+    formula = nodes.math("", r"-\ln\mathrm{RBP}_k = C S^{-\alpha}")
+    page = new_document("page")
+    page += nodes.paragraph("", "The law of this page is ", formula, nodes.Text(", of two parameters."))
+    assert describe(page) == "The law of this page is −lnRBP_k = C S^−α, of two parameters."

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from mini import write_book, write_chapter
+from mini import FIGURE, write_book, write_chapter
 from playwright.sync_api import Browser
 
 from rbp.book import standalone
@@ -29,10 +29,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_book(project)
     prose = """%%md
 With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more.md),
-[gone](gone.md), {ref}`nowhere <nowhere>`, {value}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>.
+[gone](gone.md), {ref}`nowhere <nowhere>`, {value}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>,
+{numref}`one`, {numref}`02_b::other`.
 """
     write_chapter(
-        project, "01_a", prose, "value = k\nalso = {'v': float(k)}", PLOTLY, parameters="k: int = 1  # a number"
+        project, "01_a", prose, "value = k\nalso = {'v': float(k)}", PLOTLY, FIGURE, parameters="k: int = 1  # a number"
     )
     write_results(project.expected, {"02_b": {"w": Recorded(2.25)}, "01_a": {"v": Recorded(1.0)}})
     chapter = find(project, "a")
@@ -77,7 +78,7 @@ def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
     }
     assert "01_a/data.csv" in links
     text = soup.select_one("article").get_text()
-    for words in ("1.00", "of another 2.2", "more", "gone", "nowhere", "elsewhere", "2025"):
+    for words in ("1.00", "of another 2.2", "more", "gone", "nowhere", "elsewhere", "2025", "Figure 1.1", "chapter 2"):
         assert words in text
     assert "{value}`" not in text
 

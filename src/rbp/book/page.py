@@ -136,7 +136,9 @@ class Page:
         self._once(name)
         body = html_table(table, formats or {})
         self._save_csv(name, table if data is None else data)
-        self._show(name, f'<div class="rbp-scroll" tabindex="0">{body}</div>', caption, ("csv",))
+        self._show(
+            name, f'<div class="rbp-scroll" tabindex="0">{body}</div>', caption, ("csv",), "rbp-figure rbp-tabled"
+        )
 
     def show(self, markup: str) -> None:
         """Show a piece of HTML that a function of the package made."""
@@ -163,14 +165,14 @@ class Page:
     def _save_csv(self, name: str, data: pd.DataFrame) -> None:
         write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
 
-    def _show(self, name: str, body: str, caption: str, kinds: tuple[str, ...]) -> None:
+    def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
         links = " · ".join(
-            f'<a href="{self.name}/{name}.{kind}" download>{"data (CSV)" if kind == "csv" else kind.upper()}</a>'
-            for kind in kinds
+            f'<a href="{self.name}/{name}.{file}" download>{"data (CSV)" if file == "csv" else file.upper()}</a>'
+            for file in files
         )
         display(
             HTML(
-                f'<figure class="rbp-figure" id="{name}">{body}<figcaption>{caption} '
+                f'<figure class="{kind}" id="{name}">{body}<figcaption>{caption} '
                 f'<span class="rbp-downloads">Download: {links}</span></figcaption></figure>'
             )
         )

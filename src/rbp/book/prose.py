@@ -104,6 +104,8 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
     for cell in cells:
         if cell["cell_type"] == "markdown":
             cell["source"] = fill_in(cell["source"], name, values)
+    if cells and name[:2].isdecimal():  # the chapter's number, as in its file and on the command line
+        cells[0]["source"] = re.sub(r"\A# +", f"# {int(name[:2])}. ", cells[0]["source"])
     return {**notebook, "cells": cells}
 
 

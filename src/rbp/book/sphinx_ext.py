@@ -1,20 +1,33 @@
-"""What the pages need beyond Jupyter Book: scripts where they are used, and buttons for a repository."""
+"""What the pages need beyond Jupyter Book: numbers, a clean search, descriptions, scripts where they are used."""
 
+import html
+import re
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
 
+from rbp.book import numbered
+from rbp.book.numbered import Shown, ShownTable, text_of
+from rbp.book.prose import ANSWER
 
-def _switch_buttons(app: Sphinx, config: Config) -> None:
-    """Source, issue and launch buttons lead to the repository, so they appear once its address is set."""
+DESCRIPTION = 200
+"""The most characters of a page's description: search engines show about 160."""
+
+
+def _set_address(app: Sphinx, config: Config) -> None:
+    """Buttons lead to the repository, and pages have a canonical address, once the repository's address is set."""
     options = config.html_theme_options
-    known = bool(options.get("repository_url"))
+    address = options.get("repository_url") or ""
     for button in ("use_repository_button", "use_source_button", "use_issues_button"):
-        options[button] = known
+        options[button] = bool(address)
     options["launch_buttons"] = (
-        {"binderhub_url": "https://mybinder.org", "colab_url": "https://colab.research.google.com"} if known else {}
+        {"binderhub_url": "https://mybinder.org", "colab_url": "https://colab.research.google.com"} if address else {}
     )
+    if (found := re.fullmatch(r"https://github\.com/([^/]+)/([^/]+?)/?", address)) and not config.html_baseurl:
+        config.html_baseurl = f"https://{found[1].lower()}.github.io/{found[2]}/"
 
 
 #: scripts, by what stands in the pages that need them; Plotly weighs 4.8 MB
@@ -26,10 +39,94 @@ def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[s
     for mark, scripts in SCRIPTS.items():
         for script in scripts if mark in context.get("body", "") else []:
             app.add_js_file(script)
+    if pagename == "search":
+        app.add_js_file("excerpts.js", priority=900)  # after Sphinx's own
+
+
+# ── What a page is about
+
+
+_SIGNS = {"alpha": "α", "mu": "μ", "sigma": "σ", "approx": "≈", "cdot": "·", "times": "×", "le": "≤", "ge": "≥"}
+
+
+def _in_words(tex: str) -> str:
+    """A formula of a few signs as text."""
+    tex = re.sub(
+        r"\\([a-z]+)\b", lambda found: _SIGNS.get(found[1], found[1] if found[1] in ("ln", "log") else ""), tex
+    )
+    return re.sub(r"[\\{}]", "", tex.replace("-", "−"))
+
+
+def _said(paragraph: nodes.Element) -> str:
+    texts = [
+        _in_words(part.astext()) if isinstance(part.parent, nodes.math) else part.astext()
+        for part in paragraph.findall(nodes.Text)
+    ]
+    return " ".join("".join(texts).split())
+
+
+def describe(doctree: nodes.document) -> str:
+    """The page's description: the first sentences of its answer, or of the page if it has none."""
+    sections = [each for each in doctree.findall(nodes.section) if each[0].astext() == ANSWER]
+    paragraphs = (
+        _said(each) for each in (sections or [doctree])[0].findall(nodes.paragraph) if len(each.astext()) > 40
+    )
+    text = next(paragraphs, "")
+    if len(text) <= DESCRIPTION:
+        return text
+    sentences = text[:DESCRIPTION].rpartition(". ")[0]
+    return f"{sentences}." if len(sentences) > DESCRIPTION / 2 else text[: DESCRIPTION - 1].rpartition(" ")[0] + " …"
+
+
+def _describe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """A description for each page; with the repository's address, what others show of a link to it."""
+    if doctree is None or not (description := describe(doctree)):
+        return
+    said = {"description": description}
+    cards = {}
+    if address := context.get("pageurl"):
+        cards = {"og:title": text_of(context["title"]), "og:description": description, "og:url": address}
+        cards |= {"og:type": "article", "og:site_name": app.config.html_title}
+        said["twitter:card"] = "summary"
+        found = numbered.CHAPTER.fullmatch(pagename)
+        if found and (figure := next((each for each in doctree.findall(Shown) if "<svg" in each[0].astext()), None)):
+            cards["og:image"] = f"{app.config.html_baseurl}{pagename}/{figure['ids'][0]}.png"
+            said["twitter:card"] = "summary_large_image"
+    for kind, tags in (("name", said), ("property", cards)):
+        for name, content in tags.items():
+            context["metatags"] += f'\n<meta {kind}="{name}" content="{html.escape(content, quote=True)}" />'
+
+
+# ── What search reads
+
+
+class Builder(StandaloneHTMLBuilder):
+    """Sphinx's own, but for what search reads: no code of cells, no plumbing, and each cell of a table by itself."""
+
+    def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
+        """Index a page without them."""
+        readable = doctree.deepcopy()
+        for node in list(readable.findall(nodes.Element)):
+            figure = isinstance(node, Shown) and not isinstance(node, ShownTable)
+            if figure:
+                node.pop(0)
+            elif _is_plumbing(node) and node.parent is not None:
+                node.parent.remove(node)
+        for raw in readable.findall(nodes.raw):
+            raw[:] = [nodes.Text(re.sub(r"<[^<>]+>", " ", raw.astext()))]
+        super().index_page(pagename, readable, title)
+
+
+def _is_plumbing(node: nodes.Element) -> bool:
+    code = isinstance(node, nodes.container) and node.get("nb_element") == "cell_code_source"
+    return code or (isinstance(node, nodes.raw) and 'class="rbp-rerun"' in node.astext())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
-    app.connect("config-inited", _switch_buttons)
+    numbered.setup(app)
+    app.add_builder(Builder, override=True)
+    app.connect("config-inited", _set_address)
     app.connect("html-page-context", _load_scripts)
+    app.connect("html-page-context", _describe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -140,12 +141,24 @@ def inline(soup: BeautifulSoup, folder: Path) -> None:
             picture["src"] = _data_uri(file)
 
 
+ELSEWHERE = re.compile(r"\{numref\}`(?:[^`<]*<)?(?P<number>\d\d)(?P<name>_\w+)::[\w-]+>?`")
+"""A reference to a numbered figure or table of a chapter, in full."""
+
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
+
+
+def _elsewhere(own: str, reference: re.Match[str]) -> str:
+    """A reference to another chapter's figure in words: the page is read without it."""
+    here = reference["number"] + reference["name"] == own
+    return reference[0] if here else f"the book’s chapter {int(reference['number'])}"
 
 
 def page_of(executed: Path, book: prose.BookValues) -> str:
     """The executed notebook in a file, as the text of a page that needs no other, with the references that it cites."""
     notebook = prose.page_of(executed, book)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = ELSEWHERE.sub(partial(_elsewhere, executed.stem), cell["source"])
     text = "".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown")
     if "{cite" in text and "{bibliography}" not in text:
         notebook["cells"].append({"cell_type": "markdown", "id": "references", "metadata": {}, "source": REFERENCES})
