@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -156,18 +157,38 @@ def _check_values(text: str, page: str) -> None:
         raise ChapterError(what, page, "Name a key that page.record or page.record_table records.")
 
 
+_START = """
+import json, sys
+from jupyter_book.cli.main import main
+import myst_nb, sphinx.application, sphinx.builders.html, sphinx_book_theme, sphinxcontrib.bibtex
+told = sys.stdin.readline()
+if told:
+    sys.argv = json.loads(told)
+    main()
+"""
+_waiting: list["subprocess.Popen[str]"] = []
+
+
+def start_early() -> None:
+    """Start the next `jupyter_book` now: it imports what it needs, and waits. It ends with this process."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    # It has no __main__, and its script may be off the PATH.
+    _waiting.append(subprocess.Popen([sys.executable, "-c", _START], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
+
+
 def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
     """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages. Raises RbpError."""
-    # It has no __main__, and its script may be off the PATH.
-    start = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", start, "build", str(source), "--all", "--config", str(config)]
-    command += ["--toc", str(source / "_toc.yml"), "--path-output", str(output), "--builder", builder]
-    command += ["-W", "--keep-going", "-n"] if strict else []
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        lines = (done.stdout + done.stderr).splitlines()
-        said = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "rror:"))]
-        text = "\n".join(dict.fromkeys(said or lines[-20:])).replace(f"{source}{os.sep}", "")
+    if not _waiting:
+        start_early()
+    arguments = ["build", str(source), "--all", "--config", str(config)]
+    arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output), "--builder", builder]
+    arguments += ["-W", "--keep-going", "-n"] if strict else []
+    process = _waiting.pop()
+    said, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
+    if process.returncode:
+        lines = said.splitlines()
+        warned = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "rror:"))]
+        text = "\n".join(dict.fromkeys(warned or lines[-20:])).replace(f"{source}{os.sep}", "")
         raise RbpError("the pages cannot be built", None, text)
     return output / "_build" / builder
 

@@ -70,12 +70,14 @@ def run(
     """Execute one chapter with other parameters, into a folder with a page that opens offline."""
     from rbp.book.chapters import execute, find
     from rbp.book.parameters import parse
+    from rbp.book.site import start_early
     from rbp.book.standalone import render_chapter
 
     project: Project = context.obj
     found = find(project, chapter)
     values = parse(found.parameters, parameter or [], found.name)
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
+    start_early()  # the page's builder imports while the chapter runs
     watched = sys.stderr.isatty()
     if watched:
         typer.echo(f"{found.name} …", err=True)

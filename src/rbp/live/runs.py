@@ -260,8 +260,10 @@ def execute(project: Project, folder: Path) -> None:
     Raises what `rbp.book.chapters.execute` raises.
     """
     from rbp.book import chapters, parameters
+    from rbp.book.site import start_early
     from rbp.book.standalone import render_chapter
 
+    start_early()  # the page's builder imports while the chapter runs
     asked = json.loads((folder / "run.json").read_bytes())
     chapter = chapters.find(project, asked["chapter"])
     values = parameters.check(chapter.parameters, asked["parameters"], chapter.name)
