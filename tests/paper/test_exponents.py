@@ -78,12 +78,6 @@ def test_the_most_is_reached_by_two_contrary_models() -> None:
     assert errors["most"] == pytest.approx(slope.std(), rel=0.03)
 
 
-def test_two_series_of_one_size_are_one_model(snapshots: pd.DataFrame) -> None:
-    apart = exponents.series_apart(snapshots)["apart"]
-    assert apart.idxmin() == "pythia-2.8b"
-    assert apart.drop("pythia-2.8b").min() > 10 * apart["pythia-2.8b"]
-
-
 def test_the_first_look_at_the_runs_was_right() -> None:
     """Its R² of the product, its exponents of the sum; but its errors took runs as independent."""
     llama = exponents.runs()

@@ -8,7 +8,6 @@ from own_sources import stores
 from rbp.core.errors import DataError
 from rbp.evidence import open_source, published
 from rbp.paper.two_metrics import (
-    beside_table_1,
     by_text,
     closeness_by_k,
     crossing_k,
@@ -180,14 +179,6 @@ def test_curves_of_figure_6_cross_the_printed_exponents():
     assert 1 < table.crossing["wikipedia"] < 2
     assert table.above["hotpotqa"]
     assert np.isnan(table.crossing["hotpotqa"])
-
-
-def test_beside_table_1_counts_the_digits_that_agree(pairs):
-    tests = paired_table(pairs)
-    assert beside_table_1(tests, printed_differences()).agree.tolist() == [2, 2]
-    off = tests.assign(alpha_second=tests.alpha_second + 0.001)
-    assert beside_table_1(off, printed_differences()).agree.tolist() == [1, 1]
-    assert beside_table_1(tests.assign(dataset="mine"), printed_differences()).empty
 
 
 def test_orders_that_disagree(pairs):

@@ -99,17 +99,6 @@ def item_errors(size: npt.ArrayLike, share: npt.ArrayLike, items: int = ITEMS) -
     return {"independent": error(alone), "nested": error(both), "most": error(np.where(same, both, apart))}
 
 
-def series_apart(table: pd.DataFrame) -> pd.DataFrame:
-    """How many items apart the two series of snapshots are, by model: `apart`, the median over the steps after 1 000.
-
-    Two trainings of one size on different texts should differ at each step.
-    """
-    own = table[table["step"] > 1000]
-    wide = own.pivot_table(index=["model", "step"], columns="family", values="accuracy").dropna()
-    away = (wide.iloc[:, 0] - wide.iloc[:, 1]).abs() * ITEMS
-    return away.groupby("model").median().to_frame("apart")
-
-
 def runs(architecture: str = "Llama") -> pd.DataFrame:
     """The xLSTM runs of one architecture that did not diverge, with `rank` (−ln RBP_1) beside `loss`.
 

@@ -13,7 +13,6 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import published
 from rbp.evidence.document_hits import count, document_losses
-from rbp.paper.against_print import HALF_DIGIT
 from rbp.paper.display import INTERVAL_1, INTERVAL_4, shown, weak
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
@@ -312,33 +311,4 @@ def printed_shown(printed: pd.DataFrame) -> dict[str, Any]:
         },
         caption="<b>Cross-entropy and RBP₁ in Table 1 of the paper</b>, as printed. The differences have no interval.",
         data=table,
-    )
-
-
-def beside_table_1(tests: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
-    """A `paired_table` at k = 1 beside the printed exponents, where Table 1 has the cell.
-
-    Its rows with alpha_ce and alpha_rbp (printed), and agree: how many of the two round to the printed digits.
-    """
-    cells = printed.loc[printed["k"] == 1, ["dataset", "family", "alpha_ce", "alpha_rbp"]]
-    table = tests.dropna(subset="difference").merge(cells, on=["dataset", "family"])
-    off = table[["alpha_first", "alpha_second"]].to_numpy() - table[["alpha_ce", "alpha_rbp"]].to_numpy()
-    return table.assign(agree=(np.abs(off) <= HALF_DIGIT).sum(axis=1))
-
-
-def beside_table_1_shown(beside: pd.DataFrame) -> dict[str, Any]:
-    """`beside_table_1` as a page shows it, by slopes."""
-    exponents = ["alpha_first", "alpha_ce", "alpha_second", "alpha_rbp"]
-    return shown(
-        beside.assign(**{name: -beside[name] for name in exponents}),
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "alpha_first": ("cross-entropy, ours", "{:.4f}"),
-            "alpha_ce": ("cross-entropy, printed", "{:.3f}"),
-            "alpha_second": ("−ln RBP₁, ours", "{:.4f}"),
-            "alpha_rbp": ("−ln RBP₁, printed", "{:.3f}"),
-        },
-        caption="<b>Our slopes beside those of Table 1</b>, where the points of both metrics are published.",
-        data=beside,
     )
