@@ -16,6 +16,7 @@ from rbp.core.files import lock, parse_json, write_json
 from rbp.core.paths import DATA
 from rbp.ranks.store import Store
 from rbp.study.config import Cell, Study, dataset_name, short_name
+from rbp.study.ends import AGAIN, KILLED, remedy_of, slurm_end, slurm_log
 
 Kind = Literal["fetch", "shard", "merge", "table", "chapter", "book"]
 Stand = Literal["done", "running", "failed", "left"]
@@ -41,13 +42,14 @@ class State:
     """How a job stands.
 
     reason: why it failed, or was done without what it was to make; seconds: it took, or has been running for; where: on
-    which machine.
+    which machine; remedy: what to do about the reason, where that is known.
     """
 
     stand: Stand
     reason: str | None = None
     seconds: float | None = None
     where: str | None = None
+    remedy: str | None = None
 
 
 def shard_job(cell: Cell, number: int, count: int) -> Job:
@@ -111,6 +113,11 @@ def all_jobs(study: Study) -> list[Job]:
     return [*jobs, TABLE, *map(chapter_job, chapters_of(study)), BOOK]
 
 
+def bundles_file(study: Study) -> Path:
+    """What `rbp.study.plan.bundles` gave when the study was run last."""
+    return study.out / "bundles.json"
+
+
 def log_file(study: Study, job: Job) -> Path:
     """Where all that a job says is kept, of every attempt."""
     return study.out / "logs" / f"{job.name}.log"
@@ -128,14 +135,17 @@ def state(study: Study, job: Job) -> State:
         return State("done", told.get("without"), told.get("seconds"), told.get("host"))
     if not told:
         return State("left")
-    if "failed" in told:
-        return State("failed", told["failed"], told.get("seconds"), told.get("host"))
-    if "seconds" in told:  # it ended well, and its output was taken away: found damaged, or stale
-        return State("left")
-    if _alive(path, told):
-        return State("running", seconds=time.time() - told["started"], where=told["host"])
-    gone = time.strftime("%H:%M:%S", time.localtime(_beaten(path)))
-    return State("failed", f"killed, or its machine went down: no sign of life since {gone}", where=told["host"])
+    reason, remedy = told.get("failed"), told.get("remedy")
+    if reason is None:
+        if "seconds" in told:  # it ended well, and its output was taken away: found damaged, or stale
+            return State("left")
+        if _alive(path, told):
+            return State("running", seconds=time.time() - told["started"], where=told["host"])
+        gone = time.strftime("%H:%M:%S", time.localtime(_beaten(path)))
+        reason, remedy = f"killed, or its machine went down: no sign of life since {gone}", KILLED
+    if "slurm" in told and remedy in (AGAIN, KILLED):  # it did not end by itself, and Slurm may know why
+        reason, remedy = slurm_end(slurm_log(study.out, told["slurm"])) or (reason, remedy)
+    return State("failed", reason, told.get("seconds"), told.get("host"), remedy)
 
 
 def _alive(path: Path, told: dict[str, Any]) -> bool:
@@ -173,7 +183,7 @@ def told(study: Study, job: Job) -> Iterator[dict[str, Any]]:
         try:
             yield about
         except BaseException as error:
-            about["failed"] = reason(error)
+            about |= {"failed": reason(error), "remedy": remedy_of(error)}
             raise
         finally:
             ended.set()

@@ -14,7 +14,7 @@ from rbp.core.paths import DATA, ROOT
 from rbp.ranks.corpora import CORPORA, LADDER
 from rbp.ranks.protocols import Protocol
 from rbp.study.config import Cell, Dtype, GpuTable, ModelEntry, Study, published_models
-from rbp.study.jobs import CellProgress, progress, shards_of
+from rbp.study.jobs import CellProgress, Job, progress, shards_of
 
 
 @dataclass(frozen=True)
@@ -283,21 +283,53 @@ def job_memory(study: Study, cell: Cell, on_gpu: bool) -> int:
     return math.ceil(need / 1e6)
 
 
-def job_minutes(study: Study, cell: Cell, on_gpu: bool, shards: int) -> int:
-    """Minutes after which a scheduler may stop a shard: three times what it should take, and a quarter of an hour."""
-    cost = _cost(study, cell, study.protocol, _rates(study, on_gpu), shards, on_gpu)
-    return 24 * 60 if cost.shard_seconds is None else math.ceil(15 + 3 * cost.shard_seconds / 60)
+SHORTEST, LONGEST = 60.0, 300.0  # planned seconds up to which shards share a job of Slurm's, at least and at most
 
 
-def needs(study: Study, on_gpu: bool) -> dict[str, dict[str, int]]:
-    """What the shards of each cell ask a scheduler for."""
-    return {
-        cell.name: {
-            "megabytes": job_memory(study, cell, on_gpu),
-            "minutes": job_minutes(study, cell, on_gpu, len(shards_of(study, cell))),
-        }
+def bundles(study: Study, on_gpu: bool, at_once: int | None = None) -> dict[str, dict[str, Any]]:
+    """The jobs for the shards that are left, by name, with what each asks a scheduler for: megabytes and minutes.
+
+    at_once: jobs in a scheduler's queue. Shards that are short by the plan then share a job, one after the other: up to
+    the planned seconds that such a job has if all work is spread over so many, within SHORTEST and LONGEST. None: a
+    job for each. After its minutes a job may be stopped: three times what it should take, and a quarter of an hour.
+    """
+    left = [
+        (cell, job, seconds)
         for cell in study.cells
+        for seconds in [_shard_seconds(study, cell, on_gpu)]
+        for job in shards_of(study, cell)
+        if not (study.out / job.output).is_file()
+    ]
+    fill = 0.0
+    if at_once is not None:
+        fill = min(LONGEST, max(SHORTEST, sum(seconds for *_, seconds in left) / at_once))
+    shared: list[list[tuple[Cell, Job, float]]] = []
+    filled = math.inf
+    for one in left:
+        if filled + one[2] > fill:
+            shared.append([])
+            filled = 0.0
+        shared[-1].append(one)
+        filled += one[2]
+    return dict(_bundle(study, on_gpu, some) for some in shared)
+
+
+def _shard_seconds(study: Study, cell: Cell, on_gpu: bool) -> float:
+    count = len(shards_of(study, cell))
+    seconds = _cost(study, cell, study.protocol, _rates(study, on_gpu), count, on_gpu).shard_seconds
+    return math.inf if seconds is None else seconds
+
+
+def _bundle(study: Study, on_gpu: bool, some: list[tuple[Cell, Job, float]]) -> tuple[str, dict[str, Any]]:
+    cells = {cell.name: cell for cell, *_ in some}
+    seconds = sum(seconds for *_, seconds in some)
+    first = some[0][1].name.removeprefix("shards/")
+    name = f"bundles/{first}" + (f"-and-{len(some) - 1}-more" if some[1:] else "")
+    asked = {
+        "megabytes": max(job_memory(study, cell, on_gpu) for cell in cells.values()),
+        "minutes": 24 * 60 if math.isinf(seconds) else math.ceil(15 + 3 * seconds / 60),
     }
+    return name, {"cells": list(cells), "shards": [job.name for _, job, _ in some], **asked}
 
 
 @cache

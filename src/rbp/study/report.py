@@ -63,7 +63,8 @@ def lines_of(study: Study, now: Summary) -> list[str]:
         if how.stand == "running":
             lines.append(f"  running  {job.name}  {how.seconds or 0:.0f} s{where}")
         if how.stand == "failed":
-            lines += [f"  failed   {job.name}{where}: {how.reason}", f"           log: {log_file(study, job)}"]
+            lines.append(f"  failed   {job.name}{where}: {how.reason}")
+            lines += [f"           {words}" for words in (how.remedy, f"log: {log_file(study, job)}") if words]
         if how.stand == "done" and how.reason:
             lines.append(f"  without  {job.name}: {how.reason}")
     return lines
@@ -78,6 +79,7 @@ def status_json(study: Study) -> dict[str, Any]:
             "kind": job.kind,
             "state": how.stand,
             "reason": how.reason,
+            "remedy": how.remedy,
             "seconds": how.seconds,
             "where": how.where,
             "log": str(log_file(study, job)),

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from rbp.study.jobs import (
     TABLE,
     Job,
     all_jobs,
+    bundles_file,
     fetch_job,
     finished_store,
     log_file,
@@ -29,6 +30,7 @@ from rbp.study.jobs import (
     reason,
     shards_of,
     stamp,
+    state,
     told,
 )
 
@@ -57,16 +59,40 @@ def one_of(gpus: Sequence[str], place: Path | None = None) -> Iterator[str]:
 
 
 def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[str] = ()) -> None:
-    """Do the job `name` of a study. What it says goes to its log, as well as the reason if it fails.
+    """Do the job `name` of a study, or the shards of a bundle. What it says goes to its log, and why it failed.
 
     device: for shards; gpus: those that they share without a scheduler. Raises ParameterError for an unknown name.
     """
-    job = next((job for job in all_jobs(study) if job.name == name), None)
-    if job is None:
+    jobs = {job.name: job for job in all_jobs(study)}
+    bundle = (read_json(bundles_file(study)) or {}).get(name)
+    if name not in jobs and bundle is None:
         raise ParameterError(f'the study has no job "{name}"', str(study.path), "See rbp study status.")
+    errors = os.dup(2)
+
+    def work(job: Job) -> None:
+        _logged(study, job, errors, lambda about: _work(study, project, job, device, gpus, about))
+
+    if bundle is None:
+        work(jobs[name])
+        return
+    failed: RbpError | None = None
+    stands = [(job, state(study, job).stand) for job in map(jobs.__getitem__, bundle["shards"])]
+    # one that failed before comes last: should it end the process, or leave a GPU unusable, the others are done
+    for job, stand in sorted(stands, key=lambda one: one[1] != "left"):
+        try:
+            if stand != "done":
+                work(job)
+        except RbpError as error:  # the others can do without it
+            failed = error
+    if failed:
+        raise failed
+    write_json(study.out / f"{name}.json", {"shards": bundle["shards"]})
+
+
+def _logged(study: Study, job: Job, errors: int, work: Callable[[dict[str, Any]], None]) -> None:
+    """Do a job, with all that it says in its log; the reason if it fails goes to the descriptor `errors` too."""
     log = log_file(study, job)
     log.parent.mkdir(parents=True, exist_ok=True)
-    errors = os.dup(2)
     with log.open("ab", buffering=0) as stream:
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
@@ -74,10 +100,10 @@ def run(study: Study, project: Project, name: str, device: str, gpus: Sequence[s
     _say(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} on {node}, process {os.getpid()}")
     try:
         with told(study, job) as about:
-            _work(study, project, job, device, gpus, about)
+            work(about)
     except BaseException as error:
         _say(f"error: {error if isinstance(error, RbpError) else reason(error)}")  # with the remedy
-        os.write(errors, f"{name}: {reason(error)} (log: {log})\n".encode())
+        os.write(errors, f"{job.name}: {reason(error)} (log: {log})\n".encode())
         raise
 
 

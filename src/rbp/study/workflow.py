@@ -20,8 +20,8 @@ from rbp.core.names import split_names
 from rbp.core.paths import ROOT, Project
 from rbp.ranks.corpora import CORPORA
 from rbp.study.config import Study
-from rbp.study.jobs import fetch_job, freshen, to_fetch
-from rbp.study.plan import job_memory, jobs_here, make_plan, needs
+from rbp.study.jobs import bundles_file, fetch_job, freshen, to_fetch
+from rbp.study.plan import bundles, job_memory, jobs_here, make_plan
 from rbp.study.report import lines_of, summary
 
 PATIENCE = 10.0  # seconds that the hub has to answer
@@ -132,7 +132,9 @@ def run(study: Study, project: Project, place: Place, jobs: int | None = None, e
             _cancel_left_over(study)
         for line in freshen(study):
             _say(line)
-        write_json(study.out / "needs.json", needs(study, place.device == "cuda"))
+        shutil.rmtree(study.out / "bundles", ignore_errors=True)  # what an earlier run's jobs say of their shards
+        at_once = (jobs or AT_ONCE) if place.profile == "slurm" else None
+        write_json(bundles_file(study), bundles(study, place.device == "cuda", at_once))
         log = study.out / "logs" / "snakemake.log"
         log.parent.mkdir(exist_ok=True)
         ended = threading.Event()
