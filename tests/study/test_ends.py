@@ -97,7 +97,7 @@ def test_a_real_slurm_says_so(tmp_path: Path) -> None:
 
         def start(name: str, command: str) -> "subprocess.Popen[bytes]":
             options = ["--mem=100M", "--time=10", "--no-requeue", "--", *command.split()]
-            arguments = [submit, name, tmp_path / f"{name}.made", tmp_path / f"{name}-%j.log", *options]
+            arguments = [str(submit), name, f"{tmp_path}/{name}.made", f"{tmp_path}/{name}-%j.log", *options]
             return subprocess.Popen(arguments, env=both, stderr=subprocess.DEVNULL)
 
         def ask(*command: str) -> str:
