@@ -20,9 +20,9 @@ from rbp.paper.claims.ledger import (
     UNCHECKED,
     VERDICTS,
     Claim,
-    _typeset,
-    by_exceptions,
 )
+from rbp.paper.claims.page import _folded, _typeset
+from rbp.paper.claims.rules import Bar, Rule, above, at_least, by_share, every, met, r_squared, share, share_of, within
 
 EXPECTED = results.read_book(Project().expected)
 ACCEPTED = {key: str(each.value) for key, each in EXPECTED["01_claims"].items() if key.startswith("verdict.")}
@@ -32,6 +32,7 @@ UNDECIDABLE = {30, 35, 57}  # whatever the chapters record
 R_SQUARED = [
     f"{chapter}::{key}" for chapter in ("10_k1", "11_moderate_k") for key in EXPECTED[chapter] if "r_squared." in key
 ]
+MODERATE = [key for key in R_SQUARED if key.startswith("11")]
 #: seven of the 64 fits below 0.97, and fits whose median is no 0.99
 WORSE = dict.fromkeys(R_SQUARED[-7:], 0.96)
 K_TO_100 = dict.fromkeys(R_SQUARED, 0.98)
@@ -67,9 +68,9 @@ CASES = pytest.mark.parametrize(
         (1, K_TO_100, FAILS),
         (2, {"10_k1::r_squared.humaneval.GPT-2": 0.97}, HOLDS),
         (2, {"10_k1::r_squared.wikipedia.OPT": 0.96}, FAILS),
-        (3, {"11_moderate_k::r_squared_below": 0}, HOLDS),
-        (3, {"11_moderate_k::r_squared_below": 3}, PART),
-        (3, {"11_moderate_k::r_squared_below": 20}, FAILS),
+        (3, dict.fromkeys(MODERATE, 0.97), HOLDS),
+        (3, dict.fromkeys(MODERATE, 0.97) | dict.fromkeys(MODERATE[:4], 0.96), PART),
+        (3, dict.fromkeys(MODERATE[:5], 0.96), FAILS),
         (4, {"13_every_k::figure6.low": 6}, PART),
         (4, {"13_every_k::figure6.low": 7}, FAILS),
         (5, {"19_cross_entropy::r_squared_within_001": 22}, HOLDS),
@@ -168,7 +169,9 @@ CASES = pytest.mark.parametrize(
 def _problems(claim: Claim, accepted: str) -> list[str]:
     """What is wrong with a claim's verdicts: as accepted, and beyond each of its bars."""
     cases = [(changes, verdict) for number, changes, verdict in CASES.args[1] if number == claim.number]
-    judged = [(changes, claim.judge(_numbers(**changes))[0], wanted) for changes, wanted in [({}, accepted), *cases]]
+    judged = [
+        (changes, claim.judged(_numbers(**changes)).verdict, wanted) for changes, wanted in [({}, accepted), *cases]
+    ]
     return [f"{changes}: {verdict}, not {wanted}" for changes, verdict, wanted in judged if verdict != wanted]
 
 
@@ -179,7 +182,7 @@ def _other(verdict: str) -> Iterable[str]:
 @CASES
 def test_a_verdict_changes_with_its_numbers(number: int, changes: dict[str, object], verdict: str) -> None:
     (claim,) = [each for each in CLAIMS if each.number == number]
-    assert claim.judge(_numbers(**changes))[0] == verdict
+    assert claim.judged(_numbers(**changes)).verdict == verdict
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
@@ -217,8 +220,9 @@ def test_an_open_claim_waits_for_its_number() -> None:
     ("exceptions", "verdict"), [(0, HOLDS), (1, HOLDS), (2, PART), (5, PART), (6, FAILS), (10, FAILS)]
 )
 def test_few_exceptions_are_forgiven_and_more_than_half_are_not(exceptions: int, verdict: str) -> None:
-    assert by_exceptions(exceptions, 10, holds=0.1) == verdict
-    assert by_exceptions(exceptions, 10) == (PART if exceptions == 1 else verdict)
+    right = (10 - exceptions) / 10
+    assert by_share(right, "cases", holds=0.9).verdict() == verdict
+    assert by_share(right, "cases").verdict() == (PART if exceptions == 1 else verdict)
 
 
 def test_a_missing_number_names_the_chapter() -> None:
@@ -238,3 +242,58 @@ def test_sentences_are_escaped_and_typeset() -> None:
     assert _typeset("RBP_100 and RBP_1") == "RBP<sub>100</sub> and RBP<sub>1</sub>"
     assert _typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20\u202f000, 30\u202f000 and 500, 2500"
     assert _typeset("<script>") == "&lt;script&gt;"
+
+
+def test_conditions_compare_shares_and_bars() -> None:
+    bars = {"good": r_squared("R²", 0.97), "fits": share("fits", 0.5)}
+    good = share_of([0.96, 0.97, 0.98], ">=", "good")
+    rule = Rule(every(at_least(good, "fits"), above(good, "fits")), met(1, False, at_least(good, 1)), bars)
+    assert rule.verdict() == HOLDS
+    assert rule.verdict({"fits": 2 / 3}) == FAILS, "as many, but not more"
+    assert rule.verdict({"good": 0.96, "fits": 1}) == PART
+    assert rule.verdict({"good": 0.99}) == FAILS
+
+
+@pytest.mark.parametrize(
+    ("bar", "easier", "harder"),
+    [
+        (share("", 0.5), 0.4, 0.6),
+        (share("", 0.9), 0.72, 1),
+        (share("", 0.5, harder=-1), 0.6, 0.4),
+        (r_squared("", 0.97), 0.964, 0.976),
+        (within("", 0.1, 0.5, 0.01), 0.12, 0.08),
+        (within("", 0.1, 0.11, 0.01), 0.11, 0.08),
+    ],
+)
+def test_a_bar_a_fifth_easier_and_harder(bar: Bar, easier: float, harder: float) -> None:
+    assert (bar.moved(-0.2), bar.moved(0), bar.moved(0.2)) == (easier, bar.at, harder)
+
+
+ENTRIES = ledger.judge_all(_numbers())
+RULES = {entry.claim.number: entry.rule for entry in ENTRIES if entry.rule and entry.rule.bars}
+
+
+@pytest.mark.parametrize("number", RULES)
+def test_a_bar_moves_its_verdict_one_way(number: int) -> None:
+    order = [HOLDS, PART, FAILS]
+    for name, bar in RULES[number].bars.items():
+        grid = [bar.low + i * (bar.high - bar.low) / 40 for i in range(41)][:: bar.harder]
+        verdicts = [order.index(RULES[number].verdict({name: at})) for at in grid]
+        assert verdicts == sorted(verdicts), (name, verdicts)
+
+
+def test_every_bar_can_change_some_verdict_by_the_numbers_of_some_run() -> None:
+    """A bar that no numbers reach would be a slider for nothing: each is compared with something in its rule."""
+    for number, rule in RULES.items():
+        text = str((rule.holds, rule.part))
+        assert all(f"'{name}'" in text for name in rule.bars), number
+        said = [bar.says for bar in rule.bars.values()]
+        assert len(set(said)) == len(said), number
+
+
+def test_what_is_folded_is_whole_sentences_and_nothing_is_lost() -> None:
+    assert _folded("One. Two.") == ("One. Two.", "")
+    long = " ".join(["word"] * 22)
+    assert _folded(f"{long}. Then 0.97. μ rises.") == (f"{long}.", "Then 0.97. μ rises.")
+    for entry in ENTRIES:
+        assert " ".join(filter(None, _folded(entry.finding))) == entry.finding

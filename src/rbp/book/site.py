@@ -38,7 +38,8 @@ PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to downloa
 PRINT_STYLE = """
 html { font-size: 82%; }
 pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
-details.hide, .rbp-downloads, .headerlink { display: none !important; }
+details.hide, .rbp-downloads, .headerlink, .rbp-ledger-tools, .rbp-ledger-count, .rbp-bars { display: none !important; }
+.rbp-ledger details::details-content { content-visibility: visible; }
 span[id^="document-"] + section { break-before: page; }
 h1, h2, h3, h4 { break-after: avoid; break-inside: avoid; }
 figure, svg, tr { break-inside: avoid; }

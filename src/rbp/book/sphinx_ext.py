@@ -31,7 +31,11 @@ def _set_address(app: Sphinx, config: Config) -> None:
 
 
 #: scripts, by what stands in the pages that need them; Plotly weighs 4.8 MB
-SCRIPTS = {"plotly-graph-div": ["plotly.min.js"], 'class="rbp-explorer"': ["fits.js", "explorer.js"]}
+SCRIPTS = {
+    "plotly-graph-div": ["plotly.min.js"],
+    'class="rbp-explorer"': ["fits.js", "explorer.js"],
+    'class="rbp-ledger"': ["ledger.js"],
+}
 
 
 def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:

@@ -1,6 +1,7 @@
 """Claims on cross-entropy beside RBP₁, on k beside S, on the metric's definition, and on Table 1."""
 
-from rbp.paper.claims.ledger import EARLIER, FAILS, HOLDS, OPEN, OWN, PART, UNCHECKED, Numbers, claim
+from rbp.paper.claims.ledger import EARLIER, OPEN, OWN, UNCHECKED, Judged, Numbers, claim
+from rbp.paper.claims.rules import Rule, at_least, at_most, below, every, share
 
 TWO_METRICS, MORE_K, DEFINITION = "Cross-entropy and RBP₁", "More k", "Definition and table"
 
@@ -12,18 +13,26 @@ TWO_METRICS, MORE_K, DEFINITION = "Cross-entropy and RBP₁", "More k", "Definit
     "The exponents of cross-entropy and of −ln RBP₁ are nearly identical.",
     rule="near: by two one-sided tests at 5% over the scatter of models, and of documents where ranks are kept, α of cross-entropy lies within ±10% of α of −ln RBP₁. Holds if every tested pair of family and text is near, ours included; in part if in at least half the cells of Table 1 the printed exponents lie so, and no tested cell of it is shown to lie outside",
     evidence="19_cross_entropy#near-tests",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     cells, within = n.count("19_cross_entropy::printed_cells"), n.count("19_cross_entropy::printed_within_tenth")
     tested, near, outside = (n.count(f"19_cross_entropy::{key}") for key in ("tested", "near", "outside"))
     of_table_1 = n.count("19_cross_entropy::outside_table_1")
     least, most = (n.count(f"19_cross_entropy::printed_tenth_{end}") for end in ("least", "most"))
-    verdict = HOLDS if near == tested else PART if 2 * within >= cells and of_table_1 == 0 else FAILS
+    rule = Rule(
+        at_least(near / tested, "near"),
+        every(at_least(within / cells, "cells"), of_table_1 == 0),
+        {
+            "near": share("tested pairs shown to be near, to hold", 1),
+            "cells": share("cells of Table 1 within 10%, in part", 0.5),
+        },
+    )
     pythia, low, high, ladder = (
         f"{n.number(f'19_cross_entropy::{key}'):+.1f}".replace("-", "−")
         for key in (*(f"relative{end}.wikipedia.Pythia" for end in ("", "_low", "_high")), "relative.wikipedia.Ladder")
     )
-    return verdict, (
+    return rule, (
         f"Of {tested} pairs of family and text with both metrics model by model, {near} are shown to be near, and {outside} "
         f"to lie outside, {of_table_1} of them in Table 1. On Wikipedia, cross-entropy's exponent differs by {pythia}% for "
         f"Pythia, with the 90% interval {low} to {high}%, and by {ladder}% for the ladder. The printed exponents lie within "
@@ -38,11 +47,12 @@ def _(n: Numbers) -> tuple[str, str]:
     "Cross-entropy does not determine the rank, nor RBP: they are logically independent.",
     rule="holds if two models with the same cross-entropy and different RBP₁ exist",
     evidence="02_metric#same-cross-entropy",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     gap = abs(n.number("02_metric::cross_entropy.pair_difference"))
     even, crowded = n.number("02_metric::rbp1.even"), n.number("02_metric::rbp1.crowded")
-    return HOLDS if gap < 1e-9 and even != crowded else FAILS, (
+    return Rule(gap < 1e-9 and even != crowded), (
         f"Two small models with the same cross-entropy, {n.number('02_metric::cross_entropy.pair'):.3f} nats, have RBP₁ of "
         f"{even:.2f} and {crowded:.2f}. The reverse is true as well: a temperature changes the cross-entropy and no rank."
     )
@@ -54,6 +64,15 @@ def told_by_cross_entropy(n: Numbers) -> tuple[int, int] | None:
     return (found["told_by_cross_entropy.closer"], found["told_by_cross_entropy.cells"]) if found else None
 
 
+def seldom_told(closer: int, cells: int) -> Rule:
+    """Cross-entropy is to tell −ln RBP₁ more closely in few cells."""
+    bars = {
+        "holds": share("cells told more closely by cross-entropy, to hold: less than", 0.5, harder=-1),
+        "part": share("cells told more closely by cross-entropy, in part: less than", 0.9, harder=-1),
+    }
+    return Rule(below(closer / cells, "holds"), below(closer / cells, "part"), bars)
+
+
 @claim(
     33,
     TWO_METRICS,
@@ -62,8 +81,9 @@ def told_by_cross_entropy(n: Numbers) -> tuple[int, int] | None:
     rule="holds if, in most cells of family and dataset, a curve in cross-entropy tells −ln RBP₁ of the models less closely than the law "
     "in S does; fails if it tells it more closely in nine of ten; in part between",
     evidence="20_rank_and_cross_entropy",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     told = told_by_cross_entropy(n)
     if told is None:
         return (
@@ -71,7 +91,7 @@ def _(n: Numbers) -> tuple[str, str]:
             "Logic does not deduce it (claim 19). Whether measurements do is left to a chapter on rank and cross-entropy.",
         )
     closer, cells = told
-    return FAILS if closer >= 0.9 * cells else PART if closer >= 0.5 * cells else HOLDS, (
+    return seldom_told(closer, cells), (
         f"In {closer} of {cells} cells, a curve in cross-entropy tells −ln RBP₁ more closely than the law in S does."
     )
 
@@ -85,12 +105,18 @@ def _(n: Numbers) -> tuple[str, str]:
     "only R² is",
     evidence="14_more_k",
     group=EARLIER,
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     pairs, high = n.count("14_more_k::pairs"), n.count("14_more_k::r_squared_high")
     tested, bent = n.count("14_more_k::noise_tested"), n.count("14_more_k::noise_rejected")
-    verdict = FAILS if high < pairs else HOLDS if bent <= 0.1 * tested else PART
-    return verdict, (
+    straight = at_least(high / pairs, "pairs")
+    rule = Rule(
+        every(straight, at_least((tested - bent) / tested, "noise")),
+        straight,
+        {"pairs": share("pairs with R² of 0.99", 1), "noise": share("curves within counting noise, to hold", 0.9)},
+    )
+    return rule, (
         f"R² is at least 0.99 in {high} of {pairs} pairs of model and dataset ({n.number('14_more_k::r_squared_min'):.4f} at least). "
         f"But of {tested} curves whose counting noise is known, {bent} leave the line by more than that noise allows; the "
         f"bend is {n.number('14_more_k::bend_median'):.0f}% at the median. It is a good summary rather than a law."
@@ -107,11 +133,19 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="14_more_k#exponents",
     group=EARLIER,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     compared, larger = n.count("14_more_k::compared"), n.count("14_more_k::larger")
     cells, drifts = n.count("14_more_k::cells"), [n.count(f"14_more_k::{key}") for key in ("s_rises", "rising_cells")]
-    constant = max(drifts) <= cells / 2
-    return FAILS if larger < compared else HOLDS if constant else PART, (
+    ahead = at_least(larger / compared, "larger")
+    rule = Rule(
+        every(ahead, at_most(max(drifts) / cells, "drifts")),
+        ahead,
+        {
+            "larger": share("comparisons in which α in k is larger", 1),
+            "drifts": share("cells in which either exponent drifts, to hold: at most", 0.5, harder=-1),
+        },
+    )
+    return rule, (
         f"Larger in {larger} of {compared} comparisons, by a factor of {n.number('14_more_k::times_min'):.1f} to "
         f"{n.number('14_more_k::times_max'):.1f}. But α in S rises with k in {drifts[0]} of {cells} cells, and α in k with S in {drifts[1]}: "
         "there is no one rate to compare, and the lead shrinks as k grows. A larger k also makes the task easier, not the model better."
@@ -127,9 +161,14 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="14_more_k",
     group=EARLIER,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     impossible, cases = n.count("14_more_k::local_impossible"), n.count("14_more_k::exchanged")
-    return HOLDS if impossible == 0 else PART, (
+    rule = Rule(
+        at_least((cases - impossible) / cases, "usable"),
+        True,
+        {"usable": share("cases in which the formula is usable, to hold", 1)},
+    )
+    return rule, (
         f"The sign is right: more k allows a smaller S. But the formula is for small steps. From k = 1 to 2 it asks for a "
         f"negative size in {impossible} of {cases} cases; a step of one is small enough only from k = "
         f"{n.count('14_more_k::usable_from_min')} to {n.count('14_more_k::usable_from_max')} on, depending on the model."
@@ -144,7 +183,7 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="would be decided by the number of ties in the authors' scores, which was not published",
     evidence="04_ranking",
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     tied, rounded = (100 * n.number(f"04_ranking::tied.{logits}") for logits in ("all", "bfloat16"))
     gaps = [n.number(f"04_ranking::rule_gap.{logits}") for logits in ("all", "bfloat16")]
     return UNCHECKED, (
@@ -164,9 +203,17 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="17_table1",
     group=OWN,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     compared, agree, rounded = (n.count(f"17_table1::{key}") for key in ("compared", "agree", "agree.rounded"))
-    return HOLDS if rounded == compared else PART if agree >= 0.9 * compared else FAILS, (
+    rule = Rule(
+        at_least(rounded / compared, "holds"),
+        at_least(agree / compared, "part"),
+        {
+            "holds": share("numbers that agree, from rounded inputs, to hold", 1),
+            "part": share("numbers that agree, from inputs as published, in part", 0.9),
+        },
+    )
+    return rule, (
         f"{agree} of {compared} numbers agree to all three printed digits. The other one, R² of {n.word('17_table1::differs.cells')}, "
         f"is {n.number('17_table1::count_r_squared'):.5f} from exact counts and {n.number('17_table1::count_r_squared_rounded'):.5f} "
         f"from shares rounded to six decimals; {n.number('17_table1::count_r_squared_printed'):.3f} is printed."

@@ -1,7 +1,8 @@
 """Claims on success over N tokens in a row, and on noise at large k."""
 
-from rbp.paper.claims.comparisons import told_by_cross_entropy
-from rbp.paper.claims.ledger import FAILS, HOLDS, OPEN, OWN, PART, Numbers, by_exceptions, claim
+from rbp.paper.claims.comparisons import seldom_told, told_by_cross_entropy
+from rbp.paper.claims.ledger import OPEN, OWN, Judged, Numbers, claim
+from rbp.paper.claims.rules import Rule, above, at_least, by_share, every, met, share
 
 EMERGENCE = "Emergence"
 
@@ -16,13 +17,19 @@ EMERGENCE = "Emergence"
     "squared scatter, by its estimate, in half of the fits; all for independent tokens and for tokens that cluster in documents",
     evidence="25_noise",
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     key = "25_noise::"
     tests, enough, beyond, mostly = (n.count(f"{key}large_{each}") for each in ("tests", "enough", "beyond", "mostly"))
     rising, surely = n.count(f"{key}rising"), n.count(f"{key}rising_beyond")
-    shown = enough >= 0.9 * tests
-    verdict = HOLDS if shown and surely == 0 else PART if surely == 0 or mostly >= 0.5 * tests else FAILS
-    return verdict, (
+    rule = Rule(
+        every(at_least(enough / tests, "shown"), surely == 0),
+        met(1, surely == 0, at_least(mostly / tests, "mostly")),
+        {
+            "shown": share("fits in which noise is shown to be most, to hold", 0.9),
+            "mostly": share("fits in which it is, by its estimate, in part", 0.5),
+        },
+    )
+    return rule, (
         f"Of {tests} fits, {beyond} scatter by more than counting noise, whether or not tokens cluster; in {enough} noise is shown to be "
         f"most of it; in {tests - beyond - enough} so few models tell neither. By the estimates, noise is at least half of it in {mostly}. "
         f"Misses rise with size in {rising} cases, in {surely} by more than chance, whatever misses the models share: GPT-2's on Wikipedia "
@@ -41,9 +48,9 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="holds if algebra derives the power from the condition; whether the condition is met is claim 42",
     evidence="23_emergence#sharpness",
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     follows = n.word("23_emergence::follows.equation_6") == "yes"
-    return HOLDS if follows else FAILS, (
+    return Rule(follows), (
         "The chance that independent events all happen is the product of their chances, and these are equal. Text does not meet the "
         "condition (claim 42)."
     )
@@ -57,11 +64,12 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="holds if the measured success of windows equals that power, within its interval, in nine of ten cases; in part if in half",
     evidence="24_independence#ratio",
     group=OWN,
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     below, cells, zeros = (n.count(f"24_independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
     above = n.count("24_independence::cells_above")
-    return by_exceptions(below + above, cells, holds=0.1), (
+    return by_share((cells - below - above) / cells, "cases within their interval", holds=0.9), (
         f"Windows succeed more often in {below} of {cells} "
         f"cases, by more than their interval ({zeros} have no success to compare). −ln p of 10 tokens at k = 1 is "
         f"{n.number('24_independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
@@ -76,10 +84,11 @@ def _(n: Numbers) -> tuple[str, str]:
     "−ln p(N, k) is proportional to N·S^(−α), linear in N; figure 7 confirms it.",
     rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k; in part if at half of them",
     evidence="23_emergence#length-exponent",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     below, fits = n.count("23_emergence::length_below_one.Pythia"), n.count("23_emergence::length_fits.Pythia")
-    return by_exceptions(below, fits), (
+    return by_share((fits - below) / fits, "thresholds at which the interval contains 1"), (
         f"The power is {n.number('23_emergence::length.Pythia.k1'):.2f} at k = 1 and "
         f"{n.number('23_emergence::length.Pythia.k10000'):.2f} at k = 10 000; its interval lies below 1 at {below} of {fits} "
         f"thresholds. Figure 7 does not test it: {n.count('23_emergence::recipe_agree')} of its "
@@ -97,12 +106,16 @@ def _(n: Numbers) -> tuple[str, str]:
     "measured to be steeper than for one token in most tests; in part if only the first",
     evidence="23_emergence#sharpness",
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     sigmoid, steeper = (n.word(f"23_emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
     visible, turns, curves = (n.count(f"23_emergence::{key}") for key in ("visible", "turns", "curves"))
     sharper, duller, tests = (n.count(f"23_emergence::{key}") for key in ("sharper", "duller", "slopes"))
-    sharp = steeper or sharper > tests / 2
-    return FAILS if not sigmoid else HOLDS if sharp else PART, (
+    rule = Rule(
+        every(sigmoid, met(1, steeper, above(sharper / tests, "sharper"))),
+        sigmoid,
+        {"sharper": share("tests in which the rise is steeper, to hold: more than", 0.5)},
+    )
+    return rule, (
         f"Sigmoidal, yes: of {curves} measured curves, pieces of a whole one, {turns} pass its turn at 1/e, and {visible} go from below "
         "0.1 to above 0.9. Sharper, no: a larger N moves the curve of equation 8 along ln S and leaves its shape, whose steepest rise "
         f"is α/e for every N. Measured, it is steeper than that of single tokens in {sharper} of {tests} cases, and flatter in {duller}. "
@@ -118,12 +131,20 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="holds if the law for single tokens predicts the measured success of windows within its interval in nine of ten cases; "
     "in part if success rises smoothly all the same, in four of five steps of size",
     evidence="23_emergence#joint-fits",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     inside, cells = n.count("23_emergence::predictions_inside"), n.count("23_emergence::predictions")
     rises, steps = n.count("23_emergence::rises"), n.count("23_emergence::rise_steps")
-    verdict = HOLDS if inside >= 0.9 * cells else PART if rises >= 0.8 * steps else FAILS
-    return verdict, (
+    rule = Rule(
+        at_least(inside / cells, "inside"),
+        at_least(rises / steps, "rises"),
+        {
+            "inside": share("predictions within the interval, to hold", 0.9),
+            "rises": share("steps in which success rises, in part", 0.8),
+        },
+    )
+    return rule, (
         f"Smooth, yes: success rises in {rises} of {steps} steps to the next larger model, with no jump to explain. Predictable "
         f"from single tokens, no: {inside} of {cells} predictions lie within the interval, and at k = 1 and N = 100 the largest "
         f"model is off by a factor of 10^({n.number('23_emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
@@ -140,13 +161,14 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="as claim 33: what tells RBP₁ covers greedy decoding, which is right where the first guess is. Holds if cross-entropy tells −ln RBP₁ "
     "less closely than S does in most cells; fails if more closely in nine of ten; in part between",
     evidence="20_rank_and_cross_entropy",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     told = told_by_cross_entropy(n)
     if told is None:
         return OPEN, "As claim 33. By logic alone cross-entropy gives greedy decoding no more than a bound (claim 19)."
     closer, cells = told
-    return FAILS if closer >= 0.9 * cells else PART if closer >= 0.5 * cells else HOLDS, (
+    return seldom_told(closer, cells), (
         f"In {closer} of {cells} cells, a curve in cross-entropy tells −ln RBP₁ more closely than the law in S does. So an account by "
         "cross-entropy reaches greedy decoding as far as this one does, within these families."
     )

@@ -1,18 +1,16 @@
 """The ledger's frame: a claim of the paper, the rule that decides it, and the verdict that the numbers give."""
 
-import html
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from rbp.book import results
 from rbp.core.errors import ChapterError
+from rbp.paper.claims.rules import FAILS, HOLDS, PART, Rule
 
-HOLDS, PART, FAILS = "holds", "holds in part", "does not hold"
 #: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
 UNCHECKED, OPEN = "cannot be checked here", "not judged yet"
 
@@ -24,6 +22,10 @@ VERDICTS = {
     UNCHECKED: ("unchecked", "?"),
     OPEN: ("open", "○"),
 }
+
+
+#: a claim's weight, by whether it is core
+WEIGHTS = {True: "core", False: "detail"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,10 @@ PAPER = Group("paper", "The paper's claims", "The paper says")
 EARLIER = Group("earlier", "Its earlier version's claims", "The earlier version says")
 OTHERS = Group("others", "Others' claims", "They say")
 OWN = Group("own", "Our own tests", "We test")
-GROUPS = (PAPER, EARLIER, OTHERS, OWN)
+PREDICTIONS = Group(
+    "predictions", "Our predictions", "We predicted"
+)  # written down before what they foretell was measured
+GROUPS = (PAPER, EARLIER, OTHERS, OWN, PREDICTIONS)
 
 
 class Numbers(Mapping[str, results.Value]):
@@ -96,8 +101,9 @@ class Numbers(Mapping[str, results.Value]):
         return found
 
 
-#: a judge turns the recorded numbers into a verdict and a sentence or two of what was found
-Judge = Callable[[Numbers], tuple[str, str]]
+#: a rule with the numbers in it, or what no rule decides, UNCHECKED or OPEN; and a sentence or two of what was found
+Judged = tuple[Rule | str, str]
+Judge = Callable[[Numbers], Judged]
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,8 @@ class Claim:
 
     `number` is its name and stays: those of the paper and its earlier versions that were listed first are 1 to 30; those
     added since, of any group, count on from 31 in the order in which they came. `part` is its subject within the group.
-    `evidence` names the chapter to read, or a figure or table in it ("10_k1#figure-3").
+    `evidence` names the chapter to read, or a figure or table in it ("10_k1#figure-3"). `core`: much of the paper's
+    argument, or of the doubt of it, hangs on it; the others are details.
     """
 
     number: int
@@ -116,47 +123,59 @@ class Claim:
     text: str
     rule: str
     evidence: str
+    core: bool
     judge: Judge
+
+    def judged(self, numbers: Numbers) -> "Entry":
+        """The claim with its verdict. Raises ChapterError where a number is missing."""
+        rule, finding = self.judge(numbers)
+        verdict, own = (rule.verdict(), rule) if isinstance(rule, Rule) else (rule, None)
+        if verdict not in VERDICTS:
+            raise ChapterError(f"claim {self.number} has the unknown verdict '{verdict}'", "claims ledger")
+        return Entry(self, verdict, finding, own)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A judged claim."""
+    """A judged claim; `rule` has its numbers, and is None where no rule decides."""
 
     claim: Claim
     verdict: str
     finding: str
+    rule: Rule | None
 
 
 CLAIMS: list[Claim] = []
 
 
 def claim(
-    number: int, part: str, place: str, text: str, *, rule: str, evidence: str, group: Group = PAPER
+    number: int,
+    part: str,
+    place: str,
+    text: str,
+    *,
+    rule: str,
+    evidence: str,
+    group: Group = PAPER,
+    core: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Enter the decorated judge into the ledger."""
 
     def enter(judge: Judge) -> Judge:
-        CLAIMS.append(Claim(number, group, part, place, text, rule, evidence, judge))
+        CLAIMS.append(Claim(number, group, part, place, text, rule, evidence, core, judge))
         return judge
 
     return enter
 
 
-def by_exceptions(exceptions: int, cases: int, *, holds: float = 0.0, part: float = 0.5) -> str:
-    """The verdict where at most the share `holds`, or at most the share `part`, of the cases are exceptions."""
-    return HOLDS if exceptions <= holds * cases else PART if exceptions <= part * cases else FAILS
-
-
 def judge_all(numbers: Numbers) -> list[Entry]:
     """Every claim, judged, in the order of their numbers. Raises ChapterError where a number is missing."""
-    entries = []
-    for each in sorted(CLAIMS, key=lambda entry: entry.number):
-        verdict, finding = each.judge(numbers)
-        if verdict not in VERDICTS:
-            raise ChapterError(f"claim {each.number} has the unknown verdict '{verdict}'", "claims ledger")
-        entries.append(Entry(each, verdict, finding))
-    return entries
+    return [each.judged(numbers) for each in sorted(CLAIMS, key=lambda entry: entry.number)]
+
+
+def stressed(entries: list[Entry], harder: float) -> list[Entry]:
+    """The entries as they would be judged with every bar so much harder, 0.2 for a fifth, or easier, −0.2."""
+    return [replace(each, verdict=each.rule.stressed(harder)) if each.rule else each for each in entries]
 
 
 def of_group(entries: list[Entry], group: Group) -> list[Entry]:
@@ -175,25 +194,13 @@ def counts(entries: list[Entry]) -> dict[str, int]:
     return result
 
 
-def badge(verdict: str) -> str:
-    """A verdict as a small label: its sign and its words, so that colour is never alone."""
-    key, sign = VERDICTS[verdict]
-    return f'<span class="rbp-verdict rbp-{key}"><span aria-hidden="true">{sign}</span> {verdict}</span>'
-
-
-def summary(entries: list[Entry]) -> str:
-    """How many claims have each verdict, as a line of badges."""
-    found = Counter(entry.verdict for entry in entries)
-    items = "".join(f"<li>{badge(verdict)} <b>{found[verdict]}</b></li>" for verdict in VERDICTS if found[verdict])
-    return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
-
-
 def as_table(entries: list[Entry]) -> pd.DataFrame:
     """The ledger as a table of one row a claim."""
     rows = [
         (
             e.claim.number,
             e.claim.group.key,
+            WEIGHTS[e.claim.core],
             e.claim.part,
             e.claim.text,
             e.claim.place,
@@ -205,46 +212,5 @@ def as_table(entries: list[Entry]) -> pd.DataFrame:
         for e in entries
     ]
     return pd.DataFrame(
-        rows, columns=["claim", "group", "part", "text", "place", "verdict", "finding", "rule", "evidence"]
-    )
-
-
-def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
-    """The ledger as HTML, by group and subject: tables on a wide page, one card for each claim on a phone.
-
-    `titles` maps a chapter's name to its title, for the links to the evidence.
-    """
-    return "".join(_section(group, own, titles) for group in GROUPS if (own := of_group(entries, group)))
-
-
-def _section(group: Group, entries: list[Entry], titles: Mapping[str, str]) -> str:
-    parts = list(dict.fromkeys(entry.claim.part for entry in entries))
-    tables = "".join(
-        f"<h4>{html.escape(part)}</h4>"
-        f"<table><thead><tr><th>No.</th><th>{group.says}</th><th>Verdict</th><th>We find</th></tr></thead><tbody>"
-        + "".join(_row(entry, titles) for entry in entries if entry.claim.part == part)
-        + "</tbody></table>"
-        for part in parts
-    )
-    return f'<section class="rbp-ledger" id="claims-{group.key}"><h3>{group.title}</h3>{summary(entries)}{tables}</section>'
-
-
-def _typeset(text: str) -> str:
-    """A sentence as HTML: indices and exponents set as such, RBP_k, S^(−α), and thousands apart, as in 20 000."""
-    text = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "\N{NARROW NO-BREAK SPACE}", text)
-    marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
-    return re.sub(r"(?<=[A-Zα])_(\d+|[a-zSN])(?![a-z\d])", r"<sub>\1</sub>", marked)
-
-
-def _row(entry: Entry, titles: Mapping[str, str]) -> str:
-    claim = entry.claim
-    chapter, _, anchor = claim.evidence.partition("#")
-    title = html.escape(titles.get(chapter, chapter))
-    target = f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
-    link = f'<a class="rbp-evidence" href="{target}">Evidence: {title}</a>'
-    return (
-        f'<tr id="claim-{claim.number}"><td class="no">{claim.number}</td>'
-        f'<td>{_typeset(claim.text)} <span class="rbp-place">({html.escape(claim.place)})</span></td>'
-        f"<td>{badge(entry.verdict)}</td>"
-        f'<td>{_typeset(entry.finding)}<span class="rbp-rule">Rule: {_typeset(claim.rule)}</span>{link}</td></tr>'
+        rows, columns=["claim", "group", "weight", "part", "text", "place", "verdict", "finding", "rule", "evidence"]
     )

@@ -2,7 +2,8 @@
 
 from rbp.paper.appendix_c.notation import FOLLOWS
 from rbp.paper.appendix_c.notation import PART as CONDITION
-from rbp.paper.claims.ledger import EARLIER, FAILS, HOLDS, PART, Numbers, claim
+from rbp.paper.claims.ledger import EARLIER, Judged, Numbers, claim
+from rbp.paper.claims.rules import Rule, at_least, at_most, below, every, met, r_squared, within
 
 LOGNORMAL = "Lognormal ranks"
 _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
@@ -16,12 +17,14 @@ _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
     rule="holds if, at every model of figure 8c, there is a best lognormal with rank 1 too, and the fit from rank 2 has R² of at least 0.97 "
     "(4.2) in the logarithms that the figure shows; in part if only the second",
     evidence="29_rank_distributions#gaps",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     key = "29_rank_distributions::"
     worst, limits = n.number("26_predicted_curves::figure_8c.r_squared_min"), n.count("26_predicted_curves::limits")
     models = n.count("26_predicted_curves::fitted_models")
-    return FAILS if worst < 0.97 else PART if limits else HOLDS, (
+    fits = at_least(worst, "good")
+    return Rule(every(fits, limits == 0), fits, {"good": r_squared("R² of every fit from rank 2", 0.97)}), (
         f"As drawn, yes: R² is at least {worst:.3f} at all {models} models, from rank 2 up; the test is mild, and a power law reaches up to "
         f"{n.number('26_predicted_curves::figure_8c.r_squared_power_law'):.3f}. With rank 1, which figure 8c leaves out, there is "
         f"no best lognormal at {limits} of them: σ runs to infinity, and a power law is left. Well is not best: from rank 2 it is "
@@ -37,14 +40,14 @@ def _(n: Numbers) -> tuple[str, str]:
     "From μ and σ, the formula predicts both curves, with nearly identical power-law decay.",
     rule="holds if the paired interval of the predicted exponents includes 0 and levels are met within 10%; in part if one of the two",
     evidence="26_predicted_curves#figure-8b",
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     key = "26_predicted_curves::"
     alike = not n[f"{key}predicted_apart"]
-    met = all(
-        abs(n.number(f"{key}level_{metric}_{end}") - 1) <= 0.1 for metric in ("ce", "p1") for end in ("min", "max")
-    )
-    return (FAILS, PART, HOLDS)[alike + met], (
+    off = max(abs(n.number(f"{key}level_{metric}_{end}") - 1) for metric in ("ce", "p1") for end in ("min", "max"))
+    two = alike, at_most(off, "level")
+    return Rule(every(*two), met(1, *two), {"level": within("levels are met within", 0.1, 0.5, 0.01, percent=True)}), (
         f"The formula gives exponents of {n.number(f'{key}alpha_ce.formula'):.3f} (cross-entropy) and "
         f"{n.number(f'{key}alpha_p1.formula'):.3f} (−ln RBP₁), which differ by more than the measured "
         f"{n.number(f'{key}alpha_ce.measured'):.3f} and {n.number(f'{key}alpha_p1.measured'):.3f}"
@@ -62,10 +65,10 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="28_appendix_c",
     group=EARLIER,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     in_s, in_log = (n.number(f"28_appendix_c::ratio_r_squared.{x}") for x in ("S", "lnS"))
-    verdict = HOLDS if in_s > in_log else PART if max(in_s, in_log) >= 0.9 else FAILS
-    return verdict, (
+    rule = Rule(in_s > in_log, at_least(max(in_s, in_log), "line"), {"line": r_squared("R² of a line, in part", 0.9)})
+    return rule, (
         f"It changes, but as ln S: R² is {in_log:.3f} for a line in ln S and {in_s:.2f} for one in S. How steeply depends on the version "
         f"of the lognormal that is fitted: it falls by {-n.number('29_rank_distributions::ratio_slope.lognormal'):.2f} per unit of ln S for the "
         f"discrete one, and by {-n.number('29_rank_distributions::ratio_slope.lognormal_rounded'):.2f} for the authors'."
@@ -80,12 +83,20 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="holds if algebra derives each, equation 20 is good to 5%, and what 17 calls cross-entropy is it within 1%; in part if the last fails",
     evidence="28_appendix_c#verdicts",
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     derived = sum(n.word(f"28_appendix_c::verdict.{number}") == FOLLOWS for number in _EXACT)
     off = n.number("28_appendix_c::c_error_worst")
     share = n.number("27_premise::gap_share.last")
-    algebra = derived == len(_EXACT) and off <= 0.05
-    return (HOLDS if abs(share) <= 0.01 else PART) if algebra else FAILS, (
+    algebra = every(derived == len(_EXACT), at_most(off, "approximation"))
+    rule = Rule(
+        every(algebra, at_most(abs(share), "entropy")),
+        algebra,
+        {
+            "approximation": within("equation 20 is good to", 0.05, 0.2, 0.01, percent=True),
+            "entropy": within("the two entropies differ by, to hold: at most", 0.01, 0.5, 0.001, percent=True),
+        },
+    )
+    return rule, (
         f"Computer algebra derives {derived} of the {len(_EXACT)} exact statements; equation 20, an approximation, is within {off:.1%} at the "
         f"authors' points. But equation 17 calls the entropy of ranks the cross-entropy; measured, it is {share:.0%} larger at the largest model."
     )
@@ -99,16 +110,16 @@ def _(n: Numbers) -> tuple[str, str]:
     rule="holds if the limit follows from what the text states; in part if it needs a condition that the text does not state",
     evidence="28_appendix_c",
 )
-def _(n: Numbers) -> tuple[str, str]:
-    verdict = {FOLLOWS: HOLDS, CONDITION: PART}.get(n.word("28_appendix_c::verdict.24"), FAILS)
-    return verdict, (
+def _(n: Numbers) -> Judged:
+    found = n.word("28_appendix_c::verdict.24")
+    return Rule(found == FOLLOWS, found == CONDITION), (
         "It holds if μ/σ → −∞ and σ → ∞ both. With σ fixed it fails: c/φ(μ/σ) tends to 1/σ. At the authors' ten points the ratio goes from "
         f"{n.number('28_appendix_c::c_over_phi_max'):.2f} to {n.number('28_appendix_c::c_over_phi_min'):.2f}."
     )
 
 
-def _dominates(n: Numbers, number: str) -> str:
-    return HOLDS if n.word(f"28_appendix_c::verdict.{number}") == FOLLOWS else FAILS
+def _dominates(n: Numbers, number: str) -> bool:
+    return n.word(f"28_appendix_c::verdict.{number}") == FOLLOWS
 
 
 @claim(
@@ -119,10 +130,13 @@ def _dominates(n: Numbers, number: str) -> str:
     rule="holds if the ratio of the sum to ln c tends to 1, and the fraction as printed is below 10% of equation 21 at the authors' points",
     evidence="28_appendix_c#terms",
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     low, high = (n.number(f"28_appendix_c::fraction26_share_{end}") for end in ("min", "max"))
-    verdict = _dominates(n, "after 26") if high < 0.1 else FAILS
-    return verdict, (
+    rule = Rule(
+        every(_dominates(n, "after 26"), below(high, "fraction")),
+        bars={"fraction": within("the fraction of equation 21, less than", 0.1, 1, 0.01, percent=True)},
+    )
+    return rule, (
         f"ln c is cancelled by the other two terms; ln Z is left. At the largest model −ln p₁ is {n.number('28_appendix_c::neg_log_p1.pythia-12b'):.2f} "
         f"and ln c −{-n.number('28_appendix_c::log_c.pythia-12b'):.2f}: were it dominant, p₁ would exceed 1. The fraction, as printed, is {low:.0%} to "
         f"{high:.0%} of equation 21; by exact sums, CE + ln p₁ is {n.number('28_appendix_c::excess_share_min'):.0%} to "
@@ -139,8 +153,8 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="28_appendix_c",
     group=EARLIER,
 )
-def _(n: Numbers) -> tuple[str, str]:
-    return _dominates(n, "earlier, B.4"), (
+def _(n: Numbers) -> Judged:
+    return Rule(_dominates(n, "earlier, B.4")), (
         f"It is cancelled by ln c. It also rises with size, from {n.number('28_appendix_c::square_min'):.4f} to "
         f"{n.number('28_appendix_c::square_last'):.2f}, while both metrics fall."
     )

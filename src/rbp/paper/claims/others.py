@@ -4,12 +4,18 @@ Those of "What Scales in Cross-Entropy Scaling Law?" (arXiv:2510.04067) are test
 share of cross-entropy on three texts, and nothing of how the terms scale.
 """
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, OTHERS, OWN, PART, UNCHECKED, Numbers, claim
+from rbp.paper.claims.ledger import OTHERS, OWN, UNCHECKED, Judged, Numbers, claim
+from rbp.paper.claims.rules import Condition, Rule, at_least, every, met, share
 
 SISTER = "What scales in cross-entropy"
 SHARES = "22_sister_law"
 TRAINING = "Size and training"
 EXPONENT = "16_exponent"
+TEXTS = {"texts": share("texts on which each part is so", 1)}
+
+
+def _on_texts(so: int, texts: int) -> Condition:
+    return at_least(so / texts, "texts")
 
 
 @claim(
@@ -20,11 +26,12 @@ EXPONENT = "16_exponent"
     rule="holds if R² of error-entropy is at least 0.97, and above that of cross-entropy, on every text of the ladder; in part if only the first",
     evidence=f"{SHARES}#fits",
     group=OTHERS,
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     texts, high, closer = (n.count(f"{SHARES}::{key}") for key in ("texts", "entropy_high", "entropy_closer"))
-    verdict = FAILS if high < texts else HOLDS if closer == texts else PART
-    return verdict, (
+    follows = _on_texts(high, texts)
+    return Rule(every(follows, _on_texts(closer, texts)), follows, TEXTS), (
         f"R² of error-entropy is at least 0.97 on {high} of {texts} texts ({n.number(f'{SHARES}::r_squared_min'):.3f} at "
         f"least), and above that of cross-entropy on {closer}."
     )
@@ -40,12 +47,12 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence=f"{SHARES}#changes",
     group=OTHERS,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     texts, alignment, confidence = (
         n.count(f"{SHARES}::{key}") for key in ("texts", "alignment_still", "confidence_still")
     )
-    verdict = HOLDS if alignment == confidence == texts else PART if texts in (alignment, confidence) else FAILS
-    return verdict, (
+    two = _on_texts(alignment, texts), _on_texts(confidence, texts)
+    return Rule(every(*two), met(1, *two), TEXTS), (
         f"Self-alignment changes by no more than a tenth of the fall of cross-entropy on {alignment} of {texts} texts, "
         f"confidence on {confidence}. Confidence makes {n.number(f'{SHARES}::confidence_min'):.0f} to "
         f"{n.number(f'{SHARES}::confidence_max'):.0f}% of that fall all the same, as it moves one way."
@@ -62,11 +69,11 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence=f"{SHARES}#shares",
     group=OTHERS,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     texts, inside, falls = (n.count(f"{SHARES}::{key}") for key in ("texts", "share_inside", "share_falls"))
-    verdict = HOLDS if inside == falls == texts else PART if texts in (inside, falls) else FAILS
+    two = _on_texts(inside, texts), _on_texts(falls, texts)
     first, last = (100 * (1 + n.number(f"27_premise::gap_share.{end}")) for end in ("first", "last"))
-    return verdict, (
+    return Rule(every(*two), met(1, *two), TEXTS), (
         f"On the ladder it is {100 * n.number(f'{SHARES}::share_min'):.0f} to {100 * n.number(f'{SHARES}::share_max'):.0f}% of "
         f"cross-entropy, as confidence is negative. From the smallest rung to the largest the share falls on {falls} of "
         f"{texts} texts. For Pythia on Wikipedia it is {first:.0f}% at the smallest model and {last:.0f}% at the largest."
@@ -82,16 +89,16 @@ def _(n: Numbers) -> tuple[str, str]:
     "−ln RBP_1 of the Llama runs of xLSTM Scaling Laws; in part if for one of the two",
     evidence="16_exponent#forms",
     group=OTHERS,
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     missed = {
         (measure, form): n.number(f"{EXPONENT}::missed.llama.{measure}.{form}")
         for measure in ("loss", "rank")
         for form in ("additive", "product")
     }
     better = sum(missed[measure, "additive"] < missed[measure, "product"] for measure in ("loss", "rank"))
-    verdict = HOLDS if better == 2 else PART if better else FAILS
-    return verdict, (
+    return Rule(better == 2, better == 1), (
         f"Of the loss in sweeps left out, the sum misses {missed['loss', 'additive']:.0f} per cent of the variation, the product "
         f"{missed['loss', 'product']:.0f}; of −ln RBP_1, {missed['rank', 'additive']:.0f} and {missed['rank', 'product']:.0f}. "
         f"So what was found for the loss holds for ranks too. The exponents a differ by "
@@ -109,7 +116,7 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence="16_exponent#lists-and-tries",
     group=OTHERS,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     return UNCHECKED, (
         f"Theirs are tasks, and fits with an irreducible term. For k tries on a next token of our ladder, computed exactly, the "
         f"exponent in size is higher at k = {n.count(f'{EXPONENT}::k.fitted')} than at 1 on {n.count(f'{EXPONENT}::tries.rise')} of "
@@ -127,10 +134,11 @@ def _(n: Numbers) -> tuple[str, str]:
     "snapshots, contains 0",
     evidence="16_exponent#over-training",
     group=OWN,
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     low, high = (n.number(f"{EXPONENT}::change_{end}") for end in ("low", "high"))
-    return HOLDS if low <= 0 <= high else FAILS, (
+    return Rule(low <= 0 <= high), (
         f"From step {n.count(f'{EXPONENT}::step.early')} to {n.count(f'{EXPONENT}::step.late')} it grows from "
         f"{n.number(f'{EXPONENT}::alpha.early'):.3f} to {n.number(f'{EXPONENT}::alpha.late'):.3f}; the change lies between {low:.3f} and "
         f"{high:.3f}. These are snapshots of one schedule, and −ln accuracy on whole words, not RBP_1. On others’ runs over sizes "

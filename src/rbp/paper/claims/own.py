@@ -1,6 +1,7 @@
 """Questions that the paper does not ask, as claims with rules: our own tests."""
 
-from rbp.paper.claims.ledger import FAILS, HOLDS, OWN, PART, Numbers, by_exceptions, claim
+from rbp.paper.claims.ledger import OWN, Judged, Numbers, claim
+from rbp.paper.claims.rules import Rule, above, at_least, by_share, share
 
 RANK = "Rank and cross-entropy"
 CHAPTER = "20_rank_and_cross_entropy"
@@ -15,11 +16,13 @@ CHAPTER = "20_rank_and_cross_entropy"
     "texts for a family, of a model trained again; in part between",
     evidence=f"{CHAPTER}#equal",
     group=OWN,
+    core=True,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     groups = [n.count(f"{CHAPTER}::{key}") for key in ("apart.k1", "compared.k1")]
     seeds = [n.count(f"{CHAPTER}::{key}") for key in ("seeds.apart.k1", "seeds.pairs.k1")]
-    return by_exceptions(groups[0] + seeds[0], groups[1] + seeds[1]), (
+    apart, compared = groups[0] + seeds[0], groups[1] + seeds[1]
+    return by_share((compared - apart) / compared, "comparisons that do not leave out 0"), (
         f"{groups[0]} of {groups[1]} families and texts are apart, texts by up to "
         f"{n.number(f'{CHAPTER}::offset_max.texts.k1'):.0f}%, and so are {seeds[0]} of {seeds[1]} pairs of seeds, by "
         f"{n.number(f'{CHAPTER}::seeds.median.k1'):.1f}% at the median. An mLSTM lies {n.number(f'{CHAPTER}::runs.offset'):.1f}% "
@@ -37,10 +40,10 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence=f"{CHAPTER}#scatter-by-k",
     group=OWN,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     at_1, cells = n.count(f"{CHAPTER}::tightest_at_1"), n.count(f"{CHAPTER}::tightest_of")
     found = [round(k) for k in n.all(f"{CHAPTER}::tightest.")]
-    return by_exceptions(cells - at_1, cells), (
+    return by_share(at_1 / cells, "cells where k = 1 is the closest"), (
         f"k = 1 is the closest in {at_1} of {cells}; the closest k lie from {min(found)} to {max(found)}."
     )
 
@@ -54,9 +57,17 @@ def _(n: Numbers) -> tuple[str, str]:
     evidence=f"{CHAPTER}#forecasts",
     group=OWN,
 )
-def _(n: Numbers) -> tuple[str, str]:
+def _(n: Numbers) -> Judged:
     nearer, count = n.count(f"{CHAPTER}::nearer.k1"), n.count(f"{CHAPTER}::forecasts.k1")
-    return HOLDS if nearer >= 0.75 * count else PART if nearer > 0.5 * count else FAILS, (
+    rule = Rule(
+        at_least(nearer / count, "holds"),
+        above(nearer / count, "part"),
+        {
+            "holds": share("hidden models forecast more closely, to hold", 0.75),
+            "part": share("hidden models forecast more closely, in part: more than", 0.5),
+        },
+    )
+    return rule, (
         f"It is for {nearer} of {count}. For Pythia the errors are {n.number(f'{CHAPTER}::direct.Pythia.k1'):.1f}% "
         f"and {n.number(f'{CHAPTER}::control.Pythia.k1'):.1f}% at the median."
     )
