@@ -140,11 +140,12 @@ def test_addresses_become_data(tmp_path: Path) -> None:
 
 
 def test_the_explorer_takes_its_scripts_along(tmp_path: Path) -> None:
-    for name in ("fits.js", "explorer.js", "theme.js"):
+    names = ("fits.js", "charts.js", "explorer.js", "theme.js")
+    for name in names:
         (tmp_path / "_static").mkdir(exist_ok=True)
         (tmp_path / "_static" / name).write_text(f"// {name}")
-    scripts = "".join(f'<script src="_static/{name}"></script>' for name in ("fits.js", "explorer.js", "theme.js"))
+    scripts = "".join(f'<script src="_static/{name}"></script>' for name in names)
     soup = BeautifulSoup(f"<html><head>{scripts}</head><body></body></html>", "html.parser")
     standalone.inline(soup, tmp_path)
     texts = [script.string for script in soup.select("script")]
-    assert texts[1:] == ["// fits.js", "// explorer.js"]
+    assert texts[1:] == ["// fits.js", "// charts.js", "// explorer.js"]

@@ -42,7 +42,8 @@ def points() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     page = tmp_path_factory.mktemp("explorer") / "page.html"
-    scripts = "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in ("fits.js", "explorer.js"))
+    names = ("fits.js", "charts.js", "explorer.js")
+    scripts = "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in names)
     style = f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{style}{scripts}'
     body = explorer(open_source("published, ladder, outside"))

@@ -33,7 +33,8 @@ def _set_address(app: Sphinx, config: Config) -> None:
 #: scripts, by what stands in the pages that need them; Plotly weighs 4.8 MB
 SCRIPTS = {
     "plotly-graph-div": ["plotly.min.js"],
-    'class="rbp-explorer"': ["fits.js", "explorer.js"],
+    'class="rbp-explorer"': ["fits.js", "charts.js", "explorer.js"],
+    'class="rbp-hide ': ["fits.js", "charts.js", "hide.js"],
     'class="rbp-ledger"': ["ledger.js"],
 }
 

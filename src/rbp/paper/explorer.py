@@ -1,6 +1,7 @@
-"""The fit explorer: the points that its page holds. What it does with them is book/_static/explorer.js and fits.js."""
+"""The points of the fit explorer and of hide the largest. What they do with them: book/_static/explorer.js, hide.js."""
 
 import json
+from typing import Any
 
 import pandas as pd
 
@@ -11,34 +12,48 @@ from rbp.paper.wording import DATASETS, dataset_order
 
 
 def explorer(source: Source) -> str:
-    """The explorer of all points of `source`, as HTML: it needs the two scripts, and draws itself in the browser.
+    """The explorer of all points of `source`, as HTML: it needs its scripts, and draws itself in the browser.
 
     A point knows the part of the source that it is from, for the command that makes the same fit, and its tokens
     where they are known, for the weights.
     """
-    table = source.table
     parts = {(row.dataset, row.model): part.name for part in source.parts for row in part.table.itertuples()}
+    table = source.table
+    named = [parts[key] for key in zip(table["dataset"], table["model"], strict=True)]
+    data = _points(table.assign(source=named, tokens=known_tokens(table)))
+    return _page("rbp-explorer", data | {"sources": [part.name for part in source.parts]})
+
+
+def hide_the_largest(table: pd.DataFrame, *, level: float, **start: Any) -> str:
+    """A slider over how many of a family's models a law is fitted to, and where the hidden ones fall, as HTML.
+
+    `table` holds −ln RBP_k, and cross-entropy where it is known; `level` is that of the intervals. `start` is what is
+    shown first: dataset, family, k, and how many models are seen.
+    """
+    return _page(
+        "rbp-hide rbp-explorer", _points(table.assign(source="", tokens=None)) | {"level": level, "start": start}
+    )
+
+
+def _points(table: pd.DataFrame) -> dict[str, Any]:
     datasets = dataset_order(table["dataset"])
     models: dict[tuple[str, str, int, str], int] = {}
     points = []
-    for row, tokens in zip(table.to_dict("records"), known_tokens(table), strict=True):
-        model = (row["model"], row["family"], row["size"], parts[row["dataset"], row["model"]])
-        place = models.setdefault(model, len(models))
-        points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"], _whole(tokens)])
-    data = {
-        "datasets": datasets,
-        "models": list(models),
-        "points": points,
-        "sources": [part.name for part in source.parts],
-    }
-    data |= {"labels": DATASETS, "styles": FAMILIES, "spare": SPARE}
+    for row in table.to_dict("records"):
+        place = models.setdefault((row["model"], row["family"], row["size"], row["source"]), len(models))
+        points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"], _whole(row["tokens"])])
+    data = {"datasets": datasets, "models": list(models), "points": points}
+    return data | {"labels": DATASETS, "styles": FAMILIES, "spare": SPARE}
+
+
+def _page(kind: str, data: dict[str, Any]) -> str:
     # Within a page, a script ends at the first "</script", wherever it stands.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return (
-        '<div class="rbp-explorer"><noscript><p>The explorer needs JavaScript.</p></noscript>'
+        f'<div class="{kind}"><noscript><p>The explorer needs JavaScript.</p></noscript>'
         f'<script type="application/json">{text}</script></div>'
     )
 
 
-def _whole(number: float) -> int | None:
+def _whole(number: Any) -> int | None:
     return None if pd.isna(number) else int(number)

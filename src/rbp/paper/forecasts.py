@@ -9,6 +9,7 @@ import pandas as pd
 from rbp.core.errors import FitError
 from rbp.paper.display import INTERVAL, INTERVAL_4, Columns, shown
 from rbp.stats import cells as questions
+from rbp.stats.power_law import fit_power_law
 
 
 def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -94,6 +95,22 @@ def control_shown(beside: pd.DataFrame) -> dict[str, Any]:
         "−ln RBP<sub>k</sub> and of the forecast cross-entropy; below zero, it was too hopeful.",
         data=beside,
     )
+
+
+def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
+    """The larger models of one family forecast from the smallest three sizes, from four, and so on.
+
+    `points` are one cell's. Columns seen (models fitted), model, size, value (measured), predicted, low, high.
+    """
+    points = points.sort_values(["size", "model"])
+    rows = []
+    for largest in sorted(set(points["size"]))[2:-1]:
+        small, large = points[points["size"] <= largest], points[points["size"] > largest]
+        told = fit_power_law(small["size"], small["value"], level=level).predict(large["size"])
+        told = told.rename(columns={"value": "predicted"})[["predicted", "low", "high"]]
+        known = large[["model", "size", "value"]].reset_index(drop=True)
+        rows.append(pd.concat([known, told.reset_index(drop=True)], axis=1).assign(seen=len(small)))
+    return pd.concat(rows, ignore_index=True)
 
 
 def curve_errors(told: pd.DataFrame) -> "pd.Series[float]":

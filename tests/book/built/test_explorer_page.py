@@ -1,4 +1,4 @@
-"""The explorer in the built book, as the reader has it: what it computes is tested in `tests/paper`."""
+"""What moves in the built book, as the reader has it: what it computes is tested in `tests/paper`."""
 
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +18,27 @@ def test_it_works_from_a_file(browser: Browser, book: Path, width: int, scheme: 
         tab.goto((book / PAGE).as_uri() + "#fit?dataset=wikipedia&family=Pythia&k=50&hide=3")
         tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr").nth(2).wait_for()
         assert tab.locator(".rbp-explorer-chart:visible").count() == 2
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert wrong == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(
+    ("page", "wanted"),
+    [
+        ("01_claims.html#claim-7", "#claim-7 .rbp-bars input:visible"),
+        ("15_forecasts.html#hide?dataset=wikipedia&family=Pythia&k=1&seen=6", ".rbp-hide .rbp-explorer-chart:visible"),
+    ],
+)
+def test_the_ledger_and_hidden_models_move_from_a_file(
+    browser: Browser, book: Path, page: str, wanted: str, width: int, scheme: str
+) -> None:
+    with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
+        tab, wrong = context.new_page(), []
+        tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.goto(f"{(book / 'notebooks').as_uri()}/{page}")
+        tab.locator(wanted).nth(1).wait_for()
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert wrong == []
 
