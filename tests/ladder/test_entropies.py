@@ -20,7 +20,7 @@ from rbp.ranks.entropies import RESOLUTION, TEMPERATURES, Entropies, has_entropi
 from rbp.ranks.models import find_model, load_model, load_tokenizer
 from rbp.ranks.store import store_folders
 
-ALL = open_source("ladder").entropies
+ALL = open_source("ladder:v1").entropies
 
 
 @pytest.mark.parametrize("model", ["ladder-10k", "ladder-389k"])

@@ -3,15 +3,18 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from made_ladder import quiet, write_grid
 
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.paths import LADDER
 from rbp.evidence import grid as shipped
+from rbp.evidence import sources
 from rbp.ladder import aggregates, floor
 from rbp.ladder import grid as grid_module
 from rbp.ladder.grid import Grid
-from rbp.ladder.grid_shipping import RESOLUTION, ship
+from rbp.ladder.grid_shipping import RESOLUTION, costs, ship
 from rbp.ladder.ngrams import ORDERS
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.metric import rank
@@ -152,14 +155,15 @@ def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(made,
     own = tmp_path / "shipped"
     shutil.copytree(folder, own)
     before = {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()}
-    sizes = ship(grid, ["ngrams"], own)
+    (told,) = ship(grid, ["ngrams"], own).values()
     assert {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
-    assert sizes == {"ngrams": sum(len(data) for path, data in before.items() if "ngrams" in path.parts)}
+    assert told.left_out == []
+    assert told.bytes == sum(len(data) for path, data in before.items() if "ngrams" in path.parts)
 
 
-def test_a_family_that_is_not_whole_is_not_shipped(made, tmp_path: Path) -> None:
+def test_what_is_not_ranked_is_left_out_and_said(made, tmp_path: Path) -> None:
     grid, folder = made
-    with pytest.raises(DataError, match=r"3 of its models are not ranked, lstm-narrow-at-0\.00064m for one"):
+    with pytest.raises(DataError, match="no model of lstm is ranked"):
         ship(grid, ["lstm"], tmp_path / "shipped")
     assert not (tmp_path / "shipped").exists()
     with pytest.raises(ParameterError, match="family lstm is not shipped") as error:
@@ -167,6 +171,23 @@ def test_a_family_that_is_not_whole_is_not_shipped(made, tmp_path: Path) -> None
     assert "rbp ladder train --family lstm" in str(error.value)
     with pytest.raises(DataError, match="cannot read the file"):
         shipped.models(folder=tmp_path)
+    own = tmp_path / "own"
+    own.mkdir()
+    entries = json.loads((folder / "families.json").read_text())
+    lost = f"neox-narrow-{LAST}-seed2"
+    entries[0]["seconds"] = 7.5  # the same weights, trained before
+    other = {**entries[1], "checksum": "0", "seconds": 8.5}
+    (own / "families.json").write_text(json.dumps([entries[0], other, {**entries[-1], "name": lost, "family": "neox"}]))
+    assert ship(grid, ["neox"], own)["neox"].left_out == [lost]
+    table = shipped.models(folder=own)
+    assert table["model"].tolist() == [
+        each for each in shipped.models(folder=folder)["model"] if each.startswith("neox")
+    ]
+    seconds = table.set_index("model")["seconds"]
+    assert seconds[entries[0]["name"]] == 7.5
+    assert seconds[entries[1]["name"]] == entries[1]["seconds"]
+    kept = {entry["name"]: entry["ranked"] for entry in json.loads((own / "families.json").read_text())}
+    assert [name for name, ranked in kept.items() if not ranked] == [lost]
 
 
 def test_a_damaged_table_is_an_error(made, tmp_path: Path) -> None:
@@ -184,3 +205,60 @@ def test_a_damaged_table_is_an_error(made, tmp_path: Path) -> None:
         shipped.counted([1], folder=own)
     with pytest.raises(ParameterError, match="k = 281 is not among the ranks 1 to 280"):
         shipped.counted([281], folder=folder)
+
+
+def test_each_family_has_a_door(made, tmp_path: Path, monkeypatch) -> None:
+    _, folder = made
+    monkeypatch.setattr(sources, "LADDER", folder)
+    assert [word for word in sources.at_hand() if word.startswith("ladder:")] == ["ladder:ngrams", "ladder:all"]
+    floor_alone = sources.open_source("ladder:ngrams")
+    assert floor_alone.shipped == {"ladder:ngrams"}
+    assert set(floor_alone.table["model"]) == {f"ngrams-5-{LAST}"}
+    assert len(floor_alone.entropies) == 2
+    with pytest.raises(DataError, match="the family mamba2 is not shipped") as error:
+        _ = sources.open_source("ladder:mamba2").table
+    assert "rbp ladder train --family mamba2, rbp ladder rank" in str(error.value)
+    every = sources.open_source("ladder:all")
+    assert {store.model for store in every.stores} == {f"neox-{r}-{LAST}" for r in ("narrow", "wide")} | {
+        f"ngrams-5-{LAST}"
+    }
+    table = every.table
+    assert set(table["family"]) == {"neox", "neox at 0.00064 M", "neox at 0.00128 M", "ngrams"}
+    assert table.groupby("family")["model"].nunique()["ngrams"] == 5
+    assert not table["model"].str.contains("seed").any()
+    own = table[table["model"] == f"ngrams-5-{LAST}"].drop(columns="source")
+    pd.testing.assert_frame_equal(
+        own.reset_index(drop=True), floor_alone.table.drop(columns="source"), check_exact=False, rtol=1e-6
+    )
+    with pytest.raises(ParameterError, match="unknown source"):
+        sources.open_source("ladder:none")
+
+
+def test_costs_are_those_of_the_records(made, tmp_path: Path) -> None:
+    _, folder = made
+    own = tmp_path / "shipped"
+    shutil.copytree(folder, own)
+    for name in ("ladders.toml", "small.toml"):
+        shutil.copy(folder.parent / name, own)
+    entries = json.loads((own / "families.json").read_text())
+    for entry in entries:
+        entry["cpu_seconds"] = entry["budget"] / 10
+    (own / "families.json").write_text(json.dumps(entries))
+    neox, counted = costs(own).to_dict("records")
+    assert (neox["family"], neox["models"], counted["models"]) == ("neox", 7, 5)
+    # two lines of three budgets, each a quarter of its own beyond the trunk, and another seed
+    steps = 2 * (0.75 * 256 + 0.25 * (64 + 128 + 256)) + 256
+    assert neox["core_hours"] == pytest.approx(steps / 3600)
+    assert neox["slowest"] == neox["fastest"] == pytest.approx(10)
+    assert counted["core_hours"] == pytest.approx(5 * 256 / 3600)
+    assert counted["weights"] == 0
+    sizes = {
+        name: sum(f.stat().st_size for f in (own / name / "neox").rglob("*") if f.is_file())
+        for name in ("families-ranks", "families-sums")
+    }
+    assert (neox["ranks"], neox["sums"]) == (sizes["families-ranks"], sizes["families-sums"])
+    assert neox["weights"] > 2 * sum(entry["parameters"] for entry in entries[-7:-5])
+
+
+def test_what_is_shipped_is_not_too_much() -> None:
+    assert sum(path.stat().st_size for path in LADDER.rglob("*") if path.is_file()) <= 170_000_000

@@ -191,9 +191,9 @@ def test_a_ladder_without_files_says_how_to_make_them(made: Family, tmp_path: Pa
         ranking.evaluation_documents("tales", tmp_path)
     monkeypatch.setattr("rbp.evidence.sources.LADDER", tmp_path)
     with pytest.raises(DataError, match=r"(?s)the ladder has no ranks.*rbp ladder rank"):
-        _ = open_source("ladder").table
+        _ = open_source("ladder:v1").table
     monkeypatch.setattr("rbp.evidence.sources.LADDER", made.folder)
-    assert {store.folder.parent for store in open_source("ladder").stores} == {made.folder / "ranks"}
+    assert {store.folder.parent for store in open_source("ladder:v1").stores} == {made.folder / "ranks"}
 
 
 def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Workspace, Recipe]) -> None:

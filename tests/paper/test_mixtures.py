@@ -147,7 +147,7 @@ def test_what_contexts_do_by_moving_is_told_from_what_they_do_where_they_are(
 
 
 def test_the_shipped_ladder_is_counted_as_its_table_says() -> None:
-    source = open_source("ladder")
+    source = open_source("ladder:v1")
     points = mixtures.points(source.table).set_index(["dataset", "model"])
     for costs in mixtures.count_costs(source.stores):
         tokens, hits, nll, _ = costs.sums.sum(axis=0).T
@@ -162,6 +162,6 @@ def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     second = make_store(tmp_path / "b", [0, 1], [2], model="b")
     with pytest.raises(DataError, match="did not rank the same tokens"):
         mixtures.count_costs([first, second])
-    ranks_alone = open_source("ladder").table.query("metric == 'neg_log_rbp'")
+    ranks_alone = open_source("ladder:v1").table.query("metric == 'neg_log_rbp'")
     with pytest.raises(DataError, match="no model has both"):
         mixtures.points(ranks_alone)

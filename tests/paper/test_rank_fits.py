@@ -148,7 +148,7 @@ def test_best_leaves_the_diagnostic_out() -> None:
 
 
 def test_a_shipped_store_has_documents() -> None:
-    own = next(each for each in open_source("ladder").histograms if each.dataset == "humaneval")
+    own = next(each for each in open_source("ladder:v1").histograms if each.dataset == "humaneval")
     table = own.by_document()
     assert table.sum() == own.counts.total
     np.testing.assert_array_equal(np.asarray(table.sum(axis=0)).ravel(), own.counts.count)

@@ -21,12 +21,19 @@ from rbp.core.names import times_power_of_ten
 
 INK, GRID = "#202124", "#d9dbde"
 
-#: family → (colour, marker); families that are not listed get the spare ones in the order of their names
+#: family → (colour, marker); families that are in none get the spare ones in the order of their names
 FAMILIES = {
     "GPT-2": ("#D55E00", "s"),
     "OPT": ("#009E73", "^"),
     "Pythia": ("#2A7FC0", "o"),
     "Qwen2.5": ("#B8579A", "D"),
+}
+#: of the families trained here
+LADDERS = {
+    "neox": ("#8A7A00", "v"),
+    "lstm": ("#6F6FCF", "P"),
+    "mamba2": ("#A0522D", "X"),
+    "ngrams": ("#708090", "*"),
 }
 SPARE = [("#8A7A00", "v"), ("#6F6FCF", "P"), ("#A0522D", "X"), ("#708090", "*")]
 
@@ -77,11 +84,14 @@ def use_style() -> None:
 
 
 def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
-    """Colour and marker of a family; unknown ones take the spare styles by their place among `families`."""
-    if family in FAMILIES:
-        return FAMILIES[family]
-    unknown = sorted(set(families) - set(FAMILIES)) or [family]
-    return SPARE[unknown.index(family) % len(SPARE)]
+    """Colour and marker of a family; unknown ones take the spare styles that are free, by their place in `families`."""
+    known = FAMILIES | LADDERS
+    if family in known:
+        return known[family]
+    unknown = sorted(set(families) - set(known)) or [family]
+    taken = [known[name] for name in families if name in known]
+    free = [style for style in SPARE if style not in taken] or SPARE
+    return free[unknown.index(family) % len(free)]
 
 
 def neg_log_rbp_label(k: int | None = None) -> str:

@@ -217,7 +217,7 @@ def ship(
 ) -> None:
     """Copy models, ranks and what is known about them from the working folder into the project.
 
-    Families are copied whole: of all models sums of ranks, of those of seed 0 at the largest budget weights and ranks.
+    Of a family sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks.
     """
     from rbp.core.paths import LADDER
 
@@ -225,8 +225,10 @@ def ship(
         from rbp.ladder.grid_shipping import ship as copy_families
 
         grid, _ = _open_grid(context, config, out, None)
-        for name, size in copy_families(grid, split_names(family), to or LADDER).items():
-            typer.echo(f"{name}: {size / 1e6:.1f} MB", err=True)
+        for name, shipped in copy_families(grid, split_names(family), to or LADDER).items():
+            for model in shipped.left_out:
+                typer.echo(f"{model}: not ranked, so left out", err=True)
+            typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
         typer.echo(str(to or LADDER))
         return
     place, recipe, _ = _open(context, config, out)

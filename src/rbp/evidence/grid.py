@@ -32,6 +32,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import parse_json
 from rbp.core.paths import LADDER, label
 from rbp.evidence.document_hits import GRID, Hits
+from rbp.evidence.ranked import usual
 from rbp.ranks.metric import TieRule, rank
 from rbp.stats.clustering import log_neg_log_share, studentized_interval
 
@@ -45,11 +46,12 @@ TABLES = {
 #: what is known of a model, in this order, wherever models are rows
 MODEL = ["model", "family", "rung", "seed", "size", "budget", "trained"]
 _COST = ["parameters", "seconds", "cpu_seconds", "tokens_per_second", "processors", "vocabulary"]
+_NAMES = {"model": "name", "trained": "tokens"}  # in the records
 _REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder ship --family."
 
 
 def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataFrame:
-    """The models that are shipped, a row each, by family (in the recipe's order), budget, S and seed.
+    """The models whose ranks are shipped, a row each, by family (in the recipe's order), budget, S and seed.
 
     Columns MODEL: model (its name), family ("neox", "lstm", "ngrams", …), rung ("10k"; of n-grams their length), seed
     (0 has all budgets, others the largest), size (S, non-embedding parameters; of n-grams how many are counted), budget
@@ -61,24 +63,26 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
     """
     path = folder / RECORDS
     try:
-        table = pd.DataFrame(parse_json(path.read_bytes())).rename(columns={"name": "model", "tokens": "trained"})
-        table = table[MODEL + _COST]
+        entries = [entry for entry in parse_json(path.read_bytes()) if entry.get("ranked")]
+        rows = [[entry[_NAMES.get(column, column)] for column in MODEL + _COST] for entry in entries]
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError("this is no list of the families' models", label(path), _REMEDY) from None
     provenance.note(path)
+    table = pd.DataFrame(rows, columns=MODEL + _COST)
     shipped = [name for name in table["family"].unique() if (folder / SUMS / name).is_dir()]
     for name in families:
         if name not in shipped:
             there = f"There is: {', '.join(shipped) or 'none'}."
-            raise ParameterError(f"family {name} is not shipped", "family", f"{there} {_how(name)}")
+            raise ParameterError(f"family {name} is not shipped", "family", f"{there} {how_to_make(name)}")
     chosen = table[table["family"].isin(families or shipped)]
     place = chosen["family"].map({name: i for i, name in enumerate(shipped)})
     return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[MODEL + _COST]
 
 
-def _how(family: str) -> str:
+def how_to_make(family: str) -> str:
+    """The commands that make a family and ship it."""
     make = "" if family == "ngrams" else f"rbp ladder train --family {family}, "
     return f"Make it: {make}rbp ladder rank --family {family}, rbp ladder ship --family {family}."
 
@@ -212,16 +216,43 @@ def counted(
     vocabulary, ks = int(about["vocabulary"].iloc[0]), sorted(set(thresholds))
     if wrong := [k for k in ks if not 1 <= k <= vocabulary]:
         raise ParameterError(f"k = {wrong[0]} is not among the ranks 1 to {vocabulary}", "thresholds", None)
-    counts, sums = (_tables(about, name, folder) for name in ("counts", "by_document"))
-    counts["level"] = np.searchsorted(ks, np.asarray(rank(counts["greater"], counts["equal"], rule)))
-    there = sorted(sums["dataset"].unique())
+    parts = [_of_family(own, ks, rule, folder) for _, own in about.groupby("family", sort=False)]
+    there = sorted(parts[0])
     if unknown := [name for name in datasets if name not in there]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
     found = []
     for name in datasets or there:
-        some, summed = counts[counts["dataset"] == name], sums[sums["dataset"] == name]
-        found.append(_of_dataset(name, about, vocabulary, ks, some, summed, folder))
+        tokens = parts[0][name]["tokens"][:, 0]
+        arrays = [part.get(name, {"tokens": np.zeros((0, 1))}) for part in parts]
+        if not all(np.array_equal(one["tokens"], np.tile(tokens[:, None], one["tokens"].shape[1])) for one in arrays):
+            raise DataError(f"the models did not rank the same tokens of {name}", label(folder / SUMS), _REMEDY)
+        hits, nll, entropy = (
+            np.concatenate([one[key] for one in arrays], axis=1) for key in ("hits", "nll", "entropy")
+        )
+        whole = hits.astype(np.int64)
+        found.append(Counted(name, about, vocabulary, tuple(ks), tokens.astype(np.int64), whole, nll, entropy))
     return found
+
+
+def measurements(rule: TieRule = "paper", *, folder: Path = LADDER) -> pd.DataFrame:
+    """All models of seed 0 as rows of the measurement table (`rbp.evidence.sources`), one family for each budget.
+
+    At its largest budget a family has its own name, "neox"; at another that as well: "neox at 0.5 M".
+    """
+    vocabulary = int(models(folder=folder)["vocabulary"].max())
+    parts = []
+    for one in counted(usual(vocabulary), rule=rule, folder=folder):
+        own = one.keep(one.models["seed"] == 0)
+        hits, total = own.hits.sum(axis=0), int(own.tokens.sum())
+        for m, k in zip(*np.nonzero(hits), strict=True):
+            parts.append((own.dataset, m, "neg_log_rbp", own.thresholds[k], own.neg_log_rbp[m, k], total, hits[m, k]))
+        for m, value in enumerate(own.cross_entropy):
+            parts.append((own.dataset, m, "cross_entropy", None, value, total, None))
+    found = pd.DataFrame(parts, columns=["dataset", "place", "metric", "k", "value", "tokens", "hits"])
+    about = own.models.iloc[found.pop("place")].reset_index(drop=True)
+    last = about["budget"] == about.groupby("family")["budget"].transform("max")
+    name = about["family"].where(last, about["family"] + " at " + (about["budget"] / 1e6).map("{:g} M".format))
+    return found.assign(model=about["model"], family=name, size=about["size"], source=SUMS)
 
 
 def rank_sums(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataFrame:
@@ -229,64 +260,54 @@ def rank_sums(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.Da
 
     A row for each rank that occurs, by greater and equal (`rbp.ranks.metric.rank`). Raises what `counted` raises.
     """
-    return _tables(models(families, folder=folder), "by_rank", folder)
+    about = models(families, folder=folder)
+    parts = [_table(own, "by_rank", folder) for _, own in about.groupby("family", sort=False)]
+    wide = {"model": str, "dataset": str, "greater": np.int64, "equal": np.int64, "tokens": np.int64, "nll": np.float64}
+    found: pd.DataFrame = pd.concat([part.astype(wide) for part in parts], ignore_index=True)
+    return found
 
 
-def _of_dataset(
-    name: str,
-    about: pd.DataFrame,
-    vocabulary: int,
-    ks: list[int],
-    counts: pd.DataFrame,
-    sums: pd.DataFrame,
-    folder: Path,
-) -> Counted:
-    documents = np.unique(sums["document"])
-    shape = len(documents), len(about)
-    places = {model: i for i, model in enumerate(about["model"])}
-
-    def cells(table: pd.DataFrame) -> Integers:
-        at = np.searchsorted(documents, table["document"])
-        return np.asarray(at * shape[1] + table["model"].map(places).to_numpy(), dtype=np.int64)
-
-    def summed(column: str) -> Reals:
-        whole = np.bincount(cells(sums), sums[column].to_numpy(np.float64), shape[0] * shape[1])
-        return whole.reshape(shape).astype(np.float64)
-
-    tokens = summed("tokens")
-    levels = np.bincount(cells(counts) * (len(ks) + 1) + counts["level"], counts["tokens"], tokens.size * (len(ks) + 1))
-    hits = levels.reshape(*shape, -1).cumsum(axis=2)
-    if not (tokens == tokens[:, :1]).all() or not (hits[:, :, -1] == tokens).all():
-        raise DataError(f"the models did not rank the same tokens of {name}", label(folder / SUMS), _REMEDY)
-    return Counted(
-        dataset=name,
-        models=about,
-        vocabulary=vocabulary,
-        thresholds=tuple(ks),
-        tokens=tokens[:, 0].astype(np.int64),
-        hits=hits[:, :, :-1].astype(np.int64),
-        nll=summed("nll"),
-        entropy=summed("entropy"),
-    )
+def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) -> dict[str, dict[str, Reals]]:
+    """The arrays of `Counted` of a family's models, by dataset; tokens with a column for each model as well."""
+    counts, sums = (_table(about, name, folder) for name in ("counts", "by_document"))
+    level = np.searchsorted(ks, np.asarray(rank(counts["greater"], counts["equal"], rule)))
+    found: dict[str, dict[str, Reals]] = {}
+    models = len(about)
+    for code, name in enumerate(sums["dataset"].cat.categories):
+        own, one = sums[sums["dataset"].cat.codes == code], counts["dataset"].cat.codes == code
+        documents, place = np.unique(own["document"], return_inverse=True)
+        shape, cell = (len(documents), models), place * models + own["model"].cat.codes.to_numpy(np.int64)
+        arrays = {
+            column: np.bincount(cell, own[column], len(documents) * models).reshape(shape).astype(np.float64)
+            for column in ("tokens", "nll", "entropy")
+        }
+        some = counts[one]
+        cell = np.searchsorted(documents, some["document"]) * models + some["model"].cat.codes.to_numpy(np.int64)
+        cell = cell * (len(ks) + 1) + level[one]
+        levels = np.bincount(cell, some["tokens"], len(documents) * models * (len(ks) + 1)).reshape(*shape, -1)
+        arrays["hits"] = levels.cumsum(axis=2)[:, :, :-1].astype(np.float64)
+        if not np.array_equal(levels.sum(axis=2), arrays["tokens"]):
+            raise DataError(f"the tables do not fit together on {name}", label(folder / SUMS), _REMEDY)
+        found[str(name)] = arrays
+    return found
 
 
-def _tables(about: pd.DataFrame, name: str, folder: Path) -> pd.DataFrame:
-    """A table of the families of `about`, whose models are all in it, and no other."""
-    parts = []
-    for family, own in about.groupby("family", sort=False):
-        path = folder / SUMS / str(family) / f"{name}.parquet"
-        try:
-            table = parquet.read_table(path, columns=["model", "dataset", *TABLES[name]]).to_pandas()
-        except (OSError, arrow.ArrowException) as error:
-            what = f"cannot read the file: {str(error).splitlines()[0].rstrip('.')}"
-            raise DataError(what, label(path), _REMEDY) from None
-        provenance.note(path)
-        if set(table["model"].unique()) != set(own["model"]):
-            raise DataError("its models are not those of families.json", label(path), _REMEDY)
-        wide = {column: np.int64 if table[column].dtype.kind == "i" else np.float64 for column in TABLES[name]}
-        parts.append(table.astype({"model": str, "dataset": str, **wide}))
-    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return whole
+def _table(about: pd.DataFrame, name: str, folder: Path) -> pd.DataFrame:
+    """A table of one family; models in the order of `about` and datasets, sorted, as categories."""
+    path, codes = folder / SUMS / str(about["family"].iloc[0]) / f"{name}.parquet", ["model", "dataset"]
+    try:
+        table: pd.DataFrame = parquet.read_table(
+            path, columns=[*codes, *TABLES[name]], read_dictionary=codes
+        ).to_pandas()
+    except (OSError, arrow.ArrowException) as error:
+        what = f"cannot read the file: {str(error).splitlines()[0].rstrip('.')}"
+        raise DataError(what, label(path), _REMEDY) from None
+    provenance.note(path)
+    if set(table["model"].cat.categories) != set(about["model"]):
+        raise DataError("its models are not those of families.json", label(path), _REMEDY)
+    table["model"] = table["model"].cat.set_categories(about["model"])
+    table["dataset"] = table["dataset"].cat.set_categories(sorted(table["dataset"].cat.categories))
+    return table
 
 
 def _log_mean(totals: Any) -> Any:

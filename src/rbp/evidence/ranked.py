@@ -31,6 +31,11 @@ def large(share: float, vocabulary: int) -> int:
     return max(1, round(share * vocabulary))
 
 
+def usual(vocabulary: int) -> list[int]:
+    """THRESHOLDS up to a vocabulary, and SHARES of it."""
+    return sorted({*(k for k in THRESHOLDS if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
+
+
 @dataclass(frozen=True)
 class Ranked:
     """The ranks of a store under one tie rule. Reading raises DataError for a damaged store."""
@@ -52,7 +57,7 @@ class Ranked:
         """`k`, or THRESHOLDS up to the vocabulary and SHARES of it. Raises ParameterError for a k beyond it."""
         most = self.store.vocabulary
         if k is None:
-            return sorted({*(k for k in THRESHOLDS if k <= most), *(large(share, most) for share in SHARES)})
+            return usual(most)
         if wrong := [threshold for threshold in k if not 1 <= threshold <= most]:
             what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
             raise ParameterError(what, str(self.store.folder), f"Give k from 1 to {most}.")

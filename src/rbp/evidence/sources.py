@@ -1,6 +1,6 @@
-"""The one door to every source of measurements: the authors', the ladder's, others', a file, or your own ranks.
+"""The one door to every source of measurements: the authors', the ladders', others', a file, or your own ranks.
 
-What a text such as "published", "ladder", "mine.csv" or "runs/ranks" means is decided in `open_source`, and nowhere
+What a text such as "published", "ladder:lstm", "mine.csv" or "runs/ranks" means is decided in `open_source`, nowhere
 else. Every source has the one table that all fits read, whoever measured: dataset; model; family; size (S,
 non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k, or cross_entropy in nats); k (the threshold, missing
 for cross_entropy); value; tokens (how many were ranked) and hits (how many of them had rank ≤ k), where known; source.
@@ -23,7 +23,7 @@ from rbp.core.files import canonical_json, exists
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import any_case, checked, read_csv, read_parquet
-from rbp.evidence import outside, published
+from rbp.evidence import grid, outside, published
 from rbp.evidence.document_hits import Hits, count
 from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
 from rbp.evidence.published import all_readings, compare_readings
@@ -155,18 +155,54 @@ class _Ranks(_Part):
         return store.folder, canonical_json(store.manifest), self.rule
 
 
+class _Grid(_Ranks):
+    """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
+
+    def stores(self) -> list[RankStore]:
+        return _opened(self.folders)
+
+    def repeats(self) -> list[RankStore]:
+        return []
+
+    def table(self) -> pd.DataFrame:
+        return grid.measurements(self.rule, folder=LADDER)
+
+
+def _family(name: str) -> "Callable[[TieRule], _Part]":
+    return lambda rule: _Ranks(f"ladder:{name}", (LADDER / grid.RANKS / name,), rule)
+
+
+def _first(word: str) -> "Callable[[TieRule], _Part]":
+    return lambda rule: _Ranks(word, (LADDER / "ranks", LADDER / "seeds"), rule)
+
+
 #: what comes with the project, by the word that asks for it, which is the name of a part
 _MAKE: dict[str, Callable[[TieRule], _Part]] = {
     "published": lambda rule: _Published("published", (published.FOLDER,)),
-    "ladder": lambda rule: _Ranks("ladder", (LADDER / "ranks", LADDER / "seeds"), rule),
+    "ladder": _first("ladder"),
+    "ladder:v1": _first("ladder:v1"),
+    "ladder:lstm": _family("lstm"),
+    "ladder:mamba2": _family("mamba2"),
+    "ladder:ngrams": _family("ngrams"),
+    "ladder:all": lambda rule: _Grid("ladder:all", tuple(sorted((LADDER / grid.RANKS).glob("*"))), rule),
     "outside": lambda rule: _Outside("outside", (outside.FOLDER,)),
 }
 #: the same words, each with what it means to a reader
 SHIPPED = {
     "published": "the authors' published numbers",
     "ladder": "the ladder: small models trained here",
+    "ladder:v1": "the first ladder: small transformers trained here, 16 M tokens",
+    "ladder:lstm": "the LSTMs trained here, 8 M tokens",
+    "ladder:mamba2": "the Mamba-2 models trained here, 8 M tokens",
+    "ladder:ngrams": "n-grams of the ladder's text",
+    "ladder:all": "all families trained here, 0.5 to 8 M tokens",
     "outside": "training runs by others",
 }
+
+
+def at_hand() -> dict[str, str]:
+    """Those of SHIPPED whose data are there."""
+    return {word: what for word, what in SHIPPED.items() if (own := _MAKE[word]("paper").folders) and own[0].is_dir()}
 
 
 @dataclass(frozen=True)
@@ -175,7 +211,7 @@ class Source:
 
     What one of the sources lacks raises DataError, and so does what is malformed, or stands in two of them.
     name: as it was asked for. rule: how equal scores count in ranks. shipped: which of its sources come with the
-    project ("published", "ladder", "outside"), by what was opened: a folder of that name elsewhere is none of them.
+    project (words of SHIPPED), by what was opened: a folder of that name elsewhere is none of them.
     """
 
     name: str
@@ -275,12 +311,14 @@ class Source:
 def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
 
-    A source is the word "published", "ladder" (the ranks in data/ladder) or "outside" (training runs by others, see
-    `outside.measurements`), a folder that holds the published files, a
-    CSV or Parquet file of the measurement table (tokens, hits and source may be left out), a rank store, or a folder
-    of rank stores, whose ranks are taken by the tie rule `rule`. Several are given as a sequence, or as one text with
-    commas. A Path, or a text with a slash such as "./ladder", is never one of the words. Raises ParameterError for an
-    unknown source, DataError for a folder without measurements; what is inside is read later (see `Source`).
+    A source is one of the words of SHIPPED: "published"; "ladder", "ladder:v1", "ladder:lstm", "ladder:mamba2" or
+    "ladder:ngrams" (ranks in data/ladder, one family each); "ladder:all" (all models of the families at all budgets of
+    training, see `grid.measurements`); "outside" (training runs by others, see `outside.measurements`). Or it is a
+    folder that holds the published files, a CSV or Parquet file of the measurement table (tokens, hits and source may
+    be left out), a rank store, or a folder of rank stores, whose ranks are taken by the tie rule `rule`. Several are
+    given as a sequence, or as one text with commas. A Path, or a text with a slash such as "./ladder", is never one of
+    the words. Raises ParameterError for an unknown source, DataError for a folder without measurements; what is inside
+    is read later (see `Source`).
     """
     if isinstance(source, str | Path):
         whole = isinstance(source, Path) or exists(source)
@@ -321,8 +359,8 @@ def select(
 
 
 _REMEDY = (
-    'Give "published", "ladder", "outside", a folder with the published files, a CSV or Parquet file, or a folder of '
-    "ranks."
+    'Give "published", "ladder", "ladder:v1", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", a folder with '
+    "the published files, a CSV or Parquet file, or a folder of ranks."
 )
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
 
@@ -357,10 +395,13 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
 
 
 def _opened(folders: Sequence[Path]) -> list[RankStore]:
-    for folder in folders:
-        if not folder.is_dir():  # the ladder's alone: another is there when its source is opened
+    for folder in folders or [LADDER / grid.RANKS]:
+        if not folder.is_dir():  # a ladder's alone: another is there when its source is opened
+            what = "the ladder has no ranks"
             remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
-            raise DataError("the ladder has no ranks", label(folder), remedy)
+            if folder.parent.name == grid.RANKS:
+                what, remedy = f"the family {folder.name} is not shipped", grid.how_to_make(folder.name)
+            raise DataError(what, label(folder), remedy)
     stores = [open_store(folder) for folder in store_folders(folders)]
     provenance.note(*(store.folder / MANIFEST for store in stores))
     return stores

@@ -1,22 +1,24 @@
-"""Put whole families of the grid into the project, as `rbp.evidence.grid` reads them."""
+"""Put families of the grid into the project, as `rbp.evidence.grid` reads them."""
 
 import io
 import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rbp.core.errors import DataError
 from rbp.core.files import folder_beside, parse_json, swap_in, write_file, write_json
+from rbp.core.paths import LADDER, label
 from rbp.evidence.grid import RANKS, RECORDS, SUMS, TABLES
 from rbp.ladder import aggregates, floor
 from rbp.ladder.grid import Grid
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
+from rbp.ladder.recipe import LADDERS, read_ladders
 from rbp.ranks.entropies import BY_TEMPERATURE, ENTROPY, Entropies
 from rbp.ranks.store import RankStore, Store, open_store
 
@@ -26,56 +28,103 @@ _CODES = {"dataset", "model", "equal"}  # columns of few different values
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": sorted(_CODES)}
 
 
-def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, int]:
-    """Copy families that are whole into a ladder's folder; gives the bytes of each there, weights, ranks and sums.
+def costs(folder: Path = LADDER) -> pd.DataFrame:
+    """What the shipped families took to train, and how large they are, a row for each, in the order of the records.
 
-    What is there of other families stays as it is, and so does every file that would not change. Of a line that
-    repeats one with another seed nothing is shipped unless it is ranked. Raises DataError for a family of which a model
-    is missing, and for ranks that are damaged, or of other weights than the model's.
+    Columns family; models (trained); core_hours: of training, where budgets of a line share the trunk up to where they
+    branch off; slowest, fastest: tokens per second of one core, over the models (of n-grams: counted); weights, ranks,
+    sums: bytes. Raises DataError for a missing or malformed file.
     """
-    bytes_of, found = {}, {family: _records(grid, family) for family in families}
-    for family, records in found.items():
+    try:
+        table = pd.DataFrame(parse_json((folder / RECORDS).read_bytes()))
+        cooldown = read_ladders(folder / LADDERS.name)[0].training.cooldown
+        rate = table["tokens"] / table["cpu_seconds"].clip(lower=0.1)
+        last = table["budget"] == table.groupby(["family", "rung", "seed"])["budget"].transform("max")
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError("this is no list of the families' models", label(folder / RECORDS), None) from None
+    branched = table["family"] != floor.FAMILY
+    share = (~branched).astype(float).mask(branched, cooldown + (1 - cooldown) * last)
+    whole = table.assign(core_hours=table["cpu_seconds"] * share / 3600, rate=rate).groupby("family", sort=False)
+    found = whole.agg(
+        models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
+    ).reset_index()
+    found["weights"] = [sum(_bytes(path) for path in (folder / MODELS).glob(f"{name}-*")) for name in found["family"]]
+    for column, place in (("ranks", RANKS), ("sums", SUMS)):
+        found[column] = [_bytes(folder / place / name) for name in found["family"]]
+    return found
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+class Shipped(NamedTuple):
+    """What was shipped of a family: the bytes of its weights, ranks and sums, and its models that are not ranked."""
+
+    bytes: int
+    left_out: list[str]
+
+
+def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
+    """Copy what is ranked of some families into a ladder's folder.
+
+    Of a model that is not ranked the record is kept, where it is known, with "ranked": false. So is the record that is
+    there of the same weights, trained before. Other families stay as they are, and so does every file that would not
+    change. Raises DataError for a family of which nothing is ranked, and for ranks that are damaged.
+    """
+    path = to / RECORDS
+    there = parse_json(path.read_bytes()) if path.is_file() else []
+    known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
+    for family in families:
+        records, left_out = [], []
+        for name, about in _models(grid, family):
+            before = known.get(name, {})
+            if not _is_ranked(grid, name, about):
+                left_out.append(name)
+                entries += [{**entry, "ranked": False} for entry in (about or before,) if entry]
+                continue
+            same = before.get("checksum") == about["checksum"]
+            records.append({**(before if same else about), "ranked": True, "vocabulary": grid.base.text.vocabulary})
+        if not records:
+            make = "" if family == floor.FAMILY else f"rbp ladder train --family {family}, "
+            remedy = f"Make them: {make}rbp ladder rank --family {family}."
+            raise DataError(f"no model of {family} is ranked", str(grid.place.folder), remedy)
+        entries += records
         kept = [record["name"] for record in records if _keeps_ranks(grid, record)]
-        for name in kept:
-            if family != floor.FAMILY:
-                _copy_model(grid.place / "models" / name, to / MODELS / name)
+        for name in kept if family != floor.FAMILY else ():
+            _copy_model(grid.place / "models" / name, to / MODELS / name)
         _copy_ranks(grid.place / "ranks", kept, to / RANKS / family)
         _write_sums(grid.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
         folders = [*(to / MODELS / name for name in kept), to / RANKS / family, to / SUMS / family]
-        bytes_of[family] = sum(path.stat().st_size for each in folders for path in each.rglob("*") if path.is_file())
-    path = to / RECORDS
-    there = parse_json(path.read_bytes()) if path.is_file() else []
-    order = [*(family.name for family in grid.ladders.families), floor.FAMILY]
-    records = [record for record in there if record["family"] not in found] + [r for rs in found.values() for r in rs]
-    write_json(path, sorted(records, key=lambda record: order.index(record["family"])))
-    return bytes_of
+        shipped[family] = Shipped(sum(map(_bytes, folders)), left_out)
+    entries += [entry for entry in there if entry["family"] not in families]
+    order = [
+        name
+        for family in (*(each.name for each in grid.ladders.families), floor.FAMILY)
+        for name, _ in _models(grid, family)
+    ]
+    write_json(path, sorted(entries, key=lambda entry: order.index(entry["name"])))
+    return shipped
 
 
-def _records(grid: Grid, family: str) -> list[dict[str, Any]]:
-    """What is known of each model of a family, in the order of the recipe."""
-    found, missing = [], []
+def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:
+    """The models of a family in the order of the recipe, each with its record, {} if it is not trained."""
     if family == floor.FAMILY:
-        wanted = [(floor.name(grid, order), floor.about(grid, order), True) for order in ORDERS]
-    else:
-        wanted = [
-            (line.at(tokens), grid.about(line, tokens), line.seed == 0)
-            for line in grid.choose([family])
-            for tokens in grid.ladders.budgets(line.seed)
-        ]
-    for name, about, needed in wanted:
-        try:
-            ranked = json.loads((grid.place / "aggregates" / name / "about.json").read_bytes())
-        except (OSError, ValueError):
-            ranked = {}
-        if about and ranked == aggregates.key(grid, about["checksum"]):
-            found.append({**about, "vocabulary": grid.base.text.vocabulary})
-        elif needed:
-            missing.append(name)
-    if missing:
-        remedy = f"rbp ladder train --family {family}, rbp ladder rank --family {family}."
-        what = f"the family is not whole: {len(missing)} of its models are not ranked, {missing[0]} for one"
-        raise DataError(what, str(grid.place.folder), f"Make them: {remedy}")
-    return found
+        return [(floor.name(grid, order), floor.about(grid, order)) for order in ORDERS]
+    return [
+        (line.at(tokens), grid.about(line, tokens))
+        for line in grid.choose([family])
+        for tokens in grid.ladders.budgets(line.seed)
+    ]
+
+
+def _is_ranked(grid: Grid, name: str, about: dict[str, Any]) -> bool:
+    """Whether the sums of a model are there, and of these weights."""
+    try:
+        ranked = json.loads((grid.place / "aggregates" / name / "about.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(about) and bool(ranked == aggregates.key(grid, about["checksum"]))
 
 
 def _keeps_ranks(grid: Grid, record: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from rbp.book.chapters import Chapter
 from rbp.book.parameters import Parameter
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import Project, label
-from rbp.evidence.sources import SHIPPED
+from rbp.evidence.sources import at_hand
 from rbp.ranks.store import is_store
 
 SOURCES = ("measurements", "ranks")  # the parameters that name sources
@@ -41,7 +41,7 @@ class Source:
 
 def sources(project: Project) -> list[Source]:
     """What is shipped, then rank stores and studies in runs/, then what was uploaded."""
-    found = [Source(name, label, name) for name, label in SHIPPED.items()]
+    found = [Source(name, label, name) for name, label in at_hand().items()]
     runs = project.runs
     for folder in sorted([*runs.glob("ranks"), *runs.glob("*/ranks"), *runs.glob("studies/*/ranks")]):
         if folder.is_dir() and any(is_store(store) for store in folder.iterdir()):

@@ -330,7 +330,7 @@ def departures(found: LadderLaws, ks: Sequence[int], *, level: float = 0.95) -> 
 
 def make_hits() -> pd.DataFrame:
     """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them: the step "ladder_hits"."""
-    ladder = open_source("ladder")
+    ladder = open_source("ladder:v1")
     return as_table(ladder.hits([*GRID, *(large(share, ladder.stores[0].vocabulary) for share in SHARES)]))
 
 
@@ -341,7 +341,7 @@ def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> 
         found = {large(share, vocabulary): f"{share:g} V" for share in shares}
         return dict(sorted((found | {k: str(k) for k in ks}).items()))
 
-    if source.is_exactly("ladder"):
+    if source.is_exactly("ladder:v1"):
         counted = from_table(steps.table("ladder_hits"))
         shown = names(counted[0].vocabulary)
         if set(shown) <= set(counted[0].thresholds):

@@ -146,14 +146,14 @@ def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) 
 
 def told_by_all(source: Source) -> pd.DataFrame:
     """`told` of every store of a source, with dataset, family, model and size; of the ladder from its step."""
-    if source.is_exactly("ladder"):
+    if source.is_exactly("ladder:v1"):
         return steps.table("ladder_told")
     return _told(source)
 
 
 def make_told() -> pd.DataFrame:
     """`told_by_all` of the shipped ladder: the step "ladder_told"."""
-    return _told(open_source("ladder"))
+    return _told(open_source("ladder:v1"))
 
 
 def _told(source: Source) -> pd.DataFrame:
