@@ -5,11 +5,12 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from matplotlib.axes import Axes
 from PIL import Image
 
 from rbp.book.figure_style import Panels
-from rbp.book.page import Page
+from rbp.book.page import Page, html_table
 
 
 def test_panels_are_drawn_once_and_the_files_hold_them_in_rows(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -46,6 +47,16 @@ def test_a_phone_shows_panels_below_each_other(tmp_path: Path, monkeypatch, caps
     shown = []
     monkeypatch.setattr("rbp.book.page.display", lambda html: shown.append(html.data))
     Page("02_metric").figure("f", Panels(keys, lambda ax, _: None), caption="", alt="A", data=pd.DataFrame({"x": [1]}))
-    assert shown[0].count("<svg role=") == len(keys)
+    assert shown[0].count('role="img"') == len(keys)
     assert ("minmax(min(100%,19rem),1fr)" in shown[0]) == (len(keys) > 1)
     assert ('aria-label="A (b)"' in shown[0]) == (len(keys) > 1)
+
+
+@pytest.mark.parametrize(("rows", "folded"), [(None, 0), (8, 0), (5, 0), (4, 2), (1, 5)])
+def test_a_long_table_folds_what_follows_its_first_rows(rows: int | None, folded: int) -> None:
+    soup = BeautifulSoup(html_table(pd.DataFrame({"x": range(6), "y": ["–"] * 6}), {}, rows), "html.parser")
+    first, *rest = soup.select("tbody")
+    assert len(first.select("tr")) == 6 - folded
+    assert [len(each.select("tr")) for each in rest] == ([folded] if folded else [])
+    assert [each.get_text() for each in soup.select("summary")] == (["All 6 rows"] if folded else [])
+    assert [int(each.get_text()) for each in soup.select("td.num")] == list(range(6))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rbp.book import figure_style
-from rbp.book.page import Format, beside_each_other, html_table, inline_svg
+from rbp.book import figure_style, svg
+from rbp.book.page import Format, beside_each_other, html_table
 from rbp.core.files import write_file
 from rbp.core.paths import Project
 
@@ -54,12 +54,12 @@ class Leaf:
             panels = [(figure, alt)]
         else:
             panels = [(figure.single(key), f"{alt} ({key})") for key in figure.keys]
-        shown = "".join(inline_svg(one, said, f"f{number}-{i}-") for i, (one, said) in enumerate(panels))
+        shown = "".join(svg.inline(svg.drawn(one), said, f"f{number}-{i}-") for i, (one, said) in enumerate(panels))
         self._framed(beside_each_other(shown, len(panels)), caption)
 
     def table(self, table: pd.DataFrame, *, caption: str, formats: dict[str, Format] | None = None) -> None:
         """A table, as `rbp.book.page.Page.table` takes it; there is nothing to download."""
-        self._framed(f'<div class="rbp-scroll" tabindex="0">{html_table(table, formats or {})}</div>', caption)
+        self._framed(html_table(table, formats or {}), caption)
 
     def _framed(self, body: str, caption: str) -> None:
         self._parts.append(f'<figure class="rbp-figure">{body}<figcaption>{caption}</figcaption></figure>')

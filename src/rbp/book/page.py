@@ -17,11 +17,10 @@ import numpy as np
 import pandas as pd
 from IPython.display import HTML, display
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
-from rbp.book import figure_style, results
+from rbp.book import figure_style, results, svg
 from rbp.book.chapters import find
 from rbp.book.prose import rerun_box
 from rbp.core import provenance
@@ -94,10 +93,10 @@ class Page:
             panels, columns = [figure.single(key) for key in figure.keys], min(figure.columns, len(figure.keys))
             alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
         prefixes = [f"{name}-{i}-" for i in range(len(panels))]
-        drawn = list(map(_svg, panels))
-        write_file(self.files / f"{name}.svg", _tiled(drawn, panels[0], columns, prefixes))
+        drawn = list(map(svg.drawn, panels))
+        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes))
         write_file(self.files / f"{name}.png", _png(panels, columns))
-        shown = "".join(map(_inline, drawn, alts, prefixes))
+        shown = "".join(map(svg.inline, drawn, alts, prefixes))
         self._save_csv(name, data)
         self._show(name, beside_each_other(shown, columns), caption, ("svg", "png", "csv"))
 
@@ -128,17 +127,16 @@ class Page:
         caption: str,
         formats: Mapping[str, Format] | None = None,
         data: pd.DataFrame | None = None,
+        rows: int | None = None,
     ) -> None:
         """Show a table (it scrolls within itself on a phone), and keep it, or `data` in its stead, as CSV.
 
-        `formats` maps a column to a format string or a function. A missing value is shown as a dash.
+        `formats` maps a column to a format string or a function. A missing value is shown as a dash. Of a long table
+        only the first `rows` are seen at once (None: all); a click shows the others.
         """
         self._once(name)
-        body = html_table(table, formats or {})
         self._save_csv(name, table if data is None else data)
-        self._show(
-            name, f'<div class="rbp-scroll" tabindex="0">{body}</div>', caption, ("csv",), "rbp-figure rbp-tabled"
-        )
+        self._show(name, html_table(table, formats or {}, rows), caption, ("csv",), "rbp-figure rbp-tabled")
 
     def show(self, markup: str) -> None:
         """Show a piece of HTML that a function of the package made."""
@@ -178,34 +176,7 @@ class Page:
         )
 
 
-# Each panel is drawn once for the page and for the files. The canvases' own methods draw once too; `savefig` draws a
-# figure that has a layout engine twice.
-
-
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
-    return buffer.getvalue()
-
-
-def _tiled(svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str]) -> str:
-    """One SVG of several as large as the first figure, in rows of so many; each one's ids begin with its prefix."""
-    if len(svgs) == 1:
-        return svgs[0]
-    width, height = 72 * first.get_size_inches()
-    tiles = ""
-    for i, (svg, prefix) in enumerate(zip(svgs, prefixes, strict=True)):
-        place = f'x="{i % columns * width:g}" y="{i // columns * height:g}" width="{width:g}" height="{height:g}"'
-        tile = _with_prefix(svg[svg.index("<svg") :], prefix)
-        tiles += re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', place, tile, count=1)
-    across, down = columns * width, -(-len(svgs) // columns) * height
-    size = f'width="{across:g}pt" height="{down:g}pt" viewBox="0 0 {across:g} {down:g}"'
-    return f'<?xml version="1.0" encoding="utf-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{tiles}</svg>\n'
-
-
-def _with_prefix(svg: str, prefix: str) -> str:
-    """The SVG with ids that begin so: figures have glyphs and markers in common."""
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg)
+# Each panel is drawn once for the page and for the files.
 
 
 def _png(figures: Sequence[Figure], columns: int) -> bytes:
@@ -232,31 +203,6 @@ def beside_each_other(panels: str, columns: int) -> str:
     return f'<div style="{grid}">{panels}</div>'
 
 
-def inline_svg(figure: Figure, alt: str, prefix: str) -> str:
-    """A figure as SVG for within a page: see `_inline`."""
-    return _inline(_svg(figure), alt, prefix)
-
-
-def _inline(svg: str, alt: str, prefix: str) -> str:
-    """A figure's SVG for within the page, in the page's own ink, so that it reads in the dark as well.
-
-    `prefix` begins its ids, which must be unique in a page.
-    """
-    svg = svg[svg.index("<svg") :].replace("\n", " ")
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg)
-    svg = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", svg)  # groups are numbered, and nothing refers to them
-    svg = (
-        _with_prefix(svg, prefix)
-        .replace(figure_style.INK, "currentColor")
-        .replace(figure_style.GRID, "var(--rbp-grid, #8884)")
-    )
-    width = re.search(r'width="([\d.]+)pt"', svg)
-    size = f"width:100%;height:auto;max-width:{float(width[1]) * 4 / 3 * 1.15:.0f}px" if width else "width:100%"
-    svg = re.sub(r' (width|height)="[\d.]+pt"', "", svg, count=2)
-    label = html.escape(alt, quote=True)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{label}" style="{size}"', 1)
-
-
 def _cell(value: Any, how: Format | None) -> str:
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return "–"
@@ -266,10 +212,11 @@ def _cell(value: Any, how: Format | None) -> str:
     return re.sub(r"^-(?=\d)", "−", text)
 
 
-def html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
-    """The table as HTML: numbers to the right, words to the left, and only long texts wrap.
+def html_table(table: pd.DataFrame, formats: Mapping[str, Format], rows: int | None = None) -> str:
+    """The table as HTML, as `Page.table` shows it: numbers to the right, words to the left, and only long texts wrap.
 
-    On a phone, rows with a long text become cards. Cells stand apart in the text that search reads.
+    It scrolls within itself. On a phone, rows with a long text become cards. Cells stand apart in the text that search
+    reads. What follows the first `rows` is folded, if that is more than the line which unfolds it.
     """
     cells = {column: [_cell(value, formats.get(str(column))) for value in table[column]] for column in table}
     kinds = {}
@@ -278,11 +225,18 @@ def html_table(table: pd.DataFrame, formats: Mapping[str, Format]) -> str:
         kinds[column] = "num" if pd.api.types.is_numeric_dtype(table[column]) else "long" if longest > 32 else "txt"
     heads = {column: html.escape(str(column)) for column in table}
     head = " ".join(f'<th class="{kinds[column]}" scope="col">{heads[column]}</th>' for column in table)
-    rows = "\n".join(
+    lines = [
         "<tr>"
         + " ".join(f'<td class="{kinds[c]}" data-label="{heads[c]}">{html.escape(cells[c][i])}</td>' for c in table)
         + "</tr>"
         for i in range(len(table))
-    )
+    ]
+    seen = rows if rows is not None and len(lines) > rows + 1 else len(lines)
+    body, rest = "\n".join(lines[:seen]), "\n".join(lines[seen:])
     cards = " rbp-cards" if "long" in kinds.values() else ""
-    return f'<table class="rbp-table{cards}"><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>'
+    folded = f'<tbody class="rbp-rest">{rest}</tbody>' if rest else ""
+    unfold = f'<details class="rbp-more"><summary>All {len(lines)} rows</summary></details>' if rest else ""
+    return (
+        f'<div class="rbp-scroll" tabindex="0"><table class="rbp-table{cards}"><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody>{folded}</table></div>{unfold}"
+    )
