@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 PAGE = "notebooks/18_explorer.html"
 
@@ -41,6 +41,13 @@ def test_the_ledger_and_hidden_models_move_from_a_file(
         tab.locator(wanted).nth(1).wait_for()
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert wrong == []
+
+
+def test_the_ledgers_count_stays_in_sight(browser: Browser, book: Path) -> None:
+    with closing(browser.new_page(viewport={"width": 390, "height": 844})) as tab:
+        tab.goto((book / "notebooks" / "01_claims.html").as_uri() + "#claim-7")
+        expect(tab.locator("#claim-7")).to_be_in_viewport()
+        expect(tab.locator(".rbp-ledger-count")).to_be_in_viewport()
 
 
 def test_only_its_page_loads_its_scripts(book: Path) -> None:
