@@ -7,9 +7,10 @@ from made_grid import SIZES, additive, from_rows, make, rows
 from rank_stores import write_store
 
 from rbp.core.errors import DataError
+from rbp.evidence.grid import Counted
 from rbp.evidence.ranked import Ranked
 from rbp.paper import architectures as study
-from rbp.paper.grid import hits_of, measure_label
+from rbp.paper.grid import as_rows
 
 
 def of_family(other):
@@ -65,8 +66,8 @@ def test_tokens_are_told_apart_by_what_was_read_and_when_the_pair_last_stood_the
     views = study.VIEWS
     since = [views["since"].labels[i] for i in found["since"]]
     assert since == ["never", "never", "never", "never", "<16", "never", "never", "never", "never"]
-    assert [views["read"].labels[i] for i in found["read"]] == ["<16"] * 5 + ["64–"] + ["<16"] * 3
-    assert [views["seen"].labels[i] for i in found["seen"]][:3] == ["300–", "10k–", "1k–"]
+    assert [views["read"].labels[i] for i in found["read"]] == ["<16"] * 5 + ["64–255"] + ["<16"] * 3
+    assert [views["seen"].labels[i] for i in found["seen"]][:3] == ["–1k", "–30k", "–3k"]
 
 
 def test_one_model_ranks_better_where_it_was_made_so(tmp_path):
@@ -77,11 +78,11 @@ def test_one_model_ranks_better_where_it_was_made_so(tmp_path):
     found = study.by_token(Ranked(first), Ranked(second), np.zeros(50, dtype=int), resamples=200)
     read = found[found.view == "read"].set_index("kind")
     hits = [np.asarray(Ranked(store).ranks <= 1).reshape(4, 40) for store in (first, second)]
-    for kind, part in {"<16": slice(0, 15), "16–": slice(15, 40)}.items():
+    for kind, part in {"<16": slice(0, 15), "16–63": slice(15, 40)}.items():
         own = [100 * each[:, part].mean() for each in hits]
         assert read.difference[kind] == pytest.approx(own[1] - own[0])
         assert read.low[kind] <= read.difference[kind] <= read.high[kind]
-    assert read.difference["<16"] < 0 == read.difference["16–"]
+    assert read.difference["<16"] < 0 == read.difference["16–63"]
     assert read.documents.tolist() == [4, 4]
     assert set(found[found.view == "seen"].kind) == {"<300"}
     with pytest.raises(DataError, match="same tokens"):
@@ -90,22 +91,25 @@ def test_one_model_ranks_better_where_it_was_made_so(tmp_path):
         )
 
 
-def test_tie_rules_are_those_of_the_metric_and_sums_add_up():
-    counts = pd.DataFrame(
-        {"dataset": "wikipedia", "document": [0, 0, 1], "greater": [0, 0, 9], "equal": [1, 4, 1], "tokens": [5, 3, 2]}
-    )
-    by_document = pd.DataFrame({"dataset": "wikipedia", "document": [0, 1], "tokens": [8, 2], "nll": [9.0, 3.0]})
-    models = pd.DataFrame([{"name": "ngrams-2-at-8m", "family": "ngrams", "size": 7, "budget": 8, "vocabulary": 50}])
-    tables = {"ngrams-2-at-8m": {"counts": counts, "by_document": by_document.assign(entropy=1.0)}}
-    found = study.ties(models, tables, [1, 3]).set_index(["rule", "k"]).value
-    assert found.to_dict() == pytest.approx(
-        {("paper", 1): 0.5, ("strict", 1): 0.8, ("expected", 1): 0.5, ("paper", 3): 0.5}
-        | {("expected", 3): 0.8, ("strict", 3): 0.8}
-    )
-    spread = study.spread_by_rule(study.ties(models, tables, [1, 3])).iloc[0]
+def test_tie_rules_are_those_of_the_metric():
+    sums = {"greater": [0, 0, 9], "equal": [1, 4, 1], "tokens": [5, 3, 2]}
+    sums = pd.DataFrame({"model": "ngrams-2-at-8m", "dataset": "wikipedia", **sums})
+    models = pd.DataFrame([{"model": "ngrams-2-at-8m", "family": "ngrams", "size": 7}])
+    table = study.ties(models, sums, [1, 3])
+    expected = {("paper", 1): 0.5, ("strict", 1): 0.8, ("expected", 1): 0.5, ("paper", 3): 0.5}
+    expected |= {("expected", 3): 0.8, ("strict", 3): 0.8}
+    assert table.set_index(["rule", "k"]).value.to_dict() == pytest.approx(expected)
+    spread = study.spread_by_rule(table).iloc[0]
     assert (spread.tied, spread.moved) == pytest.approx((0.3, 0.3))
-    table = hits_of(models, tables, [1, 4])
-    line = from_rows(table).lines["ngrams", 8]["wikipedia"]
-    assert line.hits[:, 0].tolist() == [[5, 8], [0, 0]]
-    assert (line.tokens.tolist(), line.nll[:, 0].tolist()) == ([8, 2], [9.0, 3.0])
-    assert measure_label(4) == "k = 4"
+
+
+def test_rows_of_the_grid_are_the_counts_of_seed_0():
+    models = [("neox-10k-at-8m", 0), ("neox-10k-at-8m-seed1", 1)]
+    about = [{"model": name, "family": "neox", "seed": seed, "size": 7, "budget": 8} for name, seed in models]
+    hits = np.arange(8).reshape(2, 2, 2)
+    zero = np.zeros((2, 2))
+    text = Counted("wikipedia", pd.DataFrame(about), 50, (1, 4), np.array([9, 9]), hits, zero + 2, zero)
+    line = from_rows(as_rows([text])).lines["neox", 8]["wikipedia"]
+    assert (line.models, line.thresholds, line.vocabulary) == (("neox-10k-at-8m",), (1, 4), 50)
+    assert line.hits[:, 0].tolist() == hits[:, 0].tolist()
+    assert (line.tokens.tolist(), line.nll[:, 0].tolist()) == ([9, 9], [2, 2])

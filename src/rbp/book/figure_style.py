@@ -35,6 +35,10 @@ LADDERS = {
     "mamba2": ("#A0522D", "X"),
     "ngrams": ("#708090", "*"),
 }
+LADDERS |= {  # by the names that pages give them
+    name: LADDERS[family]
+    for family, name in {"neox": "Transformer", "lstm": "LSTM", "mamba2": "Mamba-2", "ngrams": "n-grams"}.items()
+}
 SPARE = [("#8A7A00", "v"), ("#6F6FCF", "P"), ("#A0522D", "X"), ("#708090", "*")]
 
 LABELS = {"size": "non-embedding parameters S", "cross_entropy": "cross-entropy (nats)"}

@@ -1,14 +1,15 @@
 """Families of other architectures beside the transformer: exponents, ranks at equal cross-entropy, tokens, and ties."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError
+from rbp.evidence.document_hits import GRID
+from rbp.evidence.grid import models, rank_sums
 from rbp.evidence.ranked import Ranked
 from rbp.paper.grid import CE, TRANSFORMER, Drawn, Grid, drawn, interval, measure_label, rung_of
 from rbp.paper.ladder import exponents
@@ -17,6 +18,7 @@ from rbp.stats.clustering import document_sums, draws
 from rbp.stats.power_law import fit_power_law
 
 RULES: tuple[TieRule, ...] = ("paper", "expected", "strict")
+TIED_UP_TO = 1000  # the largest k at which rules are compared
 
 
 def on_shared_rungs(grid: Grid, family: str, dataset: str, ks: Sequence[int], resamples: int, seed: int) -> list[Drawn]:
@@ -114,16 +116,18 @@ class View(NamedTuple):
 NEVER = 10**9
 #: by name; a distance of more than 128 tokens may lie outside what a model reads
 VIEWS = {
-    "read": View("tokens of the document read before", (0, 16, 64, 256, 1024), ("<16", "16–", "64–", "256–", "1024–")),
+    "read": View(
+        "tokens of the document read before", (0, 16, 64, 256, 1024), ("<16", "16–63", "64–255", "256–1023", "more")
+    ),
     "since": View(
         "tokens since this pair of tokens stood there",
         (0, 16, 64, 129, NEVER),
-        ("<16", "16–", "64–", "129–", "never"),
+        ("<16", "16–63", "64–128", "more", "never"),
     ),
     "seen": View(
         "how often the token was trained on",
         (0, 300, 1_000, 3_000, 10_000, 30_000),
-        ("<300", "300–", "1k–", "3k–", "10k–", "30k–"),
+        ("<300", "–1k", "–3k", "–10k", "–30k", "more"),
     ),
 }
 
@@ -193,25 +197,30 @@ def by_token(
     return pd.DataFrame(rows)
 
 
-def ties(models: pd.DataFrame, tables: Mapping[str, Mapping[str, pd.DataFrame]], ks: Sequence[int]) -> pd.DataFrame:
+def ties(about: pd.DataFrame, sums: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     """How many tokens tie with others, and RBP_k by each tie rule, of each model on each text.
 
-    models, tables: as `grid.hits_of` takes them. Columns dataset, family, model, size, tied (the share of tokens whose
-    score others have as well), rule, k, value.
+    about: model, family, size; sums: model, dataset, greater, equal, tokens (`rbp.evidence.grid.rank_sums`). Columns
+    dataset, family, model, size, tied (the share of tokens whose score others have as well), rule, k, value.
     """
     rows = []
-    for about in models.to_dict("records"):
-        counts = tables[about["name"]]["counts"]
-        for dataset, own in counts.groupby("dataset", sort=False):
+    for one in about[["family", "model", "size"]].to_dict("records"):
+        for dataset, own in sums[sums["model"] == one["model"]].groupby("dataset", sort=False):
             weight = own["tokens"].to_numpy(np.float64)
             tied = float(weight @ (own["equal"] > 1) / weight.sum())
             for rule in RULES:
-                place: npt.NDArray[np.float64] = np.asarray(rank(own["greater"], own["equal"], rule), dtype=np.float64)
+                place = np.asarray(rank(own["greater"], own["equal"], rule), dtype=np.float64)
                 for k in ks:
-                    row = {"dataset": dataset, "family": about["family"], "model": about["name"], "size": about["size"]}
                     share = float(weight @ (place <= k) / weight.sum())
-                    rows.append(row | {"tied": tied, "rule": rule, "k": k, "value": share})
+                    rows.append({"dataset": dataset, **one, "tied": tied, "rule": rule, "k": k, "value": share})
     return pd.DataFrame(rows)
+
+
+def make_ties() -> pd.DataFrame:
+    """`ties` of the shipped models at the largest budget, up to k = 1000: the step "grid_ties"."""
+    about = models()
+    last = about[(about["seed"] == 0) & (about["budget"] == about["budget"].max())]
+    return ties(last, rank_sums(), [k for k in GRID if k <= TIED_UP_TO])
 
 
 def spread_by_rule(table: pd.DataFrame) -> pd.DataFrame:

@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.evidence.document_hits import Hits
+from rbp.evidence.grid import Counted, counted
+from rbp.ladder.recipe import LADDERS, read_ladders
 from rbp.paper.ladder import heights, resample_both
 from rbp.paper.wording import dataset_order
 
@@ -35,6 +38,13 @@ def measure_label(k: int | None) -> str:
 def rung_of(model: str, family: str) -> str:
     """The rung of a model of a grid: "150k" of neox-150k-at-8m."""
     return model.removeprefix(f"{family}-").partition("-at-")[0]
+
+
+def planned() -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
+    """What the recipe would train: the rungs of each family, by size, and the budgets. Not all of it need be there."""
+    ladders, _ = read_ladders()
+    provenance.note(LADDERS, LADDERS.parent / ladders.text)
+    return {family.name: family.rungs for family in ladders.families}, tuple(ladders.training.budgets)
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,11 @@ class Grid:
         """The budgets of a family, ascending."""
         return sorted(budget for own, budget in self.lines if own == family)
 
+    def rungs(self, family: str, budget: int) -> list[str]:
+        """The rungs of a family at a budget, by size; none where it has none."""
+        line = self.lines.get((family, budget), {})
+        return [rung_of(model, family) for model in next(iter(line.values())).models] if line else []
+
     @property
     def datasets(self) -> list[str]:
         """The texts."""
@@ -87,17 +102,21 @@ class Grid:
         return self.lines[family, budgets[-1]]
 
     def points(self, ks: Iterable[int], family: str = TRANSFORMER) -> pd.DataFrame:
-        """A row for each model, text and measure: dataset, family, model, size, training_tokens, measure, value."""
+        """A row for each model, text and measure: dataset, family, model, size, training_tokens, measure, k, value.
+
+        k is missing for the cross-entropy.
+        """
         rows = []
         for (own, budget), line in self.lines.items():
             for dataset, hits in line.items() if own == family else ():
-                for name, y in whole(hits, ks).items():
+                for name, k in [(CE, None), *((measure_label(k), k) for k in ks)]:
+                    values = np.exp(whole(hits, [] if k is None else [k])[name])
                     rows += [
-                        (dataset, family, model, int(size), budget, name, float(value))
-                        for model, size, value in zip(hits.models, hits.sizes, np.exp(y), strict=True)
+                        (dataset, family, model, int(size), budget, name, k, float(value))
+                        for model, size, value in zip(hits.models, hits.sizes, values, strict=True)
                     ]
-        columns = ["dataset", "family", "model", "size", "training_tokens", "measure", "value"]
-        return pd.DataFrame(rows, columns=columns)
+        columns = ["dataset", "family", "model", "size", "training_tokens", "measure", "k", "value"]
+        return pd.DataFrame(rows, columns=columns).astype({"k": "Int64"})
 
 
 def whole(hits: Hits, ks: Iterable[int]) -> dict[str, Reals]:
@@ -121,32 +140,30 @@ def interval(values: npt.ArrayLike, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-_ABOUT = ["name", "family", "rung", "size", "budget"]
+def as_rows(counted: Sequence[Counted]) -> pd.DataFrame:
+    """What a grid is made of: a row for each text, model of seed 0 and document, as `from_rows` takes it.
 
-
-def hits_of(models: pd.DataFrame, tables: Mapping[str, Mapping[str, pd.DataFrame]], ks: Sequence[int]) -> pd.DataFrame:
-    """What a grid is made of, from the sums that are kept of each model (`rbp.ladder.aggregates`).
-
-    models: a row each, of seed 0, with name, family, size, budget and vocabulary; tables: name → its "counts" and
-    "by_document". A row for each text, model and document, as `from_rows` takes it: dataset, family, model, size,
-    budget, vocabulary, document, tokens, nll, and "k…", the tokens of rank ≤ k, by the paper's tie rule.
+    Columns dataset, family, model, size, budget, vocabulary, document, tokens, nll, and "k…", the tokens of rank ≤ k.
     """
     parts = []
-    for about in models.to_dict("records"):
-        own = tables[about["name"]]
-        counts = own["counts"]
-        rank = counts["greater"] + counts["equal"]
-        below = {f"k{k}": counts["tokens"].where(rank <= k, 0) for k in ks}
-        sums = counts[["dataset", "document"]].assign(**below).groupby(["dataset", "document"]).sum()
-        rows = own["by_document"].merge(sums.reset_index(), on=["dataset", "document"], validate="one_to_one")
-        kept = {"family": about["family"], "model": about["name"], "size": about["size"], "budget": about["budget"]}
-        rows = rows.drop(columns="entropy").assign(**kept, vocabulary=about["vocabulary"])
-        parts.append(rows)
+    for text in counted:
+        for i, about in text.models[text.models["seed"] == 0].iterrows():
+            own = about[["family", "model", "size", "budget"]].to_dict()
+            columns = {f"k{k}": text.hits[:, i, j] for j, k in enumerate(text.thresholds)}
+            sums = {"document": np.arange(len(text.tokens)), "tokens": text.tokens, "nll": text.nll[:, i]}
+            parts.append(
+                pd.DataFrame({"dataset": text.dataset, **own, "vocabulary": text.vocabulary, **sums, **columns})
+            )
     return pd.concat(parts, ignore_index=True)
 
 
+def make_hits() -> pd.DataFrame:
+    """The shipped grid's hits by document, as `as_rows` gives them: the step "grid_hits"."""
+    return as_rows(counted())
+
+
 def from_rows(rows: pd.DataFrame) -> Grid:
-    """A grid from a row for each text, model and document (`hits_of`).
+    """A grid from a row for each text, model and document (`as_rows`).
 
     Raises DataError where two models did not rank the same tokens of a text.
     """

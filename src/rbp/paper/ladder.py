@@ -328,6 +328,73 @@ def departures(found: LadderLaws, ks: Sequence[int], *, level: float = 0.95) -> 
     return table.assign(**{name: table[name].eq(True) for name in ("alarm", "alarm_holm")})
 
 
+def bends(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The coefficient of (ln S)² of each text and k (`curvature`), corrected over all of these lines by Holm.
+
+    points: dataset, k, size, value (`resampled_points`). Columns dataset, k, n, coefficient, low, high, p, alarm,
+    p_holm, alarm_holm. Lines that have no test, of three sizes say, are left out.
+    """
+    rows = []
+    for (dataset, k), own in points.groupby(["dataset", "k"], sort=False):
+        with suppress(FitError):
+            bend = curvature(own["size"], own["value"], level=level)
+            names = ("n", "coefficient", "low", "high", "p")
+            rows.append({"dataset": dataset, "k": k} | {name: getattr(bend, name) for name in names})
+    return with_holm(pd.DataFrame(rows, columns=["dataset", "k", "n", "coefficient", "low", "high", "p"]), level)
+
+
+def without_largest(points: pd.DataFrame) -> pd.DataFrame:
+    """The points of all sizes but the largest of each text."""
+    return points[points["size"] < points.groupby("dataset")["size"].transform("max")]
+
+
+def luck(counted: Sequence[Hits], k: int) -> tuple[float, int]:
+    """The variance between models of one size that differ in their seed, of the mean over the texts of ln y at k.
+
+    Pooled over the sizes with several; and its degrees of freedom, 0 (and NaN) where no size has.
+    """
+    y = np.mean([heights(hits)[:, hits.thresholds.index(k)] for hits in counted], axis=0)
+    size, rung = np.unique(counted[0].sizes, return_inverse=True)
+    df = len(rung) - len(size)
+    away = y - (np.bincount(rung, y) / np.bincount(rung))[rung]
+    return (float(away @ away) / df if df else nan), df
+
+
+def zigzag(
+    counted: Sequence[Hits],
+    sizes: tuple[int, int],
+    k: int,
+    between: tuple[float, int],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """The residual of one rung less that of another about the law at k, in ln y, mean over the texts; and its interval.
+
+    sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`luck`), of these or of
+    like models. The interval is Student's with those degrees of freedom, from the seeds and from the documents, each
+    text's drawn anew apart from the others'. Raises FitError where a text lacks one of the sizes.
+    """
+    whole, drawn = [], []
+    for i, hits in enumerate(counted):
+        rungs = hits.rungs
+        size = hits.sizes[rungs]
+        if missing := [each for each in sizes if each not in size]:
+            raise FitError(f"there is no rung of {missing[0]:,} parameters", hits.dataset, "Give two that are there.")
+        x = np.log(size.astype(np.float64))
+        design = np.column_stack([np.ones_like(x), x])
+        residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
+        contrast = residual[np.flatnonzero(size == sizes[0])[0]] - residual[np.flatnonzero(size == sizes[1])[0]]
+        place = hits.thresholds.index(k)
+        whole.append(contrast @ heights(hits)[rungs, place])
+        drawn.append(resample(hits, resamples=resamples, seed=seed + i)[:, rungs, place] @ contrast)
+    variance, df = between
+    error = np.sqrt(np.var(np.mean(drawn, axis=0)) + variance * float(contrast @ contrast))
+    at, half = float(np.mean(whole)), float(stats.t.ppf((1 + level) / 2, df) * error)
+    return at, at - half, at + half
+
+
 def make_hits() -> pd.DataFrame:
     """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them: the step "ladder_hits"."""
     ladder = open_source("ladder:v1")

@@ -7,7 +7,7 @@ higher is better, and their difference does not depend on the unit.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,13 @@ from rbp.evidence import Source
 from rbp.evidence.ranked import Ranked
 from rbp.ladder.grid import PREDICTIONS
 from rbp.paper import sister_law
-from rbp.paper.grid import CE, LSTM, TRANSFORMER, Grid, measure_label, rung_of, whole
+from rbp.paper.grid import CE, LSTM, TRANSFORMER, Grid, measure_label, planned, rung_of, whole
 from rbp.paper.ladder import exponents
 from rbp.stats.power_law import curvature
 
 EVENT = "event"
 _REMEDY = "Restore it: git checkout -- data/predictions."
-_KINDS = {
+KINDS = {
     "exponent": "exponent in S",
     "exponent_difference": "difference of exponents",
     "cross_entropy": "cross-entropy",
@@ -191,7 +191,7 @@ def _sister_law(row: Any, found: Findings) -> float:
             errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
             parts = sister_law.terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
             return float(parts[0 if row.what.startswith("error-entropy") else 1] / parts.sum())
-    return float("nan")
+    raise KeyError(row.rung)
 
 
 _MEASURES: dict[str, Callable[[Any, Findings], float]] = {
@@ -240,31 +240,65 @@ _EVENTS: dict[str, tuple[tuple[str, ...], Callable[[Findings], bool]]] = {
 }
 
 NO_FAMILY, NO_SEEDS, NO_ABLATION = "Mamba-2 is not trained", "the seeds are not trained", "the ablation is not trained"
-NOT_REACHED = "the models do not reach it"
+NO_RUNG, NOT_REACHED = "a model of it is not there", "the models do not reach it"
+
+
+def needed(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int]) -> set[tuple[str, str, int]]:
+    """The models that a prediction speaks of, as the recipe has them: family, rung and budget.
+
+    rungs, budgets: of the recipe (`grid.planned`). The offsets at equal cross-entropy need no certain one.
+    """
+    last, families = budgets[-1], [name for name in (row.family, row.than) if isinstance(name, str)]
+    if row.kind == "zigzag" or (row.kind == EVENT and row.what.startswith("neox")):
+        families = [TRANSFORMER]
+    if row.kind == EVENT and row.what.startswith("the LSTM"):
+        return {(family, "1m", last) for family in (TRANSFORMER, LSTM)}
+    if row.kind in ("offset", "ablation", "seeds"):
+        return set()
+    if isinstance(row.rung, str):
+        return {(family, row.rung, last) for family in families}
+    shared = set.intersection(*(set(rungs[family]) for family in families)) if families else set()
+    if row.what == "exponent in D from 0.5 to 8 M tokens at 150k":
+        return {(family, "150k", budget) for family in families for budget in budgets}
+    both = row.kind == "budgets" or (row.kind == EVENT and "0.5 M" in row.what)
+    return {
+        (family, rung, at) for family in families for rung in shared for at in ({budgets[0], last} if both else {last})
+    }
 
 
 def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
     """Each prediction with what came: `outcome` (1 or 0 of an event; missing where none can be measured), `untested`.
 
-    `untested` says why there is none. Seeds and ablations are tested where their runs are given, which none are.
+    `untested` says why there is none. `short`: what it speaks of is there but for some models, such as a family's
+    largest rung, and the outcome is that of the others: nearly what was asked for, and not it. Seeds and ablations are
+    tested where their runs are given, which none are.
     """
+    rungs, budgets = planned()
+    there = {(family, rung, budget) for family, budget in found.grid.lines for rung in found.grid.rungs(family, budget)}
     rows = [_outcome(row, found) for row in table.itertuples()]
-    return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
+    short = [
+        why == "" and bool(needed(row, rungs, budgets) - there)
+        for row, (_, why) in zip(table.itertuples(), rows, strict=True)
+    ]
+    return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows], short=short)
 
 
 def _outcome(row: Any, found: Findings) -> tuple[float, str]:
     nothing = float("nan")
-    if row.kind == EVENT:
-        families, happens = _EVENTS.get(row.what, ((), None))
-        if happens is None or not all(map(found.last, families)):
-            return nothing, NO_FAMILY
-        return float(happens(found)), ""
+    families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
+    if row.kind == EVENT and happens is None:
+        return nothing, NO_FAMILY
     if row.kind in ("seeds", "ablation"):
         return nothing, NO_SEEDS if row.kind == "seeds" else NO_ABLATION
-    named = {name for name in (row.family, row.than) if isinstance(name, str)}
-    if not all(map(found.last, named)):
+    named = {*families, *(name for name in (row.family, row.than) if isinstance(name, str))}
+    if "mamba2" in named - set(found.grid.families):
         return nothing, NO_FAMILY
-    value = _MEASURES[row.kind](row, found)
+    if not all(map(found.last, named)):
+        return nothing, NO_RUNG
+    try:
+        value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
+    except KeyError:  # of a rung or a budget
+        return nothing, NO_RUNG
     return value, "" if np.isfinite(value) else NOT_REACHED
 
 
@@ -305,11 +339,15 @@ def coverage(table: pd.DataFrame, level: float) -> dict[str, float]:
 
 
 def by_kind(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
-    """A row for each kind: made, tested, inside (of the intervals), better (than the naive guess), gain (the sum)."""
+    """The score of each kind of prediction, a row each.
+
+    Columns key (its name in the file), kind (its label), made, tested, inside (how many intervals hold; missing of
+    events), better (than the naive guess), gain (the sum of the log scores over the naive ones).
+    """
     rows = []
     for kind, own in table.groupby("kind", sort=False):
         there = tested[tested["kind"] == kind]
-        row = {"kind": _KINDS.get(str(kind), str(kind)), "made": len(own), "tested": len(there)}
+        row = {"key": kind, "kind": KINDS[str(kind)], "made": len(own), "tested": len(there)}
         inside = there["inside"].sum() if there["inside"].notna().any() else np.nan
         rows.append(row | {"inside": inside, "better": int(there["better"].sum()), "gain": there["gain"].sum()})
     return pd.DataFrame(rows)
@@ -319,7 +357,7 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
     """Each prediction in a few words, from its fields."""
 
     def words(row: Any) -> str:
-        parts = [row.what if isinstance(row.what, str) else _KINDS[row.kind]]
+        parts = [row.what if isinstance(row.what, str) else KINDS[row.kind]]
         if isinstance(row.run, str):
             parts.append(f"{row.run} against {row.than}")
         elif isinstance(row.family, str):

@@ -1,0 +1,425 @@
+"""Figures and tables of the grid of ladders: its surface, its exponents, its architectures, and its predictions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from scipy.stats import norm
+
+from rbp.book.figure_style import (
+    GRID,
+    INK,
+    LABELS,
+    Panels,
+    families_legend,
+    family_style,
+    label_line_ends,
+    log_axis,
+    neg_log_rbp_label,
+    single_panel,
+)
+from rbp.paper.architectures import VIEWS
+from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
+from rbp.paper.figures.ladder import ramp
+from rbp.paper.figures.law import MARKERS, SHADES, SIGNED
+from rbp.paper.grid import CE, family_label
+from rbp.paper.wording import dataset_label, dataset_order
+from rbp.stats.surface import Surface
+
+
+def millions(tokens: float) -> str:
+    """A number of tokens in millions: 0.5 M."""
+    return f"{tokens / 1e6:g} M"
+
+
+def measure_axis(measure: str) -> str:
+    """The axis label of a measure of the grid."""
+    return LABELS["cross_entropy"] if measure == CE else neg_log_rbp_label(int(measure.removeprefix("k = ")))
+
+
+def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, str], Surface], measure: str) -> Panels:
+    """A measure against S, a line of points for each D, by text, with the sum form's curves.
+
+    points: `Grid.points` of one family; surfaces: by text and measure, where there is one.
+    """
+    own = points[points["measure"] == measure]
+    budgets = sorted(own["training_tokens"].unique())
+    colours = dict(zip(budgets, ramp(len(budgets)), strict=True))
+
+    def draw(ax: Axes, dataset: str) -> None:
+        there = own[own["dataset"] == dataset]
+        sizes = np.geomspace(there["size"].min(), there["size"].max(), 60)
+        law = surfaces.get((dataset, measure))
+        ends = {}
+        for budget in budgets:
+            line = there[there["training_tokens"] == budget].sort_values("size")
+            if line.empty:
+                continue
+            ax.plot(line["size"], line["value"], "o", color=colours[budget], ms=5, mew=0, zorder=3)
+            end = float(line["value"].iloc[-1])
+            if law is not None:
+                ax.plot(sizes, law.predict(sizes, budget), color=colours[budget], lw=1.2)
+                end = law.predict(sizes[-1], budget).item()
+            ends[f"D = {millions(budget)}"] = (float(sizes[-1]), end, colours[budget])
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        log_axis(ax, "x", plain=False)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel(measure_axis(measure))
+        ax.set_title(dataset_label(dataset))
+        label_line_ends(ax, ends)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(own["dataset"]), draw, size=(4.8, 3.9))
+
+
+def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
+    """The exponent in S against D, by text, a line for each measure; apart from them, that along constant D/S.
+
+    by_budget, along: of `size_and_training`. Bars: documents drawn anew. Marks beside each other are moved apart.
+    """
+    measures = list(dict.fromkeys(by_budget["measure"]))
+    budgets = sorted(by_budget["training_tokens"].unique())
+    last = budgets[-1] * 3.2
+    low = min(0.0, float(pd.concat([by_budget["low"], along["low"]]).min()))
+    high = float(pd.concat([by_budget["high"], along["high"]]).max())
+
+    def draw(ax: Axes, dataset: str) -> None:
+        for i, measure in enumerate(measures):
+            colour, marker = SHADES[i % len(SHADES)], MARKERS[i % len(MARKERS)]
+            dodge = 1.05 ** (i - (len(measures) - 1) / 2)
+            own = by_budget[(by_budget["dataset"] == dataset) & (by_budget["measure"] == measure)]
+            x = own["training_tokens"].to_numpy(float) * dodge
+            ax.plot(x, own["alpha"], marker, ls="-", lw=1.1, color=colour, ms=5, mew=0, label=measure, zorder=3)
+            ax.vlines(x, own["low"], own["high"], color=colour, lw=1.3)
+            there = along[(along["dataset"] == dataset) & (along["measure"] == measure)]
+            ax.plot(last * dodge, there["alpha"], marker, color=colour, mfc="none", mew=1.4, ms=6, zorder=3)
+            ax.vlines(np.full(len(there), last * dodge), there["low"], there["high"], color=colour, lw=1.3)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.axvline(np.sqrt(budgets[-1] * last), color=INK, lw=0.4, alpha=0.5)
+        ax.set_xscale("log")
+        ratio = along["per_parameter"].iloc[0] if len(along) else np.nan
+        ax.set_xticks([*budgets, last], [f"{budget / 1e6:g}" for budget in budgets] + [f"{ratio:g}·S"])
+        ax.minorticks_off()
+        ax.set_ylim(low - 0.05 * (high - low), high + 0.22 * (high - low))
+        ax.set_xlabel("training tokens D (millions)")
+        ax.set_ylabel("exponent α in S")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(by_budget["dataset"]), draw, size=(4.8, 3.9))
+
+
+def entropy_panels(points: pd.DataFrame, k: int) -> Panels:
+    """−ln RBP_k against cross-entropy, by text, a colour and a marker for each family.
+
+    points: dataset, family, cross_entropy, value; a family's points are joined in the order of its cross-entropies.
+    """
+    families = list(dict.fromkeys(points["family"]))
+
+    def draw(ax: Axes, dataset: str) -> None:
+        styles = {}
+        for family in families:
+            own = points[(points["dataset"] == dataset) & (points["family"] == family)].sort_values("cross_entropy")
+            colour, marker = styles[family] = family_style(family, families)
+            ax.plot(own["cross_entropy"], own["value"], marker, ls="-", lw=1, ms=5.5, color=colour, mew=0)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["cross_entropy"])
+        ax.set_ylabel(neg_log_rbp_label(k))
+        ax.set_title(dataset_label(dataset))
+        families_legend(ax, styles)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 3.9))
+
+
+def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
+    """How much larger one model's RBP_k is than the other's on tokens of each kind, a panel for each view.
+
+    table: `architectures.by_token` of several texts, a line each; second: whose RBP_k is larger above zero.
+    """
+    datasets = dataset_order(table["dataset"])
+    ends = 1.15 * float(np.nanmax(np.abs(table[["low", "high"]].to_numpy())))
+
+    def draw(ax: Axes, view: str) -> None:
+        labels = VIEWS[view].labels
+        for i, dataset in enumerate(datasets):
+            own = table[(table["view"] == view) & (table["dataset"] == dataset)]
+            x = own["bin"].to_numpy(float) + 0.12 * (i - (len(datasets) - 1) / 2)
+            colour, marker = SHADES[i % len(SHADES)], MARKERS[i % len(MARKERS)]
+            ax.plot(
+                x, own["difference"], marker, ls="-", lw=0.9, color=colour, ms=5, mew=0, label=dataset_label(dataset)
+            )
+            ax.vlines(x, own["low"], own["high"], color=colour, lw=1.3)
+        ax.axhline(0, color=INK, lw=0.9)
+        ax.set_xticks(range(len(labels)), labels)
+        ax.set_xlim(-0.5, len(labels) - 0.5)
+        ax.set_ylim(-ends, ends)
+        ax.yaxis.set_major_formatter(SIGNED)
+        ax.grid(visible=False, axis="x")
+        ax.set_xlabel(VIEWS[view].title)
+        ax.set_ylabel(f"{second}: percentage points more")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=1.2, columnspacing=1.2)
+        sns.despine(ax=ax)
+
+    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.8, 4.1), columns=3)
+
+
+def zigzag_panels(residuals: pd.DataFrame) -> Panels:
+    """How far each rung lies from its line, by text, a line for each ladder.
+
+    residuals: dataset, ladder (its label), size, residual (a share of the line), all at one k.
+    """
+    ladders = list(dict.fromkeys(residuals["ladder"]))
+    reach = 140 * residuals["residual"].abs().max()  # the legend stands above all
+
+    def draw(ax: Axes, dataset: str) -> None:
+        ax.axhline(0, color=INK, lw=1)
+        for i, ladder in enumerate(ladders):
+            own = residuals[(residuals["dataset"] == dataset) & (residuals["ladder"] == ladder)].sort_values("size")
+            colour, marker = SHADES[(3 * i) % len(SHADES)], MARKERS[i % len(MARKERS)]
+            ax.plot(own["size"], 100 * own["residual"], marker, ls="-", color=colour, lw=1.3, ms=5, label=ladder)
+        log_axis(ax, "x", plain=False)
+        ax.set_ylim(-reach, reach)
+        ax.yaxis.set_major_formatter(SIGNED)
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel("distance from the line (%)")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper center", ncols=len(ladders), handlelength=1.2, columnspacing=1)
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(residuals["dataset"]), draw)
+
+
+def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -> Figure:
+    """Where the outcomes fell in the predicted distributions, a row for each kind of prediction.
+
+    tested: `predictions.scored`; kinds: the label of each kind. Filled: inside the interval, which is shaded; arrows:
+    beyond the view.
+    """
+    own = tested.dropna(subset="away")
+    rows = [kind for kind in kinds if kind in set(own["kind"])]
+    reach = min(max(3.0, float(own["away"].abs().max())), 6.0)
+
+    def draw(ax: Axes) -> None:
+        wide = norm.ppf((1 + level) / 2)
+        ax.axvspan(-wide, wide, color=GRID, alpha=0.6, lw=0)
+        ax.axvline(0, color=INK, lw=0.9)
+        for i, kind in enumerate(rows):
+            there = own[own["kind"] == kind].sort_values("away")
+            spread = np.linspace(-0.28, 0.28, len(there)) if len(there) > 1 else np.zeros(1)
+            inside = there["inside"].eq(1).to_numpy()
+            x, y = there["away"].to_numpy(float), i + spread
+            ax.plot(x[inside], y[inside], "o", color=SHADES[1], ms=6, mew=0)
+            for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
+                at = ~inside & seen
+                ax.plot(x[at].clip(-reach, reach), y[at], marker, color="#D55E00", mfc="none", mew=1.6, ms=6)
+        ax.set_yticks(range(len(rows)), [kinds[kind] for kind in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_xlim(-1.08 * reach, 1.08 * reach)
+        ax.xaxis.set_major_formatter(SIGNED)
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel("outcome, in predicted standard deviations from the middle")
+        ax.tick_params(axis="y", length=0)
+        sns.despine(ax=ax, left=True)
+
+    return single_panel(draw, size=(6.4, 0.9 + 0.42 * len(rows)))
+
+
+def ties_figure(table: pd.DataFrame) -> Panels:
+    """RBP_k against k by each tie rule less that by the paper's rule, in percentage points, by text.
+
+    table: `architectures.ties` of one model.
+    """
+    rules = {"strict": "placed first (strict)", "expected": "mean place (expected)"}
+    wide = table.pivot_table(index=["dataset", "k"], columns="rule", values="value").reset_index()
+    apart = {rule: 100 * (wide[rule] - wide["paper"]) for rule in rules}
+    top = 1.3 * max(float(each.max()) for each in apart.values()) or 1.0
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = wide["dataset"] == dataset
+        for i, (rule, name) in enumerate(rules.items()):
+            ax.plot(wide["k"][own], apart[rule][own], MARKERS[i], ls="-", lw=1.2, color=SHADES[2 * i], ms=5, label=name)
+        ax.set_xscale("log")
+        log_axis(ax, "x")
+        ax.set_ylim(-0.05 * top, top)
+        ax.yaxis.set_major_locator(MaxNLocator(5))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("percentage points of RBP$_k$ more")
+        ax.set_title(dataset_label(dataset))
+        ax.legend(loc="upper left")
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(wide["dataset"]), draw, size=(4.6, 3.5))
+
+
+def forms_shown(forms: pd.DataFrame) -> dict[str, Any]:
+    """The forms of the surface (`size_and_training.forms`)."""
+    columns: Columns = {
+        "dataset": "Text",
+        "measure": "of",
+        "form": "form",
+        "alpha": ("a", "{:.3f}"),
+        "beta": ("b", "{:.3f}"),
+        "offset": ("E", "{:.3f}"),
+        "r_squared": ("R²", "{:.4f}"),
+        "scatter": ("scatter, %", "{:.1f}"),
+        "aicc": ("AICc", "{:.0f}"),
+        "unseen_budget": ("error at an unseen D, %", "{:.1f}"),
+        "unseen_size": ("at an unseen S, %", "{:.1f}"),
+    }
+    caption = (
+        "<b>Three forms of the surface.</b> Additive: E + A·S<sup>−a</sup> + B·D<sup>−b</sup>; product: "
+        "A·S<sup>−a</sup>·D<sup>−b</sup>; and a product above an E. Errors: root mean square of ln y at the largest D, "
+        "or S, by a fit that did not see it. Lower AICc is better."
+    )
+    return shown(forms, columns, caption=caption)
+
+
+def exponents_shown(by_budget: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The exponents at each budget (`size_and_training.by_budget`)."""
+    table = by_budget.assign(tokens=by_budget["training_tokens"].map(millions))
+    columns: Columns = {
+        "dataset": "Text",
+        "measure": "of",
+        "tokens": "D",
+        "n": "sizes",
+        "alpha": ("α in S", "{:.3f}"),
+        ("low", "high"): ("from the text", INTERVAL),
+        ("scatter_low", "scatter_high"): ("from the scatter", INTERVAL),
+        "r_squared": ("R²", "{:.4f}"),
+        "difference": ("less that at the smallest D", "{:+.3f}"),
+        ("difference_low", "difference_high"): ("from the text, paired", "[{:+.3f}, {:+.3f}]"),
+    }
+    caption = (
+        f"<b>The exponent in S at each budget,</b> on the sizes that all have, with {level:.0%} intervals: from "
+        "documents drawn anew, and from the scatter about the line."
+    )
+    return shown(table, columns, caption=caption, data=by_budget)
+
+
+def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The exponents of families side by side (`architectures.exponents_beside`)."""
+    columns: Columns = {
+        "dataset": "Text",
+        "measure": "of",
+        "family": "family",
+        "alpha_transformer": ("α, transformer", "{:.3f}"),
+        "alpha": ("α, family", "{:.3f}"),
+        "difference": ("difference", "{:+.3f}"),
+        ("low", "high"): ("from the text, paired", "[{:+.3f}, {:+.3f}]"),
+        ("scatter_low", "scatter_high"): ("from the scatter", "[{:+.3f}, {:+.3f}]"),
+        "r_squared_transformer": ("R², transformer", "{:.4f}"),
+        "r_squared": ("R², family", "{:.4f}"),
+    }
+    caption = (
+        f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
+        "difference: the same documents drawn anew for both, and the scatter about the line of the ratio."
+    )
+    return shown(table.assign(family=table["family"].map(family_label)), columns, caption=caption, data=table)
+
+
+def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """−ln RBP_k at equal cross-entropy (`architectures.offsets`)."""
+    columns: Columns = {
+        "dataset": "Text",
+        "k": "k",
+        "model": "model",
+        "cross_entropy": ("cross-entropy", "{:.2f}"),
+        "offset": ("offset, %", "{:+.1f}"),
+        ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
+    }
+    caption = (
+        "<b>−ln RBP<sub>k</sub> beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
+        "family ranks better. The transformer’s is interpolated between its models; intervals by documents drawn anew."
+    )
+    return shown(table, columns, caption=caption)
+
+
+def ties_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """How many tokens tie, and what the tie rule moves (`architectures.spread_by_rule`)."""
+    percent = table.assign(tied=100 * table["tied"], moved=100 * table["moved"])
+    columns: Columns = {
+        "dataset": "Text",
+        "model": "model",
+        "tied": ("tokens that tie, %", "{:.2f}"),
+        "moved": ("RBP moves by, points", "{:.3f}"),
+        "k": "at k",
+    }
+    caption = (
+        "<b>Ties.</b> The share of tokens whose score other tokens have as well, and the largest change of any "
+        "RBP<sub>k</sub> up to k = 1000 between two of the three tie rules."
+    )
+    return shown(percent, columns, caption=caption, data=table)
+
+
+def bends_shown(parts: Sequence[tuple[str, pd.DataFrame]], *, level: float) -> dict[str, Any]:
+    """The curvatures of the same lines over several sets of points (`ladder.bends`), by their labels."""
+    whole = pd.concat([table.assign(over=label) for label, table in parts], ignore_index=True)
+    columns: Columns = {
+        "over": "over",
+        "dataset": "Text",
+        "k": "k",
+        "coefficient": ("curvature", "{:+.4f}"),
+        ("low", "high"): (f"{level:.0%} interval", "[{:+.4f}, {:+.4f}]"),
+        "p": ("p", "{:.2g}"),
+        "p_holm": ("p, Holm", "{:.2g}"),
+    }
+    caption = (
+        "<b>Is the law bent?</b> The coefficient of (ln S)² in ln(−ln RBP<sub>k</sub>): above 0 where the points bend "
+        "upwards and growth pays less and less. Holm: corrected over the lines of one set."
+    )
+    return shown(whole, columns, caption=caption)
+
+
+def predictions_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
+    """The tested predictions with their outcomes (`predictions.scored`); names: `predictions.described`."""
+    rows = table.assign(name=names.reindex(table.index), held=table["inside"].map({1.0: "yes", 0.0: "no"}))
+    rows["said"] = rows["probability"].where(rows["middle"].isna(), rows["middle"])
+    columns: Columns = {
+        "name": "prediction",
+        "said": ("said", "{:.3g}"),
+        ("low", "high"): ("80% interval", "[{:.3g}, {:.3g}]"),
+        "outcome": ("came", "{:.3g}"),
+        "held": "held",
+        "gain": ("log score less the naive guess’s", "{:+.2f}"),
+    }
+    caption = (
+        "<b>Every prediction that could be tested.</b> Of events a probability was said; 1 came if it happened. The "
+        "last column is in nats; above 0 the prediction beat the naive guess."
+    )
+    return shown(rows, columns, caption=caption, data=table)
+
+
+def untested_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
+    """The predictions that nothing here tests, and why."""
+    rows = table.assign(name=names.reindex(table.index))
+    columns: Columns = {"name": "prediction", "middle": ("said", "{:.3g}"), "untested": "not tested, as"}
+    return shown(rows, columns, caption="<b>Predictions that cannot be tested yet,</b> and why.", data=table)
+
+
+def kinds_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The score by kind (`predictions.by_kind`)."""
+    columns: Columns = {
+        "kind": "kind",
+        "made": "made",
+        "tested": "tested",
+        "inside": ("intervals that held", "{:.0f}"),
+        "better": "better than naive",
+        "gain": ("log score gained", "{:+.1f}"),
+    }
+    caption = (
+        "<b>The score by kind.</b> Log score gained: the sum over the tested ones, in nats, over the naive guesses."
+    )
+    return shown(table, columns, caption=caption)

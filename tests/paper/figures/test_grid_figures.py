@@ -1,0 +1,83 @@
+"""Figures and tables of the grid can be drawn and shown, of a made-up grid."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.book.figure_style import Panels
+from rbp.paper import architectures, predictions, size_and_training
+from rbp.paper.figures import grid as figures
+from rbp.paper.grid import CE, TRANSFORMER, from_rows
+from rbp.paper.ladder import bends
+
+sys.path.append(str(Path(__file__).parents[1]))
+from made_grid import KS, additive, rows
+
+
+@pytest.fixture(scope="module")
+def grid():
+    texts = {"wikipedia": 4, "humaneval": 5}
+
+    def steeper(size, tokens, k=1):
+        return additive(size, tokens, k) * (size / 1e5) ** -0.01
+
+    both = (rows(families=(TRANSFORMER,), texts=texts), rows(steeper, families=("lstm",), texts=texts))
+    return from_rows(pd.concat(both, ignore_index=True))
+
+
+def drawn(panels: Panels, keys: list[str]) -> None:
+    assert list(panels.keys) == keys
+    assert all(panels.single(key).axes for key in panels.keys)
+
+
+def test_the_surface_and_its_exponents(grid):
+    points = grid.points(KS)
+    surfaces = size_and_training.surfaces(points[points.measure.isin([CE, "k = 1"])])
+    for measure in (CE, "k = 10"):  # with a surface and without
+        drawn(figures.surface_panels(points, surfaces, measure), ["wikipedia", "humaneval"])
+    by_budget = size_and_training.by_budget(grid, [1], resamples=50)
+    along = size_and_training.along_ratio(grid, [1], 20, resamples=50)
+    drawn(figures.exponent_panels(by_budget, along), ["wikipedia", "humaneval"])
+    assert len(figures.exponents_shown(by_budget, level=0.9)["table"]) == len(by_budget)
+    one = points[(points.dataset == "wikipedia") & (points.measure == "k = 1")]
+    assert len(figures.forms_shown(size_and_training.forms(one))["table"]) == 3
+    assert len(figures.bends_shown([("all", bends(one))], level=0.95)["table"]) == 1
+
+
+def test_families_side_by_side(grid):
+    beside = architectures.exponents_beside(grid, "lstm", [1], resamples=50)
+    apart = architectures.offsets(grid, "lstm", [1], resamples=50)
+    assert len(figures.beside_shown(beside, level=0.95)["table"]) == 4
+    assert len(figures.offsets_shown(apart, level=0.95)["table"]) == len(apart)
+    curve = pd.concat([grid.points([1], family) for family in grid.families])
+    curve = curve.pivot_table(index=["dataset", "family", "model"], columns="measure", values="value").reset_index()
+    curve = curve.rename(columns={CE: "cross_entropy", "k = 1": "value"})
+    drawn(figures.entropy_panels(curve, 1), ["wikipedia", "humaneval"])
+    kinds = {"view": "since", "bin": [0, 4], "kind": ["<16", "never"], "difference": [1.0, -2.0]}
+    tokens = pd.DataFrame({"dataset": "wikipedia", **kinds, "low": [0.5, -3.0], "high": [1.5, -1.0]})
+    drawn(figures.token_panels(tokens, second="LSTM"), ["since"])
+    sums = {"greater": [0, 0, 9], "equal": [1, 4, 1], "tokens": [5, 3, 2]}
+    sums = pd.DataFrame({"model": "ngrams-2-at-8m", "dataset": "wikipedia", **sums})
+    ties = architectures.ties(pd.DataFrame([{"model": "ngrams-2-at-8m", "family": "ngrams", "size": 7}]), sums, [1, 3])
+    drawn(figures.ties_figure(ties), ["wikipedia"])
+    assert figures.ties_shown(architectures.spread_by_rule(ties))["table"].iloc[0, 2] == pytest.approx(30)
+
+
+def test_two_ladders_beside_one_another():
+    sizes = np.geomspace(1e4, 1e6, 5)
+    rows = {"dataset": "wikipedia", "size": [*sizes, *sizes], "residual": np.tile([0.01, -0.02, 0.02, -0.01, 0], 2)}
+    drawn(figures.zigzag_panels(pd.DataFrame({**rows, "ladder": ["first"] * 5 + ["this"] * 5})), ["wikipedia"])
+
+
+def test_the_score(grid):
+    table, level = predictions.read_predictions()
+    middle = table.middle.where(table.index % 3 > 0, table.high + 1)
+    came = table.assign(outcome=middle.where(table.kind != predictions.EVENT, 1.0), untested="")
+    tested, names = predictions.scored(came, level), predictions.described(table)
+    assert figures.score_figure(tested, predictions.KINDS, level).axes
+    assert len(figures.predictions_shown(tested, names)["table"]) == len(table)
+    assert len(figures.untested_shown(came[:3], names)["table"]) == 3
+    assert len(figures.kinds_shown(predictions.by_kind(came, tested))["table"]) == table.kind.nunique()
