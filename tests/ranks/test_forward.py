@@ -1,5 +1,7 @@
 """Ranks against a count by hand over the model's own logits, and what they must not depend on."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -164,6 +166,26 @@ def test_out_of_memory_halves_the_batch(make, monkeypatch, caplog):
     assert ranker.batch == 2
     assert (2, 0.0) in ranker.halvings
     assert "out of memory: going on with 2 rows at a time; 0.0000% of the ranks of the last batch" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "said", ["CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", "can't allocate memory"]
+)
+def test_what_a_batch_held_is_let_go_before_a_smaller_one(make, monkeypatch, said):
+    ranker, rows = make("gpt2", batch=8)
+    ranks, held = Ranker._ranks, []
+
+    def short_of_memory(self, some):
+        assert all(tensor() is None for tensor in held)
+        if len(some) > 4:
+            activations = torch.zeros(3)
+            held.append(weakref.ref(activations))
+            raise RuntimeError(said)
+        return ranks(self, some)
+
+    monkeypatch.setattr(Ranker, "_ranks", short_of_memory)
+    ranker.rank(rows)
+    assert held
 
 
 def test_out_of_memory_with_one_row(make, monkeypatch):

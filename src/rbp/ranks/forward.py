@@ -261,11 +261,8 @@ class Ranker:
                 at_once = self.batch if self.head is not None else 1  # a row's own logits are large
                 some, indices = indices[:at_once], indices[at_once:]
                 chosen = [rows[i] for i in some]
-                try:
-                    ranks = self._ranks(chosen)
-                except RuntimeError as error:
-                    if not _out_of_memory(error):
-                        raise
+                ranks = self._if_memory_allows(chosen)
+                if ranks is None:
                     self._halve(len(chosen))
                     indices = some + indices
                     continue
@@ -294,6 +291,15 @@ class Ranker:
             return length
         width = -(-length // STEP) * STEP
         return width if self._longest is None else max(length, min(width, self._longest))
+
+    def _if_memory_allows(self, rows: list[Row]) -> Ranks | None:
+        """The ranks of rows, or None. Then the error is gone, and with it all that its traceback held in memory."""
+        try:
+            return self._ranks(rows)
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+            return None
 
     def _ranks(self, rows: list[Row]) -> Ranks:
         if self.language.device.type != "cpu":
@@ -415,8 +421,9 @@ def _on_cpu(ranks: TokenRanks) -> Ranks:
 
 
 def _out_of_memory(error: Exception) -> bool:
-    # on the CPU it is a RuntimeError and no more than that
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    # without a kind of its own on the CPU, from cuBLAS, and from CUDA where it loads a kernel
+    said = "can't allocate memory", "ALLOC_FAILED", "out of memory"
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in said)
 
 
 @contextmanager
