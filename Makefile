@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 TESTS = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: book pdf serve check test test-slow test-processors lint bench lock clean
+.PHONY: book pdf serve check test test-slow test-processors lint bench gpu lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -41,6 +41,9 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 	@$(BIN)/python -m bench.ranking
 	@$(BIN)/python -m bench.extraction
 	@$(BIN)/python -m bench.study
+
+gpu: .venv/installed             ## all that only a GPU can tell, in less than 20 minutes, without a network: bench/results/gpu.json
+	@$(BIN)/python -m bench.gpu
 
 lock: .venv/installed            ## choose the newest pins again, for requirements.lock and environment.yml
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 \

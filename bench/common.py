@@ -54,6 +54,15 @@ def circumstances(device: str) -> dict[str, Any]:
     }
 
 
+def machine(tiny: bool) -> dict[str, Any]:
+    """`circumstances` of `bench.gpu`: the card, its memory (GB) and capability; tiny: what stands in for it."""
+    found = circumstances("cpu" if tiny else "cuda")
+    if tiny:
+        return found | {"device": f"triton's interpreter on {found['device']}"}
+    card = torch.cuda.get_device_properties(0)
+    return found | {"memory_gb": round(card.total_memory / 1e9, 1), "capability": f"{card.major}.{card.minor}"}
+
+
 def title(results: dict[str, Any]) -> str:
     """The circumstances in one line."""
     return f"{results['device']}, {results['dtype']}, {results['threads']} threads, {results['date']}"

@@ -1,10 +1,10 @@
 """`python -m bench.extraction`: what a whole extraction costs beside the time that the model itself needs.
 
-A model of Pythia-14M's shape on the CPU, of Pythia-1.4B's on a GPU, with random weights, reads documents of random
-words. The time allowed is that of the backbone on the same rows and, on the CPU, of the bare product of its hidden
-states with the output layer: of each, the fastest way that was found. On a GPU it is the backbone's alone. Two
-times are ours: the whole call, from the model's files to the finished store, and of it the packs alone, that is,
-ranking and storing. All ways run once a round, in turn.
+A model of Pythia-14M's shape on the CPU, of Pythia-1.4B's on a GPU (in `bench.gpu`, all of GPU_SHAPES), with random
+weights, reads documents of random words. The time allowed is that of the backbone on the same rows and, on the CPU, of
+the bare product of its hidden states with the output layer: of each, the fastest way that was found. On a GPU it is
+the backbone's alone. Two times are ours: the whole call, from the model's files to the finished store, and of it the
+packs alone, that is, ranking and storing. All ways run once a round, in turn.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 from rich.table import Table
-from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+from transformers import AutoModelForCausalLM, GPTNeoXConfig
 
 from bench.common import circumstances, in_turn, spread, title, write
 from bench.ranking import Way, chunks, tiles
@@ -55,16 +55,24 @@ SHAPES = {
     "cpu": Shape("Pythia-14M", 6, 128, 4, 512, 50304, 128),
     "cuda": Shape("Pythia-1.4B", 24, 2048, 16, 8192, 50304, 512),
 }
+GPU_SHAPES = [
+    SHAPES["cpu"]._replace(documents=2048),
+    SHAPES["cuda"],
+    Shape("Pythia-6.9B", 32, 4096, 32, 16384, 50432, 256),
+]
 
 
 def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
-    """Write a model with random weights and its tokenizer, and a corpus of random words; gives their places."""
+    """Write a model with random weights and its tokenizer, and a corpus of random words; gives their places.
+
+    The weights are float32, and bfloat16 for a GPU.
+    """
     draw = random.Random(0)  # noqa: S311
     words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(5000)]
     texts = [" ".join(draw.choices(words, k=LENGTH)) for _ in range(shape.documents)]  # at least a token a word
     model, corpus = folder / shape.name, folder / "words.jsonl"
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    byte_level_bpe(texts[:32], VOCABULARY).save_pretrained(model)
+    byte_level_bpe(texts[:32], min(VOCABULARY, shape.vocabulary)).save_pretrained(model)
     config = GPTNeoXConfig(
         vocab_size=shape.vocabulary,
         hidden_size=shape.d,
@@ -77,9 +85,9 @@ def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
         tie_word_embeddings=False,
     )
     torch.manual_seed(0)
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
     with quiet(), torch.device(device):
-        random_weights = GPTNeoXForCausalLM(config)
-        random_weights.to(torch.bfloat16 if device == "cuda" else torch.float32).save_pretrained(model)
+        AutoModelForCausalLM.from_config(config, dtype=dtype).save_pretrained(model)
     return model, corpus
 
 
@@ -193,6 +201,19 @@ def measured(device: str, shape: Shape, rounds: int) -> dict[str, Any]:
     return circumstances(device) | about | {"rows": rows}
 
 
+def table_of(results: dict[str, Any]) -> Table:
+    """The results as they are printed."""
+    table = Table("way", "seconds", "tokens/s", "ratio (median)", "smallest to largest", "share of the rate allowed")
+    shape, allowed = results["name"], " + ".join(results["allowed"])
+    table.title = f"{shape}'s shape, {results['tokens']:,} tokens; allowed: {allowed}"
+    for row in results["rows"]:
+        span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
+        share = f"{1 / row['ratio']:.0%}" if row["way"] in (WHOLE, PACKS) else ""
+        speed = f"{row['tokens_per_second']:,.0f}"
+        table.add_row(row["way"], f"{row['seconds']:.3f}", speed, f"{row['ratio']:.2f}", span, share)
+    return table
+
+
 def main() -> None:
     """Measure and print the table; with --json, write it too."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -205,14 +226,8 @@ def main() -> None:
     if options.documents:
         shape = shape._replace(documents=options.documents)
     results = measured(options.device, shape, options.rounds)
-    what = f"{shape.name}'s shape, {results['tokens']:,} tokens; allowed: {' + '.join(results['allowed'])}"
-    table = Table("way", "seconds", "tokens/s", "ratio (median)", "smallest to largest", "share of the rate allowed")
-    table.title = f"{title(results)}\n{what}"
-    for row in results["rows"]:
-        span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
-        share = f"{1 / row['ratio']:.0%}" if row["way"] in (WHOLE, PACKS) else ""
-        speed = f"{row['tokens_per_second']:,.0f}"
-        table.add_row(row["way"], f"{row['seconds']:.3f}", speed, f"{row['ratio']:.2f}", span, share)
+    table = table_of(results)
+    table.title = f"{title(results)}\n{table.title}"
     Console(width=140).print(table)
     if options.json:
         write(results, options.json)

@@ -1,16 +1,19 @@
 """`python -m bench.ranking`: what exact ranks cost beside the matrix product that nobody can avoid.
 
-Each way runs once a round, in turn, and is given as a ratio against the bare product of the same round; peak
-extra memory is taken in a process of its own. Shapes: T positions, d wide, V tokens; the widest needs a GPU.
+Each way runs once a round, in turn, and is given as a ratio against the bare product of the same round, in the
+fastest way that was found. Peak extra memory on a CPU is taken in a process of its own. Shapes: T positions, d wide,
+V tokens; the widest needs a GPU. A way that is not installed, or that memory does not allow, is left out and named.
 """
 
 import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import torch
@@ -58,10 +61,15 @@ def chunks(rows: int) -> Way:
     return run
 
 
+def at_once(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> None:
+    """The bare product, all rows at once."""
+    torch.mm(hidden, weight.T)
+
+
 def plain(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """All logits in float32, their softmax, the 10 000 likeliest tokens, the truth's probability, a count."""
     p = (hidden @ weight.T).float().softmax(1)
-    p.topk(10_000, dim=1)
+    p.topk(min(10_000, len(weight)), dim=1)
     return (p > p.gather(1, target[:, None])).sum(1)
 
 
@@ -70,24 +78,50 @@ def loss(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> to
     return cross_entropy((hidden @ weight.T).float(), target)
 
 
+def liger(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
+    """Liger's cross-entropy from hidden states, some rows' logits at a time."""
+    from liger_kernel.ops.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyFunction
+
+    return LigerFusedLinearCrossEntropyFunction.apply(hidden, weight, target)
+
+
+def cut(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
+    """Cut-cross-entropy's, without logits."""
+    from cut_cross_entropy import linear_cross_entropy
+
+    return linear_cross_entropy(hidden, weight, target)
+
+
 def ours(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
     """Exact ranks and cross-entropies."""
     return linear_rank(hidden, weight, target)
 
 
+def ours_by_triton(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
+    """The same by the GPU's kernel, which its interpreter also runs on a CPU."""
+    return linear_rank(hidden, weight, target, backend="triton")
+
+
+BARE, OURS = "bare product", "ours"  # how names begin
+NEEDS: dict[Way, str] = {liger: "liger_kernel", cut: "cut_cross_entropy"}  # and is no dependency of ours
+_OTHERS: dict[str, Way] = {
+    "plain route: logits, softmax, top 10 000, count": plain,
+    "cross-entropy of the model's own loss": loss,
+}
 WAYS: dict[str, dict[str, Way]] = {
     "cpu": {
         "bare product, in our tiles": tiles,
         "bare product, 256 rows at a time": chunks(256),
-        "plain route: logits, softmax, top 10 000, count": plain,
-        "cross-entropy of the model's own loss": loss,
+        **_OTHERS,
         "ours: linear_rank": ours,
     },
     "cuda": {
         "bare product, 2048 rows at a time": chunks(2048),
-        "plain route: logits, softmax, top 10 000, count": plain,
-        "cross-entropy of the model's own loss": loss,
-        "ours: linear_rank": ours,
+        "bare product, all rows at once": at_once,
+        **_OTHERS,
+        "cross-entropy without logits: Liger": liger,
+        "cross-entropy without logits: cut-cross-entropy": cut,
+        "ours: linear_rank": ours_by_triton,
     },
 }
 
@@ -102,27 +136,21 @@ def tensors(shape: Shape, device: str) -> tuple[torch.Tensor, torch.Tensor, torc
     return hidden.to(device, dtype), weight.to(device, dtype), target.to(device)
 
 
-def timed(shape: Shape, device: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds of every way in each round."""
-    given = tensors(shape, device)
-    return in_turn({name: partial(way, *given) for name, way in WAYS[device].items()}, rounds, device)
-
-
-def extra_memory(way: str, shape: Shape, device: str) -> float:
-    """Peak memory, in MB, beyond the inputs, while `way` runs; taken in this process, which should be a fresh one."""
-    given = tensors(shape, device)
+def extra_memory(way: Way, given: Sequence[torch.Tensor]) -> float:
+    """Peak memory, in MB, beyond the inputs, while `way` runs; on a CPU this should be a fresh process."""
+    hidden, weight, target = given
     with torch.no_grad():
-        WAYS[device][way](given[0][:64], given[1], given[2][:64])  # what is compiled or loaded once does not count
-        if device == "cuda":
+        way(hidden[:64], weight, target[:64])  # what is compiled or loaded once does not count
+        if hidden.is_cuda:
             torch.cuda.synchronize()
             before = torch.cuda.memory_allocated()
             torch.cuda.reset_peak_memory_stats()
-            WAYS[device][way](*given)
+            way(*given)
             torch.cuda.synchronize()
             return (torch.cuda.max_memory_allocated() - before) / 1e6
         Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts again
         resident = _kilobytes("VmRSS")
-        WAYS[device][way](*given)
+        way(*given)
         return (_kilobytes("VmHWM") - resident) / 1e3
 
 
@@ -131,23 +159,64 @@ def _kilobytes(field: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(field + ":"))
 
 
-def in_a_process(way: str, shape: Shape, device: str) -> float:
-    """`extra_memory`, in a fresh process."""
-    task = json.dumps([way, shape, device])
-    command = [sys.executable, "-m", "bench.ranking", "--memory", task]
+def in_a_process(name: str, shape: Shape) -> float:
+    """`extra_memory` on a CPU, in a fresh process."""
+    command = [sys.executable, "-m", "bench.ranking", "--memory", json.dumps([name, shape])]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)  # noqa: S603
 
 
-def measured(device: str, rounds: int) -> dict[str, Any]:
-    """Every way at every shape of `device`: what is printed, and written as JSON."""
-    rows = []
-    for shape in SHAPES[device]:
-        seconds = timed(shape, device, rounds)
-        bare = next(iter(seconds.values()))
+def why_not(way: Way, given: Sequence[torch.Tensor]) -> str | None:
+    """Why a way that is not ours cannot run here; None if it can."""
+    if way in NEEDS and not find_spec(NEEDS[way]):
+        return "not installed"
+    try:
+        with torch.no_grad():
+            way(*given)
+    except Exception as error:  # of another's program: of any kind
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return None
+
+
+def measured(device: str, shapes: Sequence[Shape], ways: Mapping[str, Way], rounds: int) -> dict[str, Any]:
+    """Every way at every shape: what is printed, and written as JSON. left_out: the ways that could not run."""
+    rows, left_out = [], []
+    for shape in shapes:
+        given = tensors(shape, device)
+        missing = {name: why_not(way, given) for name, way in ways.items() if not name.startswith((BARE, OURS))}
+        left_out += [shape._asdict() | {"way": name, "why": why} for name, why in missing.items() if why]
+        able = {name: way for name, way in ways.items() if not missing.get(name)}
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        seconds = in_turn({name: partial(way, *given) for name, way in able.items()}, rounds, device)
+        bare = min((own for name, own in seconds.items() if name.startswith(BARE)), key=median)
         for name, own in seconds.items():
-            memory = in_a_process(name, shape, device)
+            alone = device == "cpu" and ways is WAYS[device]
+            memory = in_a_process(name, shape) if alone else extra_memory(able[name], given)
             rows.append(shape._asdict() | {"way": name} | spread(own, bare) | {"extra_memory_mb": memory})
-    return circumstances(device) | {"rounds": rounds, "rows": rows}
+    return circumstances(device) | {"rounds": rounds, "rows": rows, "left_out": left_out}
+
+
+def part(tiny: bool) -> dict[str, Any]:
+    """The ways of a GPU, as a part of `bench.gpu`; tiny: on the CPU."""
+    if tiny:
+        return measured("cpu", [Shape(64, 16, 300)], WAYS["cuda"], rounds=1)
+    return measured("cuda", SHAPES["cuda"], WAYS["cuda"], rounds=7)
+
+
+def table_of(results: dict[str, Any]) -> Table:
+    """The results as they are printed."""
+    table = Table("T × d × V", "way", "seconds", "ratio (median)", "smallest to largest", "extra MB")
+    for row in results["rows"]:
+        span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
+        figures = f"{row['seconds']:.4f}", f"{row['ratio']:.2f}", span, f"{row['extra_memory_mb']:.0f}"
+        table.add_row(_size(row), row["way"], *figures)
+    for row in results["left_out"]:
+        table.add_row(_size(row), row["way"], row["why"])
+    return table
+
+
+def _size(row: dict[str, Any]) -> str:
+    return f"{row['rows']} × {row['d']} × {row['vocabulary']}"
 
 
 def main() -> None:
@@ -159,18 +228,12 @@ def main() -> None:
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory:
-        way, shape, device = json.loads(options.memory)
-        print(extra_memory(way, Shape(*shape), device))
+        name, shape = json.loads(options.memory)
+        print(extra_memory(WAYS["cpu"][name], tensors(Shape(*shape), "cpu")))
         return
-    results = measured(options.device, options.rounds)
-    table = Table("T × d × V", "way", "seconds", "ratio (median)", "smallest to largest", "extra MB")
+    results = measured(options.device, SHAPES[options.device], WAYS[options.device], options.rounds)
+    table = table_of(results)
     table.title = title(results)
-    for row in results["rows"]:
-        span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
-        size = f"{row['rows']} × {row['d']} × {row['vocabulary']}"
-        table.add_row(
-            size, row["way"], f"{row['seconds']:.3f}", f"{row['ratio']:.2f}", span, f"{row['extra_memory_mb']:.0f}"
-        )
     Console(width=130).print(table)
     if options.json:
         write(results, options.json)

@@ -13,6 +13,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import nearest
 from rbp.core.paths import ROOT, label
 from rbp.paper.display import Column, shown
+from rbp.paper.gpu import GPU, read_gpu, worked
 from rbp.study.config import Dtype, Study, short_name
 from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
 
@@ -22,23 +23,30 @@ _COLUMNS = ["rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high"
 
 
 def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
-    """Every result of the ranking's benchmark in `folder`; none if there is no such file.
+    """Every result of the ranking's benchmark in `folder`, a GPU's last; none if there is no such file.
 
-    Columns device, dtype, date, rows (positions), d (width), vocabulary, way, ratio (the median, against the
-    bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
+    Columns device, dtype, date, gpu (bool), rows (positions), d (width), vocabulary, way, ratio (the median, against
+    the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
     """
-    tables = []
+    found: list[tuple[str, bool, Any]] = []
     for path in sorted(folder.glob("ranking*.json")):
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            found.append((label(path), False, json.loads(path.read_text(encoding="utf-8"))))
+        except ValueError:
+            found.append((label(path), False, None))
+        provenance.note(path)
+    if (run := read_gpu(folder / GPU.name)) and worked(run["parts"].get("ranking")):
+        found.append((label(folder / GPU.name), True, run["parts"]["ranking"]))
+    tables = []
+    for where, gpu, content in found:
+        try:
             table = pd.DataFrame(content["rows"])[_COLUMNS]
             about = {name: content[name] for name in ("device", "dtype", "date")}
         except (ValueError, KeyError, TypeError):
             remedy = "Write it again: python -m bench.ranking --json FILE."
-            raise DataError("this is no result of the ranking's benchmark", label(path), remedy) from None
-        provenance.note(path)
-        tables.append(table.assign(**about))
-    columns = ["device", "dtype", "date", *_COLUMNS]
+            raise DataError("this is no result of the ranking's benchmark", where, remedy) from None
+        tables.append(table.assign(**about, gpu=gpu))
+    columns = ["device", "dtype", "date", "gpu", *_COLUMNS]
     return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
 
 

@@ -13,7 +13,7 @@ from draws import loop_and_slow
 @pytest.mark.parametrize("profile", loop_and_slow("loop", "full"))
 def test_the_kernel_by_the_interpreter(profile: str) -> None:
     pytest.importorskip("triton")
-    file = Path(__file__).with_name("interpreted_triton.py")
+    file = Path(__file__).with_name("triton_cases.py")
     command = [sys.executable, "-W", "ignore::RuntimeWarning", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command += [f"--hypothesis-profile={profile}", str(file)]
     environment = os.environ | {"TRITON_INTERPRET": "1"}

@@ -1,0 +1,125 @@
+"""Whether ranks are what they must be: every backend of a device against float64, on problems made for it."""
+
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from bench.ranking import Shape
+from rbp.ranks.kernel import Backend, linear_rank
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "ranks" / "kernel"))
+
+from ranking_cases import Case, gaussian
+
+HALF = [torch.bfloat16, torch.float16]
+TIES = 3  # `gaussian` gives every fifth target so many equal rows of weight, the first and the last among them
+
+
+class Question(NamedTuple):
+    """A ranking whose answer is known.
+
+    whole: of small whole numbers, which no product rounds: counts must be those of float64. Otherwise they must lie
+    where float64 says that sums in float32 can.
+    """
+
+    shape: Shape
+    dtype: torch.dtype
+    backend: Backend = "triton"
+    options: dict[str, Any] = {}  # noqa: RUF012 (none is written to)
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """What is asked, in one line."""
+        size, kind = " × ".join(map(str, self.shape)), str(self.dtype).removeprefix("torch.")
+        options = [f"{name} {value}" for name, value in self.options.items()]
+        return ", ".join([self.backend, kind, size, *options, *(["whole numbers"] if self.whole else [])])
+
+
+def questions(tiny: bool) -> list[Question]:
+    """What is asked on a GPU; tiny: of the kernel by its interpreter."""
+    ragged, small = Shape(150, 75, 701), Shape(40, 40, 300)
+    asked = [Question(small, dtype, whole=True) for dtype in (*HALF, torch.float32)]
+    asked += [Question(small, torch.bfloat16, options={"vocab": 257, "scale": 0.5, "biased": True}, whole=True)]
+    asked += [Question(small, torch.bfloat16, options={"round_logits": "bfloat16"}, whole=True)]
+    asked += [Question(ragged, dtype) for dtype in (*HALF, torch.float32)]
+    asked += [Question(ragged, torch.bfloat16, options={"softcap": 30.0, "vocab": 650})]
+    if tiny:
+        return asked
+    narrow, wide, capped = Shape(1000, 768, 50304), Shape(500, 4096, 128256), Shape(250, 2304, 256000)
+    asked += [Question(Shape(3000, 200, 5000), dtype, whole=True) for dtype in (*HALF, torch.float32)]
+    asked += [Question(shape, dtype) for shape in (narrow, wide) for dtype in (*HALF, torch.float32)]
+    asked += [Question(narrow, torch.bfloat16, options={"vocab": 50277})]  # as Pythia's is padded
+    asked += [Question(capped, torch.bfloat16, options={"softcap": 30.0})]  # as Gemma 2's
+    asked += [Question(narrow, torch.bfloat16, backend) for backend in ("blocked", "reference")]
+    return [*asked, Question(narrow, torch.float64, "blocked")]
+
+
+def part(tiny: bool) -> dict[str, Any]:
+    """All questions, as a part of `bench.gpu`."""
+    answers = [asked(question, "cpu" if tiny else "cuda") for question in questions(tiny)]
+    failed = [answer.pop("failed") for answer in answers]
+    return {"answers": answers, "failed": [line for line in failed if line]}
+
+
+def asked(question: Question, device: str) -> dict[str, Any]:
+    """How the ranks compare with float64.
+
+    wrong: positions whose counts float64 does not allow; differ: the share whose counts are not float64's; nll_error:
+    the largest error of −ln p, in nats; failed: what must not be, in words, or None.
+    """
+    case = _case(question, device)
+    got = linear_rank(case.hidden, case.weight, case.target, backend=question.backend, **case.options)
+    z = case.logits()
+    truth = z.gather(1, case.target[:, None])
+    greater, equal = (z > truth).sum(1), (z == truth).sum(1)
+    other = (got.greater != greater) | (got.equal != equal)
+    slack = _slack(case, truth)
+    surely, possibly = (z > truth + slack).sum(1), (z >= truth - slack).sum(1)
+    wrong = other if question.whole else (got.greater < surely) | (got.greater + got.equal > possibly)
+    nll = z.logsumexp(1) - truth[:, 0]
+    error = (got.nll.double() - nll).abs()
+    counts = {"wrong": int(wrong.sum()), "untied": 0 if question.whole else int((got.equal[::5] < _ties(case)).sum())}
+    counts["nll_wrong"] = int((error > 2 * slack[:, 0] + 1e-6 * nll.clamp(min=1)).sum())
+    failed = [f"{count} of {len(truth)} {name}" for name, count in counts.items() if count]
+    return {
+        "question": question.name,
+        **counts,
+        "differ": float(other.double().mean()),
+        "nll_error": float(error.max()),
+        "failed": f"{question.name}: {', '.join(failed)}" if failed else None,
+    }
+
+
+def _case(question: Question, device: str) -> Case:
+    rows, d, vocabulary = question.shape
+    options = {name: value for name, value in question.options.items() if name != "biased"}
+    generator = torch.Generator().manual_seed(d)
+    if question.whole:  # few values, so ties in plenty; some rows of weight twice
+        hidden = torch.randint(-8, 9, (rows, d), generator=generator)
+        weight = torch.randint(-8, 9, (vocabulary, d), generator=generator)
+        weight = weight[torch.randint(0, vocabulary, (vocabulary,), generator=generator)]
+        target = torch.randint(0, options.get("vocab", vocabulary), (rows,), generator=generator)
+        case = Case(hidden.to(question.dtype), weight.to(question.dtype), target, options)
+    else:
+        case = gaussian(rows, vocabulary, d, d, question.dtype)
+        case.target %= options.get("vocab", vocabulary)
+        case.options = options
+    if "biased" in question.options:
+        options["bias"] = torch.randint(-9, 9, (vocabulary,), generator=generator).float().to(device)
+    return Case(case.hidden.to(device), case.weight.to(device), case.target.to(device), options)
+
+
+def _slack(case: Case, truth: torch.Tensor) -> torch.Tensor:
+    """[T, 1]: how far a sum in float32 may lie from float64's, by the norms of what is multiplied."""
+    norms = case.hidden.double().norm(dim=1, keepdim=True) * case.weight.double().norm(dim=1).max()
+    slack = case.hidden.shape[1] * 2.0**-23 * norms * case.options.get("scale", 1.0)
+    slack = slack + 2.0**-20 * (case.options.get("softcap") or 0.0)
+    return slack + (2.0**-8 * truth.abs() if case.options.get("round_logits") else 0.0)
+
+
+def _ties(case: Case) -> int:
+    """How many rows of weight that count are the first one."""
+    return TIES - (case.options.get("vocab") is not None)
