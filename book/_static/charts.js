@@ -226,5 +226,5 @@ const charts = (() => {
       html("tbody", {}, ...lines.map(({ family, cells: contents }) => html("tr", { "data-family": family }, ...contents.map(cell)))));
   }
 
-  return { html, number, percent, short, distinct, measured, swatch, styleOf, rowsOf, controls, within, table, Chart };
+  return { html, svg, number, percent, short, distinct, measured, swatch, styleOf, rowsOf, controls, within, table, Chart };
 })();

@@ -139,13 +139,13 @@ def test_addresses_become_data(tmp_path: Path) -> None:
     assert "link" not in text
 
 
-def test_the_explorer_takes_its_scripts_along(tmp_path: Path) -> None:
-    names = ("fits.js", "charts.js", "explorer.js", "theme.js")
-    for name in names:
+@pytest.mark.parametrize("own", [("fits.js", "charts.js", "explorer.js"), ("neox.js", "charts.js", "sentence.js")])
+def test_a_page_takes_its_scripts_along(tmp_path: Path, own: tuple[str, ...]) -> None:
+    for name in (*own, "theme.js"):
         (tmp_path / "_static").mkdir(exist_ok=True)
         (tmp_path / "_static" / name).write_text(f"// {name}")
-    scripts = "".join(f'<script src="_static/{name}"></script>' for name in names)
+    scripts = "".join(f'<script src="_static/{name}"></script>' for name in (*own, "theme.js"))
     soup = BeautifulSoup(f"<html><head>{scripts}</head><body></body></html>", "html.parser")
     standalone.inline(soup, tmp_path)
     texts = [script.string for script in soup.select("script")]
-    assert texts[1:] == ["// fits.js", "// charts.js", "// explorer.js"]
+    assert texts[1:] == [f"// {name}" for name in own]

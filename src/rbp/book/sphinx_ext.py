@@ -36,6 +36,7 @@ SCRIPTS = {
     'class="rbp-explorer"': ["fits.js", "charts.js", "explorer.js"],
     'class="rbp-hide ': ["fits.js", "charts.js", "hide.js"],
     'class="rbp-ledger"': ["ledger.js"],
+    'class="rbp-sentence"': ["neox.js", "charts.js", "sentence.js"],
 }
 
 
@@ -106,7 +107,7 @@ def _describe(app: Sphinx, pagename: str, templatename: str, context: dict[str, 
 
 
 class Builder(StandaloneHTMLBuilder):
-    """Sphinx's own, but for what search reads: no code of cells, no plumbing, and each cell of a table by itself."""
+    """Sphinx's own, but for what search reads: no code, no scripts, no plumbing, each cell of a table by itself."""
 
     def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
         """Index a page without them."""
@@ -118,7 +119,7 @@ class Builder(StandaloneHTMLBuilder):
             elif _is_plumbing(node) and node.parent is not None:
                 node.parent.remove(node)
         for raw in readable.findall(nodes.raw):
-            raw[:] = [nodes.Text(re.sub(r"<[^<>]+>", " ", raw.astext()))]
+            raw[:] = [nodes.Text(re.sub(r"(?s)<script.*?</script>|<[^<>]+>", " ", raw.astext()))]
         super().index_page(pagename, readable, title)
 
 

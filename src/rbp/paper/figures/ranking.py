@@ -13,7 +13,7 @@ from rbp.book.figure_style import FAMILIES, SPARE, Panels, label_line_ends, log_
 
 #: the upper end of each class of ranks, its name, and how strongly it is coloured: the page's ink reads on each
 CLASSES = ((1, "1", 0.0), (10, "2–10", 0.14), (100, "11–100", 0.3), (np.inf, "above 100", 0.5))
-_COLOUR = "213, 94, 0"
+COLOUR = "213, 94, 0"
 _TOKEN = "display:inline-block;text-align:center;border-radius:3px;margin:1px 0;padding:0 1px;line-height:1.25"  # noqa: S105
 _RANK = "display:block;font-size:0.62em;opacity:0.8;line-height:1.1"
 DOCUMENTS, BINOMIAL = "documents", "tokens"
@@ -43,7 +43,7 @@ def _token(text: str, rank: float) -> str:
 
 def _style(rank: float) -> str:
     strength = next(strength for top, _, strength in CLASSES if rank <= top)
-    return f"{_TOKEN};background:rgba({_COLOUR},{strength:g})"
+    return f"{_TOKEN};background:rgba({COLOUR},{strength:g})"
 
 
 def rbp_curve(every: pd.DataFrame, some: pd.DataFrame) -> Panels:

@@ -1,0 +1,41 @@
+"""Type a sentence in the built book, as the reader has it: what it computes is tested in `tests/paper`."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+PAGE = "notebooks/05_sentence.html"
+
+
+@pytest.mark.parametrize(("how", "width", "scheme"), [("file", 390, "dark"), ("http", 1280, "light")])
+def test_it_ranks_what_is_typed(browser: Browser, book: Path, address: str, how: str, width: int, scheme: str) -> None:
+    place = (book / PAGE).as_uri() if how == "file" else f"{address}/{PAGE}"
+    inside = (book.as_uri() if how == "file" else address, "data:")
+    with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
+        tab, wrong = context.new_page(), []
+        tab.on("request", lambda each: None if each.url.startswith(inside) else wrong.append(each.url))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.goto(place)
+        tab.get_by_label("Your text").fill("It is so, and it is not so.")
+        expect(tab.get_by_role("status").filter(has_text="tokens ranked")).to_contain_text("ranked by 3 models")
+        expect(tab.locator(".rbp-sentence-card")).to_have_count(3)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert wrong == []
+
+
+def test_the_page_is_light_and_weights_lie_beside_it(book: Path) -> None:
+    assert (book / PAGE).stat().st_size < 1.5e6
+    weights = sorted((book / PAGE).with_suffix("").glob("*.js"))
+    assert len(weights) == 7
+    assert sum(path.stat().st_size for path in weights) < 24e6
+
+
+def test_only_its_page_loads_its_scripts(book: Path) -> None:
+    loading = {path.name for path in (book / "notebooks").glob("*.html") if "sentence.js" in path.read_text()}
+    assert loading == {Path(PAGE).name}
+
+
+def test_the_search_reads_no_vocabulary(book: Path) -> None:
+    assert "ġ" not in (book / "searchindex.js").read_text(encoding="utf-8").lower().replace("\\u0121", "ġ")
