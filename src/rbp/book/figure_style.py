@@ -43,6 +43,8 @@ SPARE = [("#8A7A00", "v"), ("#6F6FCF", "P"), ("#A0522D", "X"), ("#708090", "*")]
 
 LABELS = {"size": "non-embedding parameters S", "cross_entropy": "cross-entropy (nats)"}
 
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
 _RC = {
     "font.sans-serif": ["DejaVu Sans"],  # it comes with Matplotlib: the same figures on every machine
     "figure.facecolor": "none",
@@ -98,10 +100,14 @@ def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
     return free[unknown.index(family) % len(free)]
 
 
+def rbp_label(k: int | None = None) -> str:
+    """RBP_k as figures write it, for one k or for any: "RBP₁₀", "RBPₖ"."""
+    return "RBP" + ("ₖ" if k is None else str(k).translate(_SUBSCRIPTS))
+
+
 def neg_log_rbp_label(k: int | None = None) -> str:
     """Axis label of −ln RBP_k, for one k or for any."""
-    index = "k" if k is None else f"{{{k}}}"
-    return rf"$-\ln\,\mathrm{{RBP}}_{index}$"
+    return f"−ln {rbp_label(k)}"
 
 
 @dataclass(frozen=True)

@@ -160,9 +160,9 @@ def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
             "tokens": ("tokens", "{:,}"),
             "undecided": ("undecided", "{:,}"),
         },
-        caption="<b>What the extraction makes of each architecture.</b> Ranks come from one matrix, the output layer, "
-        "or, where its product with the hidden states is not the logits, from the model’s own. Where padding is seen, "
-        "rows are read as they are on a GPU too. “Undecided” are tokens with another logit within rounding.",
+        caption="<b>What the extraction makes of each architecture.</b> Ranks come from the output layer, or, where "
+        "that "
+        "does not give the logits, from the model’s own. “Undecided”: tokens with another logit within rounding.",
         data=surveyed,
     )
 

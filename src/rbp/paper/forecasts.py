@@ -92,7 +92,7 @@ def control_shown(beside: pd.DataFrame) -> dict[str, Any]:
             "covered_control": "covered, cross-entropy",
         },
         caption="<b>The control: the same law forecasts the same models’ cross-entropy.</b> Errors of the forecast "
-        "−ln RBP<sub>k</sub> and of the forecast cross-entropy; below zero, it was too hopeful.",
+        "−ln RBPₖ and of the forecast cross-entropy; below zero, it was too hopeful.",
         data=beside,
     )
 
@@ -167,7 +167,7 @@ def offsets_shown(floor: pd.DataFrame, family: str, level: float) -> dict[str, A
             "verdict": "verdict",
             "delta_aicc": ("ΔAICc", "{:.1f}"),
         },
-        caption=f"<b>{family}: a floor E under −ln RBP<sub>k</sub>.</b> Beside the smallest value that was measured. "
+        caption=f"<b>{family}: a floor E under −ln RBPₖ.</b> Beside the smallest value that was measured. "
         "ΔAICc: positive speaks for the pure power law, negative for the offset; less than about 2 says little. The "
         "CSV has all families.",
         data=floor,

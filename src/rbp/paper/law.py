@@ -40,8 +40,8 @@ def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
             "residual_se": ("scatter", "{:.3f}"),
             "note": "note",
         },
-        caption="<b>The fits.</b> α is the exponent; where it is negative, −ln RBP<sub>k</sub> grows with size. R² and "
-        "the scatter (the standard deviation of the residuals) are those of ln(−ln RBP<sub>k</sub>): 0.02 means that "
+        caption="<b>The fits.</b> α is the exponent; where it is negative, −ln RBPₖ grows with size. R² and "
+        "the scatter (the standard deviation of the residuals) are those of ln(−ln RBPₖ): 0.02 means that "
         "points lie about 2 per cent off their line. “Weak” marks fits to three or four sizes.",
         data=fits,
     )
@@ -61,8 +61,7 @@ def fits_by_k_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
             "n": "sizes",
             **{k: f"k = {k}: α, {level:.0%} interval; R²" for k in wide.columns},
         },
-        caption="<b>The fits.</b> α is the exponent; R² is that of ln(−ln RBP<sub>k</sub>). Three or four sizes make a "
-        "weak fit.",
+        caption="<b>The fits.</b> α is the exponent; R² is that of ln(−ln RBPₖ). Three or four sizes make a weak fit.",
         data=fits,
     )
 
@@ -86,9 +85,9 @@ def counting_shown(scatter: pd.DataFrame, *, caption: str) -> dict[str, Any]:
             "r_squared_counting": ("R² with counting alone", "{:.3f}"),
         },
         caption=f"<b>{caption}</b> Fewest missed: tokens of rank above k, of the best model. Scatter: standard "
-        "deviation of the residuals of ln(−ln RBP<sub>k</sub>). From counting: what N independent tokens would add to "
-        "it; squared, it is the given part, “noise”, of the squared scatter. The last column is the R² to expect if "
-        "counting were the only scatter.",
+        "deviation of ln(−ln RBPₖ) about the line; from counting: what N independent tokens would add. Noise: its "
+        "share "
+        "of the squared scatter.",
         data=scatter,
     )
 

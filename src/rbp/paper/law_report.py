@@ -93,14 +93,14 @@ def write_page(
     )
     columns: dict[Any, Any] = {"family": "Family", "model": "Model", "size": ("S", "{:,}")}
     columns |= {name: (name, "{:.4f}") for name in wide.columns}
-    caption = "<b>Each model:</b> −ln RBP<sub>k</sub>, and cross-entropy in nats."
+    caption = "<b>Each model:</b> −ln RBPₖ, and cross-entropy in nats."
     leaf.table(**_without_data(shown(wide.reset_index().sort_values(["family", "size"]), columns, caption=caption)))
     ks = sorted(set(ranks["k"]))
     stores = _stores(source, set(ranks["dataset"]), set(ranks["model"]))
     if stores:
         leaf.figure(
             _curves(stores, max(10, *ks)),
-            caption="<b>RBP<sub>k</sub> against k:</b> the share of tokens that rank among the first k.",
+            caption="<b>RBPₖ against k:</b> the share of tokens that rank among the first k.",
             alt="Share of tokens with rank at most k, a line for each model",
         )
         leaf.table(**_without_data(_intervals(stores, ks, level)))
@@ -152,10 +152,10 @@ def _curves(stores: Sequence[Ranked], most: int) -> Panels:
         ax.set_xlim(1, most)
         ax.set_ylim(0, 1.02)
         ax.set_xlabel("threshold k")
-        ax.set_ylabel("RBP$_k$")
+        ax.set_ylabel("RBPₖ")
         label_line_ends(ax, ends)
 
-    return Panels(("RBP_k",), draw)
+    return Panels(("RBPₖ",), draw)
 
 
 def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
             ("rbp_high", "rbp_low"): ("by tokens", interval),
             ("rbp_document_high", "rbp_document_low"): ("by documents", interval),
         },
-        caption=f"<b>RBP<sub>k</sub></b> with {level:.0%} intervals, of independent tokens and by documents.",
+        caption=f"<b>RBPₖ</b> with {level:.0%} intervals, of independent tokens and by documents.",
     )
 
 

@@ -392,10 +392,9 @@ def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     return shown(
         wide,
         {"family": "family", "dataset": "text"} | names,
-        caption="<b>What a fall of the cross-entropy is made of.</b> λ: its share that comes from misses that "
-        "become hits. Such a token saves L_m − L_h nats (mean over models); L_h and L_m are the mean −ln p of hits "
-        f"and of misses in the largest model. Where L_m − L_h is constant, b = λ/(L_m − L_h). {level:.0%} intervals by "
-        "documents.",
+        caption="<b>What a fall of the cross-entropy is made of.</b> λ: its share that comes from misses that become "
+        "hits. Such a token saves L_m − L_h nats, the mean −ln p of misses less that of hits. Where that is constant, "
+        f"b = λ/(L_m − L_h). {level:.0%} intervals by documents.",
         data=table,
     )
 
@@ -415,10 +414,9 @@ def mixtures_shown(expected: pd.DataFrame) -> dict[str, Any]:
             "by_entropy": ("by entropy", "{:.2f}"),
             "by_entropy_hits": ("hits by entropy", "{:.0%}"),
         },
-        caption="<b>The slope that mixtures give</b>, fitted to each text’s tokens. “Left by two kinds”: the share "
-        "of the change between models’ distributions of −ln p that two fixed kinds of tokens do not hold. “By "
-        "entropy”: contexts are sorted by the entropy of the prediction, and only their shares move; “hits by "
-        "entropy” is how much of the rise of RBP₁ this makes.",
+        caption="<b>The slope that mixtures give</b>, fitted to each text’s tokens. “Left”: the share of the change of "
+        "−ln p that two fixed kinds of tokens do not hold. “By entropy”: contexts sorted by entropy, of which only the "
+        "shares move; “hits”: how much of the rise of RBP₁ this makes.",
     )
 
 

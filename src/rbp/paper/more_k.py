@@ -61,10 +61,9 @@ def noise_shown(noise: pd.DataFrame, level: float) -> dict[str, Any]:
             "scatter": ("scatter about the line", "{:.4f}"),
             "noise": ("noise of counting", "{:.4f}"),
         },
-        caption="<b>Is the bend an accident of sampling?</b> For the pairs whose number of tokens is published or can "
-        "be recovered (see the measurements): the median scatter about the line, the median standard deviation that "
-        "counting so many independent tokens gives, and in how many pairs a test that respects the dependence of the "
-        f"points (generalized least squares, χ²) rejects the straight line at the {1 - level:.0%} level.",
+        caption="<b>Is the bend an accident of sampling?</b> Medians of the scatter about the line and of the noise of "
+        "counting, and in how many pairs a test that respects the dependence of the points (generalized least squares, "
+        f"χ²) rejects the straight line at the {1 - level:.0%} level.",
         data=noise,
     )
 

@@ -103,6 +103,22 @@ def scatter_judged(
     return table.drop(columns=["p_most", "p_most_holm", "enough"])
 
 
+def summary(judged: pd.DataFrame, level: float) -> dict[str, float]:
+    """How many of these rows of `scatter_judged` are what, and their median scatter beyond counting in per cent."""
+    return {
+        "tests": len(judged),
+        "p": int((judged["p"] < 1 - level).sum()),
+        "holm": int((judged["p_holm"] < 1 - level).sum()),
+        "p_clustered": int((judged["p_clustered"] < 1 - level).sum()),
+        "holm_clustered": int((judged["p_clustered_holm"] < 1 - level).sum()),
+        "beyond": int((judged["verdict"] == BEYOND).sum()),
+        "enough": int((judged["verdict"] == ENOUGH).sum()),
+        "mostly": int(judged["mostly"].sum()),
+        "extra": float(100 * judged["extra"].median()),
+        "extra_high": float(100 * judged["extra_high"].median()),
+    }
+
+
 def design_effects_at(
     clustered: pd.DataFrame, dataset: str, share: float, what: str = "scatter"
 ) -> tuple[float, float, float]:

@@ -191,7 +191,7 @@ def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: fl
     return shown(
         rows,
         {name: name for name in ("model", "size", *names)},
-        caption="<b>A family on one text.</b> −ln RBP<sub>k</sub> and the cross-entropy of each model, and in the last "
+        caption="<b>A family on one text.</b> −ln RBPₖ and the cross-entropy of each model, and in the last "
         f"row the exponent α of the power law in S with its {level:.0%} interval.",
         data=table,
     )
@@ -266,7 +266,7 @@ def some_k_shown(some: pd.DataFrame, level: float, rule: TieRule) -> dict[str, A
             ("rbp_high", "rbp_low"): ("by tokens", interval),
             ("rbp_document_high", "rbp_document_low"): ("by documents", interval),
         },
-        caption=f"<b>RBP<sub>k</sub> and its two {level:.0%} intervals,</b> binomial and by resampling documents. The "
+        caption=f"<b>RBPₖ and its two {level:.0%} intervals,</b> binomial and by resampling documents. The "
         f"tie rule is “{rule}”.",
         data=some,
     )

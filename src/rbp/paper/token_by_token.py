@@ -467,10 +467,9 @@ def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     return shown(
         rows,
         columns,
-        caption="<b>How much of a token’s rank is told by what else is known of it</b>, in the largest model on "
-        "each text: the share of the squared deviations of ln rank, or of the binomial deviance of rank ≤ k, that "
-        "is gone on documents that were not learnt from. “Wrong” is the share of tokens for which the likelier of "
-        "hit and miss is not what they are. The download has all models.",
+        caption="<b>How much of a token’s rank is told by what else is known of it</b>, in the largest model on each "
+        "text: the share of the squared deviations of ln rank, or of the deviance of rank ≤ k, that is gone on other "
+        "documents. “Wrong”: tokens for which the likelier of hit and miss is not what they are.",
         data=table,
     )
 
@@ -489,10 +488,9 @@ def carried_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             "moved": ("change told", "{:.0%}"),
             ("low", "high"): (f"{level:.0%} interval", "{:.0%} to {:.0%}"),
         },
-        caption="<b>Is it the same function in small and large models?</b> The chance of rank ≤ k by −ln p, or by "
-        "−ln p and the entropy, is learnt from the smallest model and averaged over the largest one’s tokens. 100% of "
-        "the change: the function gives the largest model’s −ln RBP<sub>k</sub>. Intervals by documents. The download "
-        "has the reverse too.",
+        caption="<b>Is it the same function in small and large models?</b> The chance of rank ≤ k, learnt from the "
+        "smallest model, averaged over the largest one’s tokens. 100%: it gives the largest model’s −ln RBPₖ. "
+        "Intervals by documents.",
         data=table,
     )
 

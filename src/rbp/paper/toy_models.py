@@ -141,7 +141,7 @@ def ties_by_hand_shown() -> dict[str, Any]:
     return {
         "table": table.reset_index(drop=True),
         "caption": "<b>Scores 5, 3, 3, 3, 1; the truth is one of the 3s.</b> Its rank, and its contribution to "
-        "RBP<sub>k</sub> for k = 1 to 4.",
+        "RBPₖ for k = 1 to 4.",
         "formats": {"rank": "{:g}"} | dict.fromkeys(within, "{:.2f}"),
     }
 
@@ -153,7 +153,7 @@ def misses_shown(ranks: npt.ArrayLike, thresholds: Sequence[int]) -> dict[str, A
     table["−ln RBPₖ / m"] = table["−ln RBPₖ"] / table["share of misses m"]
     return {
         "table": table,
-        "caption": "<b>−ln RBP<sub>k</sub> is nearly the share of misses, once misses are few.</b> The made-up model.",
+        "caption": "<b>−ln RBPₖ is nearly the share of misses, once misses are few.</b> The made-up model.",
         "formats": dict.fromkeys(table.columns[1:4], "{:.4f}") | {"−ln RBPₖ / m": "{:.3f}"},
     }
 

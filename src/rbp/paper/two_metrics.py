@@ -268,7 +268,7 @@ def near_test_shown(tests: pd.DataFrame, level: float) -> dict[str, Any]:
             "verdict": "verdict",
         },
         caption="<b>Near or not.</b> By how many per cent the exponent of cross-entropy is larger than that of −ln "
-        f"RBP<sub>k</sub>. Near: all of the interval lies within ±{NEAR:.0%}, so that two one-sided tests at "
+        f"RBPₖ. Near: all of the interval lies within ±{NEAR:.0%}, so that two one-sided tests at "
         f"{round(100 * (1 - level), 6):g}% succeed; outside: none of it does.",
         data=tested,
     )
@@ -286,7 +286,7 @@ def closeness_shown(closeness: pd.DataFrame) -> dict[str, Any]:
             "closest": "cells where it is nearest",
         },
         caption="<b>Is k = 1 the threshold that scales like cross-entropy?</b> Over the cells of Table 1: the mean of "
-        "α (cross-entropy) − α (−ln RBP<sub>k</sub>), the mean of its size, the correlation of the two exponents over "
+        "α (cross-entropy) − α (−ln RBPₖ), the mean of its size, the correlation of the two exponents over "
         "the cells, and in how many cells this k is nearest of all.",
     )
 

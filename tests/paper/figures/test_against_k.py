@@ -20,8 +20,10 @@ def test_sets_of_models_are_never_joined(points: pd.DataFrame) -> None:
     lines = [line for line in ax.get_lines() if line.get_linestyle() in ("-", ":") and len(line.get_xdata()) > 1]
     heights = [sorted(line.get_ydata()) for line in lines[:-1]]  # the last is the line at 0
     groups = {
-        "common": fits[fits["models"] == "common"],
         "low": fits[(fits["models"] == "all") & (fits["k"] <= 100)],
         "high": fits[(fits["models"] == "all") & (fits["k"] > 100)],
     }
     assert heights == [sorted(group["alpha"]) for group in groups.values()]
+    (common,) = [line for line in ax.get_lines() if line.get_markerfacecolor() == "none"]
+    assert common.get_linestyle() == "None"
+    assert sorted(common.get_ydata()) == sorted(fits[fits["models"] == "common"]["alpha"])

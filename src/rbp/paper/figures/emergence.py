@@ -23,6 +23,13 @@ def shades(values: Sequence[int]) -> dict[int, str]:
     return {value: to_hex(colormaps["plasma"](place)) for value, place in zip(sorted(values), places, strict=False)}
 
 
+def spread(values: "pd.Series[int]", count: int) -> list[int]:
+    """So many of the different values, from the smallest to the largest, evenly by place; all where there are fewer."""
+    every = sorted(int(value) for value in values.unique())
+    places = np.linspace(0, len(every) - 1, min(count, len(every))).round().astype(int)
+    return [every[place] for place in places]
+
+
 def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFrame]]:
     """The rows of each whole number in `column`, in ascending order."""
     for value in sorted(int(value) for value in table[column].unique()):
@@ -32,7 +39,7 @@ def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFr
 def shade_legend(ax: Axes, colours: Mapping[int, str], name: str, *, below: float = 0.16) -> None:
     """A legend below the panel for `shades`: "N = 1", 2, 5 …; labels at the lines' ends would hide each other."""
     handles = [
-        Line2D([], [], color=colour, lw=2.2, label=f"{name} = {value}" if i == 0 else f"{value}")
+        Line2D([], [], color=colour, lw=2.2, label=(f"{name} = " if i == 0 else "") + _whole(value))
         for i, (value, colour) in enumerate(sorted(colours.items()))
     ]
     ax.legend(
@@ -43,6 +50,11 @@ def shade_legend(ax: Axes, colours: Mapping[int, str], name: str, *, below: floa
         columnspacing=1.2,
         handlelength=1.2,
     )
+
+
+def _whole(value: int) -> str:
+    """A whole number as it is, or with two digits and a power of ten where it is long."""
+    return str(value) if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
 
 
 def success_panels(counts: pd.DataFrame, laws: pd.DataFrame) -> Panels:
@@ -78,12 +90,14 @@ def success_panels(counts: pd.DataFrame, laws: pd.DataFrame) -> Panels:
 
 
 def joint_panels(counts: pd.DataFrame, joint: pd.DataFrame) -> Panels:
-    """−ln p(N) against S in log-log axes, a panel for each k: points, and two joint fits.
+    """−ln p(N) against S in log-log axes, a panel for each of four k: points of four lengths N, and two joint fits.
 
     counts: size, k, n, successes, windows; joint: rows of `emergence.fit_joint_table` of the same family. Dashed:
     equation 7, in proportion to N; solid: to a power of N. A triangle is a lower limit: no window succeeded.
     """
-    colours = shades(sorted(counts["n"].unique()))
+    lengths = spread(counts["n"], 4)
+    counts = counts[counts["n"].isin(lengths)]
+    colours = shades(lengths)
 
     def draw(ax: Axes, k: int) -> None:
         for n, rows in by_number(counts[counts["k"] == k], "n"):
@@ -107,7 +121,7 @@ def joint_panels(counts: pd.DataFrame, joint: pd.DataFrame) -> Panels:
         sns.despine(ax=ax)
         shade_legend(ax, colours, "N")
 
-    return Panels(sorted(int(k) for k in joint["k"].unique()), draw, size=(4.6, 4.2))
+    return Panels(spread(joint["k"], 4), draw, size=(4.6, 4.2))
 
 
 def length_exponents(joint: pd.DataFrame, styles: Mapping[str, tuple[str, str]]) -> Figure:
@@ -265,19 +279,21 @@ def law_factors(found: pd.DataFrame) -> Panels:
 
 
 def correlations(table: pd.DataFrame) -> Panels:
-    """The correlation of hits with those `lag` tokens on, a panel for each dataset, a colour for each size.
+    """The correlation of hits with those `lag` tokens on, a panel for each dataset, a colour for each of three sizes.
 
-    table: dataset, size, x (lag), value, within: solid and dotted (less what documents share).
+    table: dataset, size, x (lag), value, within (less what documents share; dotted, of the largest).
     """
-    colours = shades(sorted(int(size) for size in table["size"].unique()))
+    sizes = spread(table["size"], 3)
+    colours = shades(sizes)
 
     def draw(ax: Axes, dataset: str) -> None:
         own = table[table["dataset"] == dataset]
         ax.axhline(0, color=INK, lw=0.8)
-        for size, rows in by_number(own, "size"):
+        for size, rows in by_number(own[own["size"].isin(sizes)], "size"):
             rows = rows.dropna(subset=["value"]).sort_values("x")
-            ax.plot(rows["x"], rows["value"], "o-", color=colours[size], ms=3.5, mew=0, lw=1.2)
-            ax.plot(rows["x"], rows["within"], ":", color=colours[size], lw=1.2)
+            ax.plot(rows["x"], rows["value"], "o-", color=colours[size], ms=4, mew=0, lw=1.4)
+            if size == sizes[-1]:
+                ax.plot(rows["x"], rows["within"], ":", color=colours[size], lw=1.6)
         ax.set_xscale("log")
         log_axis(ax, "x")
         ax.set_xlabel("distance (tokens)")
@@ -369,7 +385,7 @@ def dependence_shown(found: pd.DataFrame, size: int, *, level: float) -> dict[st
     }
     caption = (
         f"<b>Dependence in the largest rung measured</b>, S = {size:,}. Correlation in a document: of two of its "
-        "tokens at any distance (intraclass). Design effect: how many times larger the variance of RBP<sub>k</sub> is "
+        "tokens at any distance (intraclass). Design effect: how many times larger the variance of RBPₖ is "
         f"by documents than by tokens, with its {level:.0%} interval by leaving out one document at a time. Gain: of a "
         "law over independence on documents that it was not fitted to, in thousandths of a nat per token: a two-state "
         "chain; documents with rates of their own (beta-binomial); both."

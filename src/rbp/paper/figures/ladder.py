@@ -18,6 +18,7 @@ from rbp.book.figure_style import (
     family_style,
     label_line_ends,
     log_axis,
+    neg_log_rbp_label,
     single_panel,
 )
 from rbp.core.errors import FitError
@@ -101,7 +102,7 @@ def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
         log_axis(ax, "x", plain=False)
         log_axis(ax, "y")
         ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel(r"$-\ln\,\mathrm{RBP}_k$")
+        ax.set_ylabel(neg_log_rbp_label())
         ax.set_title(dataset_label(dataset))
         label_line_ends(ax, ends)
         sns.despine(ax=ax)
@@ -265,7 +266,7 @@ def laws_shown(laws: pd.DataFrame, *, level: float, data: pd.DataFrame) -> dict[
     }
     caption = (
         f"<b>The fits, with both {level:.0%} intervals of α.</b> Missed, fewest: tokens of rank above k, for the rung "
-        "that misses fewest. Scatter: the standard deviation of the residuals, as a percentage of −ln RBP<sub>k</sub>."
+        "that misses fewest. Scatter: the standard deviation of the residuals, as a percentage of −ln RBPₖ."
     )
     return shown(laws.assign(scatter=100 * laws["residual_se"]), columns, caption=caption, data=data)
 

@@ -17,7 +17,7 @@ from rbp.stats.rank_fits import RankDistribution
 
 _TERMS = {
     "square": ("μ²/(2σ²)", "#B8579A", "D"),
-    "log_scale": ("ln(√(2π)σ)", "#009E73", "^"),
+    "log_scale": ("ln(√(2π) σ)", "#009E73", "^"),
     "log_c": ("ln c", "#2A7FC0", "o"),
     "neg_log_p1": ("their sum, −ln p₁", INK, "s"),
     "entropy": ("−Σ p ln p", "#D55E00", "v"),
@@ -140,31 +140,38 @@ def predicted_panels(curves: pd.DataFrame) -> Panels:
 def entropy_panels(table: pd.DataFrame) -> Panels:
     """Cross-entropy, the entropy of ranks and the lognormal's against S, a panel for each dataset and family.
 
-    `table` is one of `premise.entropies`.
+    `table` is one of `premise.entropies`. The names stand at the lines' ends, those of a panel's own lines only.
     """
-    largest_first = table.sort_values("size", ascending=False).groupby(["family", "dataset"], sort=False)
-    keys = {cell_label(own.iloc[0]): own.sort_values("size") for _, own in largest_first}
+    order = dataset_order(table["dataset"])
+    largest_first = list(dict.fromkeys(table.sort_values("size", ascending=False)["family"]))
+    groups = sorted(
+        table.groupby(["family", "dataset"]), key=lambda g: (largest_first.index(g[0][0]), order.index(g[0][1]))
+    )
+    keys = {cell_label(own.iloc[0]): own.sort_values("size") for _, own in groups}
     curves = {
-        "cross_entropy": ("cross-entropy", INK, "o", "-"),
-        "rank_entropy": ("entropy of ranks", "#2A7FC0", "D", "-"),
-        "lognormal": ("entropy of the lognormal fitted to all ranks", "#009E73", "^", "--"),
-        "exact": ("−Σ p ln p at the authors’ μ and σ", "#D55E00", "v", "--"),
-        "formula": ("the authors’ formula", "#B8579A", "s", "--"),
+        "cross_entropy": ("cross-entropy", INK, "-"),
+        "rank_entropy": ("ranks", "#2A7FC0", "-"),
+        "lognormal": ("lognormal", "#009E73", "--"),
+        "exact": ("authors’ μ, σ", "#D55E00", "--"),
+        "formula": ("their formula", "#B8579A", ":"),
     }
 
     def draw(ax: Axes, key: str) -> None:
-        own = keys[key]
-        for column, (name, colour, marker, style) in curves.items():
-            if own[column].notna().any():
-                ax.plot(own["size"], own[column], marker, ls=style, color=colour, ms=5, mew=0, lw=1.4, label=name)
+        own, ends = keys[key], {}
+        for column, (name, colour, style) in curves.items():
+            seen = own.dropna(subset=column)
+            if len(seen):
+                width = 2.4 if column in ("cross_entropy", "rank_entropy") else 1.4
+                ax.plot(seen["size"], seen[column], ls=style, color=colour, lw=width)
+                ends[name] = (seen["size"].iloc[-1], seen[column].iloc[-1], colour)
         log_axis(ax, "x", plain=False)
         ax.set_xlabel(LABELS["size"])
         ax.set_ylabel("nats")
         ax.set_title(key)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17))
         sns.despine(ax=ax)
+        label_line_ends(ax, ends)
 
-    return Panels(list(keys), draw, size=(4.8, 4.9))
+    return Panels(list(keys), draw, size=(5.0, 3.9))
 
 
 def split_panels(table: pd.DataFrame) -> Panels:
@@ -210,8 +217,8 @@ DATASET_STYLES = {
 def gap_panels(fits: pd.DataFrame) -> Panels:
     """How many nats per token each fit lies below the best of its model, for each first rank: a table of `fits`.
 
-    A row for each distribution, the likeliest from rank 1 first; a marker for each model, in its family's colour, open
-    at a limit.
+    A row for each distribution, the likeliest from rank 1 first; for each family of models the median over its models
+    and data sets and a line from the least to the most, hollow where the distribution is at its limit for any.
     """
     table, order = rank_distributions.plain(fits), rank_distributions.best(fits[fits["first"] == 1], len(FAMILIES))
     families = sorted(table["family"].unique())
@@ -223,12 +230,14 @@ def gap_panels(fits: pd.DataFrame) -> Panels:
         names = [name for name in order if (own["distribution"] == name).any()]
         for place, family in enumerate(families):
             colour, marker = family_style(family, families)
-            some = own[(own["family"] == family) & own["distribution"].isin(names)]
-            shift = 0.18 * (place - (len(families) - 1) / 2)
-            heights = some["distribution"].map(names.index) + shift
-            inner = ~some["at_limit"]
-            ax.plot(some["gap"][inner], heights[inner], marker, color=colour, ms=5, mew=0, alpha=0.7, label=family)
-            ax.plot(some["gap"][~inner], heights[~inner], marker, color=colour, ms=5, mfc="none")
+            some = own[(own["family"] == family) & own["distribution"].isin(names)].groupby("distribution")
+            found = some.agg(low=("gap", "min"), gap=("gap", "median"), high=("gap", "max"), limit=("at_limit", "any"))
+            heights = found.index.map(names.index) + 0.22 * (place - (len(families) - 1) / 2)
+            ax.hlines(heights, found["low"], found["high"], color=colour, lw=2)
+            for limit, face in ((False, colour), (True, "none")):
+                at = (found["limit"] == limit).to_numpy()
+                label = family if not limit else None
+                ax.plot(found["gap"][at], heights[at], marker, color=colour, mfc=face, ms=6, label=label, zorder=3)
         ax.set_yticks(range(len(names)), [FAMILIES[name].label for name in names])
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlim(0.8e-5, 1.5 * shown["gap"].max())
@@ -296,33 +305,6 @@ def survival_panels(cases: Cases) -> Panels:
         sns.despine(ax=ax)
 
     return Panels(list(cases), draw, size=(4.9, 4.0))
-
-
-def quantile_panels(cases: Cases) -> Panels:
-    """Q–Q: the ratio of fitted to measured rank at the same share of tokens, at the measured bins' ends.
-
-    Only for distributions that begin at rank 1, and ranks from 5: before that a step of one rank is coarse.
-    """
-
-    def draw(ax: Axes, key: str) -> None:
-        own, fitted = cases[key]
-        share = np.cumsum(own.counts.count) / own.counts.total
-        some = (share < 1 - 1e-9) & (own.counts.high >= 5)
-        ax.axhline(1, color=INK, lw=1)
-        for (name, distribution), (colour, style) in zip(fitted.items(), _LINES, strict=False):
-            if distribution.first == 1:
-                ratio = distribution.quantile(share[some]) / own.counts.high[some]
-                ax.plot(own.counts.high[some], ratio, ls=style, color=colour, lw=1.4, label=name)
-        ax.set_ylim(0.3, 3)
-        log_axis(ax, "x")
-        log_axis(ax, "y")
-        ax.set_xlabel("measured rank")
-        ax.set_ylabel("fitted rank / measured rank")
-        ax.set_title(key)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
-        sns.despine(ax=ax)
-
-    return Panels(list(cases), draw, size=(4.9, 4.4))
 
 
 def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]]) -> Figure:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.book.figure_style import GRID, INK, Panels, family_style, label_line_ends, log_axis, single_panel
+from rbp.book.figure_style import GRID, INK, Panels, family_style, label_line_ends, log_axis, rbp_label, single_panel
 from rbp.paper import toy_models
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.ranks import metric
@@ -87,7 +87,7 @@ def figure_2_shown() -> dict[str, Any]:
 def same_cross_entropy_shown(curves: pd.DataFrame, tokens: int) -> dict[str, Any]:
     """What `Page.figure` takes for RBP_k of models with one cross-entropy: columns line, k, rbp; of so many tokens."""
     return {
-        "figure": line_panels(curves, "k", {"rbp": r"$\mathrm{RBP}_k$"}, xlabel="threshold k", log=True),
+        "figure": line_panels(curves, "k", {"rbp": rbp_label()}, xlabel="threshold k", log=True),
         "caption": f"<b>One cross-entropy, two curves.</b> Both models give the truths of {tokens} tokens the same "
         "probabilities (drawn evenly between 0.02 and 0.98). One ranks the truth as high as that allows, the other as "
         "low.",
@@ -98,10 +98,10 @@ def same_cross_entropy_shown(curves: pd.DataFrame, tokens: int) -> dict[str, Any
 
 def same_rbp_shown(curves: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for RBP_k and cross-entropy by temperature: columns line, T, rbp, cross_entropy."""
-    labels = {"rbp": r"$\mathrm{RBP}_k$", "cross_entropy": "cross-entropy (nats)"}
+    labels = {"rbp": rbp_label(), "cross_entropy": "cross-entropy (nats)"}
     return {
         "figure": line_panels(curves, "T", labels, xlabel="temperature T", log=True),
-        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures. RBP<sub>k</sub> "
+        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures. RBPₖ "
         "is flat; cross-entropy is not.",
         "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
         "data": curves,
@@ -110,10 +110,10 @@ def same_rbp_shown(curves: pd.DataFrame) -> dict[str, Any]:
 
 def ties_shown(coarse: pd.DataFrame, k: int) -> dict[str, Any]:
     """What `Page.figure` takes for RBP_1 and RBP_k of rounded scores (`toy_models.rbp_by_precision`)."""
-    labels = {"rbp1": r"$\mathrm{RBP}_{1}$", "rbpk": rf"$\mathrm{{RBP}}_{{{k}}}$"}
+    labels = {"rbp1": rbp_label(1), "rbpk": rbp_label(k)}
     return {
         "figure": line_panels(coarse, "bits", labels, xlabel="bits of the scores"),
-        "caption": "<b>Coarser scores, more ties.</b> RBP<sub>k</sub> of the made-up model by the three rules and by "
+        "caption": "<b>Coarser scores, more ties.</b> RBPₖ of the made-up model by the three rules and by "
         "membership in a list of k with equals shuffled (“list”). At k = 1 the expected rule and the paper’s agree: "
         "the mean place is 1 only without ties. float32 has 24 bits, float16 11, bfloat16 8.",
         "alt": "RBP at k = 1 and at a larger k against the bits of the scores: the rules agree at many bits and part "
@@ -159,7 +159,7 @@ def rank_distribution(ranks: Sequence[float] | np.ndarray, marked: Mapping[int, 
         ax.step([0.7, *value, vocabulary], [0, *height, 1], where="post", color="#2A7FC0")
         ax.plot(list(marked), list(marked.values()), "o", color=TRUTH, zorder=3)
         for k, share in marked.items():
-            name = rf"$\mathrm{{RBP}}_{{{k}}}$ = {share:.3f}"
+            name = f"{rbp_label(k)} = {share:.3f}"
             ax.annotate(name, (k, share), (8, -12), textcoords="offset points", fontsize=9)
         ax.set_xlim(0.7, vocabulary)
         log_axis(ax, "x")
@@ -178,8 +178,7 @@ def ranks_shown(ranks: npt.ArrayLike, thresholds: Iterable[int], vocabulary: int
     steps["share_at_most"] = metric.rbp(found, steps["rank"])
     return {
         "figure": rank_distribution(np.asarray(ranks), {k: metric.rbp(ranks, k) for k in thresholds}, vocabulary),
-        "caption": f"<b>RBP<sub>k</sub> read off the ranks</b> of {about}. Each step is a rank that occurred; the dots "
-        "are RBP<sub>k</sub>.",
+        "caption": f"<b>RBPₖ read off the ranks</b> of {about}. Each step is a rank that occurred; the dots are RBPₖ.",
         "alt": "A rising step curve of the share of tokens with rank at most R, with three points marked",
         "data": steps,
     }
@@ -282,12 +281,13 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.set_ylim(len(datasets) - 0.4, -0.6)
         ax.set_xlim(behind["tokens"].min() / 1.5, max(stated, behind["tokens"].max()) * 1.5)
         log_axis(ax, "x", plain=False)
+        ax.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 5)))
         ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
         ax.set_xlabel("tokens behind a point")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=4, columnspacing=1, handletextpad=0.2)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.18), ncols=4, columnspacing=0.8, handletextpad=0.1)
         sns.despine(ax=ax)
 
-    return single_panel(draw, size=(7.2, 3.4))
+    return single_panel(draw, size=(4.9, 3.6))  # as wide as a phone shows it
 
 
 def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
@@ -315,7 +315,7 @@ def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[st
     totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
     return {
         "figure": fraction_panels(part, totals),
-        "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings of RBP<sub>k</sub> for "
+        "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings of RBPₖ for "
         f"{name}: how far their products with N are from whole numbers.",
         "alt": "Two histograms: all distances near zero for the right number of tokens, spread over all distances for "
         "another number",
@@ -327,7 +327,7 @@ def sampling_shown(points: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for `sampling_panels`."""
     return {
         "figure": sampling_panels(points),
-        "caption": "<b>What sampling does to the points.</b> The relative standard error of −ln RBP<sub>k</sub> that "
+        "caption": "<b>What sampling does to the points.</b> The relative standard error of −ln RBPₖ that "
         "counting independent tokens would give: the median over the models of a family.",
         "alt": "Relative error against k, one panel per dataset, one line per family",
         "data": points,

@@ -49,7 +49,7 @@ def scatter_panels(table: pd.DataFrame) -> Panels:
         ax.set_xlim(*ends)
         log_axis(ax, "x")
         ax.set_xlabel("threshold k")
-        ax.set_ylabel("scatter of −ln RBP$_k$ (per cent)")
+        ax.set_ylabel("scatter of −ln RBPₖ (per cent)")
         ax.set_title(key)
         sns.despine(ax=ax)
 
@@ -155,12 +155,9 @@ def scatter_shown(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "verdict": "verdict",
     }
     caption = (
-        "<b>Is the scatter about the line more than counting?</b> Deviance: binomial, about the fitted line; p: that "
-        "counting independent tokens makes as much; Holm: corrected for the fits of this range of k. Counting, and "
-        f"beyond it: standard deviations of ln(−ln RBP<sub>k</sub>), with {level:.0%} intervals. Design effect: of "
-        "scatter about a line, on the ladder, with its 95% interval. The verdict holds for independent tokens and for "
-        "all design effects in the interval; open: neither that there is more than noise, nor that noise is most of "
-        "it, is shown."
+        "<b>Is the scatter about the line more than counting?</b> p: that counting independent tokens makes as much; "
+        f"Holm: corrected. Counting, and beyond it: standard deviations of ln(−ln RBPₖ), with {level:.0%} intervals. "
+        "Open: shown to be neither more than noise nor mostly noise."
     )
     table = judged.assign(**{name: 100 * judged[name] for name in percent})
     order = dataset_order(table["dataset"])
@@ -185,10 +182,9 @@ def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "effect_high": ("at most (95%)", "{:.1f}"),
     }
     caption = (
-        "<b>All cases with known tokens in which misses rise with size.</b> z at least: the bound described above, for "
-        "the smallest against the largest model, and for the trend in ln S over all. Effect needed: the design effect "
-        f"from which on the change is within chance at {level:.0%}; below 1, it is within chance anyway. Effect on the "
-        "ladder: of differences between models, at about this share of misses, with the upper end of its interval."
+        "<b>All cases with known tokens in which misses rise with size.</b> z at least: for the smallest against the "
+        "largest model, and for the trend in ln S. Effect needed: the design effect from which on the change is within "
+        f"chance at {level:.0%}. On the ladder: of differences between models."
     )
     return shown(rising, columns, caption=caption)
 
@@ -218,10 +214,9 @@ def effects_shown(clustered: pd.DataFrame) -> dict[str, Any]:
         },
     }
     caption = (
-        "<b>Design effects of misses</b>: how many times larger the variance is by documents (or by "
-        "pieces of at most 511 tokens) than for independent tokens. Misses: of one model, the geometric mean over "
-        "models. Difference: between two models, which is what a rise is made of; the mean over pairs. Scatter: of "
-        "all models about a line in ln S. Intervals: 95%, by leaving out one document at a time."
+        "<b>Design effects of misses</b>, by documents or by pieces of at most 511 tokens. Misses: of one model. "
+        "Difference: between two, which is what a rise is made of. Scatter: of all models about a line in ln S. "
+        "Intervals: 95%, by leaving out one document at a time."
     )
     return shown(table, columns, caption=caption, data=clustered)
 
@@ -251,7 +246,7 @@ def floors_shown(floor: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     effects = " and ".join(f"{effect:g}" for effect in sorted(floor["effect"].unique()))
     caption = (
-        "<b>The noise floor</b>: the −ln RBP<sub>k</sub> that the tokens used tell to the precision named, at "
+        "<b>The noise floor</b>: the −ln RBPₖ that the tokens used tell to the precision named, at "
         f"{level:.0%}, with a design effect of {effects} (1: tokens are independent)."
     )
     return shown(wide, columns, caption=caption, data=floor)

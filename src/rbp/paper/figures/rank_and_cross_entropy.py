@@ -169,9 +169,9 @@ def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             "smooth_size": ("bent, about S (%)", "{:.2f}"),
             "in_entropy": ("bent, in per cent of CE", "{:.2f}"),
         },
-        caption="<b>ln(−ln RBP<sub>k</sub>) on ln CE, a line for each family and text.</b> The interval from models "
+        caption="<b>ln(−ln RBPₖ) on ln CE, a line for each family and text.</b> The interval from models "
         "comes from the scatter about the line and takes models as independent; the one from documents draws whole "
-        "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBP<sub>k</sub> about the power "
+        "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBPₖ about the power "
         "law in CE, and in S where models of a family differ in size alone. Bent: about parabolas in logarithms.",
     )
 
@@ -187,7 +187,7 @@ def one_curve_shown(table: pd.DataFrame) -> dict[str, Any]:
             "one": ("scatter about one curve (%)", "{:.1f}"),
             "own": ("about their own lines (%)", "{:.1f}"),
         },
-        caption="<b>One curve for all families and texts?</b> A parabola of ln(−ln RBP<sub>k</sub>) in ln CE through "
+        caption="<b>One curve for all families and texts?</b> A parabola of ln(−ln RBPₖ) in ln CE through "
         "every model, beside a line for each family and text; at the thresholds that most models have.",
     )
 
@@ -235,7 +235,7 @@ def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             "shift": ("in per cent of CE", "{:.1f}"),
             "apart": "apart",
         },
-        caption="<b>−ln RBP<sub>k</sub> at equal cross-entropy</b>, the second group over the first, in the middle of "
+        caption="<b>−ln RBPₖ at equal cross-entropy</b>, the second group over the first, in the middle of "
         "the range of CE that both have. In per cent of CE: how far the second group’s CE would have to move to "
         "explain it. Apart: every interval there is leaves out 0.",
         data=table,
@@ -255,7 +255,7 @@ def seeds_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             "median": ("median offset (%)", "{:.1f}"),
             "most": ("largest (%)", "{:.1f}"),
         },
-        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBP<sub>k</sub> beside the "
+        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBPₖ beside the "
         "first one’s at equal CE, either way: what the family’s slope makes of the change of CE is taken out. Apart: "
         f"the {level:.0%} interval, from documents, leaves out 0. The CSV has each pair.",
         data=table,

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from rbp.book.figure_style import FAMILIES, SPARE, Panels, label_line_ends, log_axis, single_panel
+from rbp.book.figure_style import FAMILIES, SPARE, Panels, label_line_ends, log_axis, rbp_label, single_panel
 
 #: the upper end of each class of ranks, its name, and how strongly it is coloured: the page's ink reads on each
 CLASSES = ((1, "1", 0.0), (10, "2–10", 0.14), (100, "11–100", 0.3), (np.inf, "above 100", 0.5))
@@ -60,7 +60,7 @@ def rbp_curve(every: pd.DataFrame, some: pd.DataFrame) -> Panels:
             low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
             ax.vlines(some["k"], low, high, color=colours[name], linewidth=width, label=f"by {name}")
         ax.yaxis.set_major_formatter(PercentFormatter(1))
-        ax.set_ylabel("RBP$_k$: share of tokens with rank ≤ k")
+        ax.set_ylabel(f"{rbp_label()}: share of tokens with rank ≤ k")
         ax.set_ylim(0, 1.02)
         ax.legend(loc="lower right")
 
@@ -73,12 +73,12 @@ def rbp_curve(every: pd.DataFrame, some: pd.DataFrame) -> Panels:
         ax.legend(loc="upper right")
 
     def draw(ax: Axes, key: str) -> None:
-        (shares if key == "RBP_k" else widths)(ax)
+        (shares if key == rbp_label() else widths)(ax)
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.set_xlabel("threshold k")
 
-    return Panels(("RBP_k", "width of the intervals"), draw)
+    return Panels((rbp_label(), "width of the intervals"), draw)
 
 
 _STYLES = [(style[0], style[1]) for style in (*FAMILIES.values(), *SPARE)]

@@ -140,8 +140,8 @@ def shares_shown(shares: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         "<b>The terms of the smallest and the largest model,</b> in nats, extrapolated to infinitely many tokens, and "
-        "the share of error-entropy in per cent of cross-entropy. Few tokens: parts of about as many tokens as the "
-        "shortest text has. The interval takes documents as units. The download has all models."
+        "the share of error-entropy. Few tokens: parts of about as many tokens as the shortest text has. Intervals by "
+        "documents."
     )
     return shown(ends.assign(**{name: 100 * ends[name] for name in percent}), columns, caption=caption, data=shares)
 

@@ -36,7 +36,7 @@ def everyone(points: pd.DataFrame, lines: pd.DataFrame) -> Figure:
             name = f"{cell_label(cell)}: {cell.per_nat:.3f}"
             handles.append(Line2D([], [], marker=marker, color=colour, ms=5, mew=0, lw=1, label=name))
         ax.set_xlabel(LABELS["cross_entropy"])
-        ax.set_ylabel(r"$\mathrm{RBP}_1$")
+        ax.set_ylabel("RBP₁")
         ax.legend(handles=handles, title="loss of RBP₁ per nat", fontsize=8.5, title_fontsize=9)
         sns.despine(ax=ax)
 
