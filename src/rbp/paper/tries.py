@@ -191,7 +191,7 @@ def foretold_shown(table: pd.DataFrame, fitted: int, level: float) -> dict[str, 
             ("off_low", "off_high"): (f"{level:.0%} interval", INTERVAL),
             "level_off": ("ln of level", "{:+.2f}"),
         },
-        caption=f"<b>α(k) foretold from k = 1 and k = {fitted}.</b> The mixture gives each model two numbers; the "
+        caption=f"<b>α(k) forecast from k = 1 and k = {fitted}.</b> The mixture gives each model two numbers; the "
         f"line and “as at k = {fitted}” are controls that know nothing of tokens. Level: the mean of "
-        "ln(foretold/measured) of −ln RBP.",
+        "ln(forecast/measured) of −ln RBP.",
     )
