@@ -210,7 +210,10 @@ def test_a_damaged_table_is_an_error(made, tmp_path: Path) -> None:
 def test_each_family_has_a_door(made, tmp_path: Path, monkeypatch) -> None:
     _, folder = made
     monkeypatch.setattr(sources, "LADDER", folder)
-    assert [word for word in sources.at_hand() if word.startswith("ladder:")] == ["ladder:ngrams", "ladder:all"]
+    ladders = [word for word in sources.at_hand() if word.startswith("ladder")]
+    assert ladders == ["ladder", "ladder:ngrams", "ladder:all"]
+    last = {f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")}
+    assert set(sources.open_source("ladder").table["model"]) == last
     floor_alone = sources.open_source("ladder:ngrams")
     assert floor_alone.shipped == {"ladder:ngrams"}
     assert set(floor_alone.table["model"]) == {f"ngrams-5-{LAST}"}
@@ -219,9 +222,7 @@ def test_each_family_has_a_door(made, tmp_path: Path, monkeypatch) -> None:
         _ = sources.open_source("ladder:mamba2").table
     assert "rbp ladder train --family mamba2, rbp ladder rank" in str(error.value)
     every = sources.open_source("ladder:all")
-    assert {store.model for store in every.stores} == {f"neox-{r}-{LAST}" for r in ("narrow", "wide")} | {
-        f"ngrams-5-{LAST}"
-    }
+    assert {store.model for store in every.stores} == last | {f"ngrams-5-{LAST}"}
     table = every.table
     assert set(table["family"]) == {"neox", "neox at 0.00064 M", "neox at 0.00128 M", "ngrams"}
     assert table.groupby("family")["model"].nunique()["ngrams"] == 5
