@@ -28,7 +28,17 @@ LOOK = """() => {
   copy.querySelectorAll('pre, code, script, style, mjx-container').forEach(e => e.remove());
   const ink = selector => [...new Set([...document.querySelectorAll(selector)].map(e => getComputedStyle(e).color))];
   const written = ['.rbp-figure svg[role=img]', '.rbp-figure figcaption', '.rbp-table td', '.rbp-verdict'];
+  document.querySelectorAll('main details').forEach(each => { each.open = true; });
+  const hides = each => getComputedStyle(each).overflowX !== 'visible' && each.scrollWidth > each.clientWidth + 1;
+  const wide = [...document.querySelectorAll('main :is(table, mjx-container, pre, .math, figure svg)')];
+  const cut = wide.filter(each => {
+    let outer = each;
+    while (outer.tagName !== 'MAIN' && !hides(outer)) outer = outer.parentElement;
+    if (outer.tagName === 'MAIN') return each.getBoundingClientRect().right > innerWidth + 1;
+    return !getComputedStyle(outer).backgroundImage.includes('gradient');  // the shadow where there is more
+  });
   return {
+    cut: cut.map(each => each.outerHTML.slice(0, 100)),
     formulas: document.querySelectorAll('.math').length,
     typeset: document.querySelectorAll('.math mjx-container').length,
     text: copy.textContent,
@@ -109,6 +119,11 @@ def test_no_page_is_wider_than_a_phone(look: Look) -> None:
     assert {page: seen["width"] for page, seen in look("phone").items() if seen["width"] > PHONE["width"]} == {}
 
 
+@pytest.mark.parametrize("mode", ["desktop", "phone"])
+def test_no_table_formula_or_code_is_cut_without_a_sign(look: Look, mode: str) -> None:
+    assert {page: seen["cut"] for page, seen in look(mode).items() if seen["cut"]} == {}
+
+
 def _luminance(colour: str) -> float:
     """Relative luminance (WCAG 2) of a CSS colour such as "rgb(18, 18, 18)"."""
     channels = [int(c) / 255 for c in re.findall(r"\d+", colour)[:3]]
@@ -184,6 +199,27 @@ def test_a_page_opens_from_a_file(browser: Browser, book: Path) -> None:
     context.close()
 
 
+def test_each_page_is_light_and_has_a_title_and_a_description(book: Path, soups: dict[str, BeautifulSoup]) -> None:
+    for page, soup in soups.items():
+        assert (book / page).stat().st_size < 1.5e6, page
+        assert soup.select_one("meta[name=description]")["content"].strip(), page
+        number = re.match(r"notebooks/0?(\d+)_", page)
+        title, heading = soup.select_one("title").get_text(), soup.select_one("main h1").get_text()
+        assert not number or title.startswith(f"{number[1]}. "), page
+        assert not number or heading.startswith(f"{number[1]}. "), page
+    titles = [soup.select_one("title").get_text() for soup in soups.values()]
+    assert len(set(titles)) == len(titles)
+
+
+def test_figures_and_tables_are_numbered_in_their_order(soups: dict[str, BeautifulSoup]) -> None:
+    for page, soup in soups.items():
+        if number := re.match(r"notebooks/0?(\d+)_", page):
+            for word, marked in (("Figure", ".rbp-figure:not(.rbp-tabled)"), ("Table", ".rbp-tabled")):
+                shown = [each.select_one(".caption-number") for each in soup.select(f"figure{marked}")]
+                expected = [f"{word} {number[1]}.{i + 1}" for i in range(len(shown))]
+                assert [each and each.get_text().strip() for each in shown] == expected, page
+
+
 def test_the_index_leads_to_the_first_page(browser: Browser, open_page: Open) -> None:
     with closing(browser.new_page()) as tab:
         assert open_page(tab, "index.html") == []
@@ -201,3 +237,7 @@ def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: 
 
     assert len(found("exponent")) >= 3
     assert not any("made.html" in href for href in found("papermill"))
+    assert len(found("12b")) >= 3
+    assert any("welcome.html" in href for href in found("cite"))
+    assert len(found("HumanEval")) >= 5
+    assert found("numpy") == [] or not any("notebooks/" in href for href in found("numpy")), "no code of cells"

@@ -156,3 +156,19 @@ def test_tex_comes_from_the_checked_expression() -> None:
     assert r"\mu" in exact.EQ14.tex
     changed = Equation("14", I1, "=", exact.EQ14.right + 1)
     assert changed.tex != exact.EQ14.tex
+
+
+def test_roots_are_written_as_one_writes_them() -> None:
+    x, sigma = sp.symbols("x sigma", positive=True)
+    for expression, tex in {
+        sp.sqrt(2) * sp.sqrt(sp.pi) * sigma: r"\sqrt{2\pi} \sigma",
+        1 / (sp.sqrt(2 * sp.pi) * x): r"\frac{1}{\sqrt{2\pi} x}",
+        sp.erf(x / sp.sqrt(2)): r"\operatorname{erf}{\left(\frac{x}{\sqrt{2}} \right)}",
+        sp.sqrt(2) * x: r"\sqrt{2} x",
+        -sp.sqrt(2) * x / 4: r"- \frac{x}{2 \sqrt{2}}",
+    }.items():
+        assert notation.latex(expression) == tex
+        back = notation.as_written(expression).xreplace(
+            {notation.ROOT_2PI: sp.sqrt(2 * sp.pi), notation.ROOT_2: sp.sqrt(2)}
+        )
+        assert sp.simplify(back - expression) == 0

@@ -120,9 +120,48 @@ class Checked:
     work: tuple[tuple[str, str], ...] = field(default=())
 
 
+class Root(sp.AtomicExpr):  # type: ignore[misc]
+    """The square root of a number as one writes it, which sympy would take apart; it is for printing."""
+
+    is_commutative = is_positive = is_number = True
+
+    def __new__(cls, inside: str) -> "Root":
+        """The root of what is written so."""
+        root: Root = sp.AtomicExpr.__new__(cls)
+        root.inside = inside
+        return root
+
+    def _hashable_content(self) -> tuple[str]:
+        return (self.inside,)
+
+    def _latex(self, _: Any) -> str:
+        return rf"\sqrt{{{self.inside}}}"
+
+    def _sympystr(self, _: Any) -> str:
+        return f"sqrt({self.inside})"
+
+
+ROOT_2PI, ROOT_2 = Root(r"2\pi"), Root("2")
+
+
+def _joined(product: Any) -> Any:
+    """A product with √(2π) for √2·√π, and 1/√2 for √2/2, and both for √2/(2√π)."""
+    factors, half = set(product.args), product.as_coeff_Mul()[0].q % 2 == 0
+    if sp.sqrt(2) in factors and sp.sqrt(sp.pi) in factors:
+        return product / sp.sqrt(2) / sp.sqrt(sp.pi) * ROOT_2PI
+    if sp.sqrt(2) in factors and half and 1 / sp.sqrt(sp.pi) in factors:
+        return product * sp.sqrt(2) * sp.sqrt(sp.pi) / ROOT_2PI
+    return product * sp.sqrt(2) / ROOT_2 if sp.sqrt(2) in factors and half else product
+
+
+def as_written(expression: Any) -> Any:
+    """The expression with its roots as a mathematician writes them, for `latex`."""
+    return expression.replace(lambda part: part.is_Mul and part.as_coeff_Mul()[0].is_Rational, _joined)
+
+
 def latex(expression: Any) -> str:
     """TeX of a sympy expression in the paper's signs."""
-    text: str = sp.latex(expression, ln_notation=True, fold_short_frac=False, symbol_names={c: "c"})
+    text: str = sp.latex(as_written(expression), ln_notation=True, fold_short_frac=False, symbol_names={c: "c"})
     return text.replace(r"\erf", r"\operatorname{erf}")
 
 
