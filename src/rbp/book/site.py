@@ -42,8 +42,11 @@ details.hide, .rbp-downloads, .headerlink, .rbp-ledger-tools, .rbp-ledger-count,
 .rbp-ledger details::details-content { content-visibility: visible; }
 span[id^="document-"] + section { break-before: page; }
 h1, h2, h3, h4 { break-after: avoid; break-inside: avoid; }
-figure, svg, tr { break-inside: avoid; }
-figure:has(table) { break-inside: auto; }
+/* A figure of many panels breaks between them; whole, it would leave the page before it blank. */
+svg, tr, figcaption { break-inside: avoid; }
+figcaption { break-before: avoid; }
+.rbp-figure svg { max-height: 40vh; }
+@page { @bottom-center { content: counter(page); } }
 /* A page breaks only within blocks, and the theme lays its parts out as flexible boxes. */
 .bd-container, .bd-container__inner, .bd-main, .bd-content, .bd-article-container { display: block !important; }
 """
