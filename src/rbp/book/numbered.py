@@ -83,6 +83,10 @@ def _write(writer: Any, shown: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+def _written(writer: Any, shown: nodes.Element) -> None:
+    """Nothing is left to write."""
+
+
 def _number(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Number figures, tables and equations once more, now with the chapters' numbers, which have gaps."""
     chapters = {page: found for page in env.all_docs if (found := CHAPTER.fullmatch(page))}
@@ -95,6 +99,6 @@ def _number(app: Sphinx, env: BuildEnvironment) -> list[str]:
 def setup(app: Sphinx) -> None:
     """Register with Sphinx."""
     for kind, figtype in ((Shown, "figure"), (ShownTable, "table")):
-        app.add_enumerable_node(kind, figtype, _title, html=(_write, None))
+        app.add_enumerable_node(kind, figtype, _title, html=(_write, _written))
     app.add_transform(FindShown)
     app.connect("env-get-updated", _number, priority=900)
