@@ -12,7 +12,7 @@ from rbp.book import figure_style
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
-from rbp.paper.figures.ladder import beside_panels, law_panels, learning_curves, scatter_panels
+from rbp.paper.figures.ladder import beside_panels, law_panels, scatter_panels
 from rbp.paper.ladder import LadderLaws, beside, departures, ladder_laws, published_laws
 from rbp.stats.power_law import fit_power_law
 
@@ -135,8 +135,6 @@ def kept(tmp_path):
     run |= {"tokens": 64, "loss": 4.9, "seconds": 3.0, "checksum": "ab"}
     runs = [{**run, "name": "ladder-10k-seed1", "seed": 1}, {**run, "name": "ladder-10k", "seed": 0}]
     (tmp_path / "runs.json").write_text(json.dumps(runs))
-    rows = "".join(f"10k,{seed},{step},{32 * step},{8 - step}\n" for seed in (0, 1) for step in (1, 2))
-    (tmp_path / "training.csv").write_text(f"rung,seed,step,tokens,loss\n{rows}")
     part = {"name": "novels", "origin": "a", "licence": "b", "documents": 2, "characters": 9, "tokens": 4}
     text = {"training": [{**part, "left_out": ["x", "y"], "held_out": 3}], "evaluation": [part]}
     (tmp_path / "text.json").write_text(json.dumps(text))
@@ -148,17 +146,11 @@ def test_the_record_of_the_training_is_read(kept):
     assert runs.name.tolist() == ["ladder-10k", "ladder-10k-seed1"]
     assert runs["first"].tolist() == [True, False]
     assert runs.outside[0] == pytest.approx(1 - 9872 / 140944)
-    losses = shipping.shipped_losses(kept)
-    assert losses[["seed", "step", "size"]].to_numpy().tolist() == [[s, t, 9872] for s in (0, 1) for t in (1, 2)]
-    assert learning_curves(losses).axes
     text = shipping.shipped_text(kept)
     assert text[["use", "left_out", "held_out"]].to_numpy().tolist() == [["training", 2, 3], ["evaluation", 0, 0]]
 
 
 def test_a_broken_record_is_named(kept):
-    (kept / "training.csv").write_text("rung,seed,step,tokens,loss\n22k,0,1,32,8\n")
-    with pytest.raises(DataError, match=r"does not list the run of rung 22k with seed 0 \(.*training.csv\)"):
-        shipping.shipped_losses(kept)
     (kept / "runs.json").write_text('[{"name": "ladder-10k"}]')
     with pytest.raises(DataError, match=r"no list of runs \(.*runs.json\)"):
         shipping.shipped_runs(kept)

@@ -41,7 +41,7 @@ def test_a_product_is_found_where_it_is_the_law():
 
 
 def test_exponents_at_a_budget_are_those_of_the_law(grid):
-    found = study.by_budget(grid, [1], resamples=100)
+    found = study.by_budget(study.lines(grid, [1], resamples=100))
     sizes = np.array(list(SIZES.values()))
     for budget in BUDGETS:
         by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, budget)), 1)[0]
@@ -53,13 +53,13 @@ def test_exponents_at_a_budget_are_those_of_the_law(grid):
 
 
 def test_along_constant_tokens_per_parameter_both_terms_fall(grid):
-    direct = study.along_ratio(grid, [1], 20, resamples=50).set_index(["dataset", "measure"])
+    direct = study.along_ratio(study.lines(grid, [1], resamples=50), 20).set_index(["dataset", "measure"])
     sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
     by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, 20 * sizes)), 1)[0]
     assert direct.alpha["wikipedia", "k = 1"] == pytest.approx(by_hand, rel=0.05)  # linear between budgets
     assert direct.sizes.unique() == [len(sizes)]
     with pytest.raises(ParameterError, match="0 sizes"):
-        study.along_ratio(grid, [1], 1e6)
+        study.along_ratio(study.lines(grid, [1], resamples=5), 1e6)
 
 
 def test_the_jackknife_has_the_exponents_of_the_law(grid):
@@ -76,9 +76,9 @@ def test_the_jackknife_has_the_exponents_of_the_law(grid):
 def test_sizes_that_a_budget_lacks_are_left_out_of_all(grid):
     some = rows(families=("neox",), spread=0.0)
     some = some[(some["size"] < 5e5) | (some["budget"] == BUDGETS[-1])]
-    found = study.by_budget(from_rows(some), [1], resamples=50)
+    found = study.by_budget(study.lines(from_rows(some), [1], resamples=50))
     assert set(found.n) == {5}
     only = Grid({key: line for key, line in grid.lines.items() if key[1] == BUDGETS[0]})
-    assert len(study.by_budget(only, [1], resamples=50).training_tokens.unique()) == 1
+    assert len(study.by_budget(study.lines(only, [1], resamples=50)).training_tokens.unique()) == 1
     with pytest.raises(FitError, match="2 sizes"):
-        study.by_budget(from_rows(some[some["size"] < 5e4]), [1], resamples=50)
+        study.lines(from_rows(some[some["size"] < 5e4]), [1], resamples=5)

@@ -24,17 +24,6 @@ from rbp.ladder.workspace import Workspace
 from rbp.ranks.store import open_store, sealed
 
 _REMEDY = "Restore the file: git checkout -- data/ladder."
-_POSITIVE = pa.Check.gt(0, error="must be above 0")
-_COUNT = pa.Column("int64", _POSITIVE)
-_TRAINING = pa.DataFrameSchema(
-    {
-        "rung": pa.Column("str"),
-        "seed": pa.Column("int64"),
-        "step": _COUNT,
-        "tokens": _COUNT,
-        "loss": pa.Column("float64", _POSITIVE),
-    }
-)
 
 
 def shipped_runs(folder: Path = LADDER) -> pd.DataFrame:
@@ -52,21 +41,6 @@ def shipped_runs(folder: Path = LADDER) -> pd.DataFrame:
         raise DataError("this is no list of runs", label(path), _REMEDY) from None
     table = table.sort_values(["size", "seed"], ignore_index=True)
     return table.assign(first=~table.duplicated("rung"), outside=1 - table["size"] / table["parameters"])
-
-
-def shipped_losses(folder: Path = LADDER) -> pd.DataFrame:
-    """The losses: rung, seed, step, tokens (read so far), loss (nats), and size and first of its run.
-
-    Raises DataError for a malformed file, and for losses of a run that runs.json does not list.
-    """
-    path = folder / "training.csv"
-    table = checked(read_csv(path), _TRAINING, path, keys=("rung", "seed", "step"), remedy=_REMEDY)
-    whole = table.merge(shipped_runs(folder)[["rung", "seed", "size", "first"]], how="left", on=["rung", "seed"])
-    if whole["size"].isna().any():
-        unknown = whole[whole["size"].isna()].iloc[0]
-        what = f"runs.json does not list the run of rung {unknown['rung']} with seed {unknown['seed']}"
-        raise DataError(what, label(path), _REMEDY)
-    return whole.astype({"size": "int64", "first": "bool"}).sort_values(["size", "seed", "step"], ignore_index=True)
 
 
 def shipped_text(folder: Path = LADDER) -> pd.DataFrame:

@@ -114,6 +114,7 @@ class View(NamedTuple):
 
 
 NEVER = 10**9
+FEWEST = 50  # tokens of a bin
 #: by name; a distance of more than 128 tokens may lie outside what a model reads
 VIEWS = {
     "read": View(
@@ -161,7 +162,8 @@ def by_token(
     """How much larger RBP_k of the second model is than that of the first, on tokens of each kind (VIEWS) of a text.
 
     Columns dataset, view, bin (its number), kind (its label), tokens, documents, first, second (the two RBP_k),
-    difference (percentage points), low, high (from documents drawn anew). Bins without two documents are left out.
+    difference (percentage points), low, high (from documents drawn anew). Bins of fewer than FEWEST tokens, or of one
+    document, are left out.
     Raises DataError where the two did not rank the same tokens.
     """
     check_level(level)
@@ -179,7 +181,7 @@ def by_token(
             own = bins == number
             sums = np.zeros((documents, 3))
             present = np.unique(place[own])
-            if len(present) < 2:
+            if own.sum() < FEWEST or len(present) < 2:
                 continue
             columns_ = np.column_stack([own[own], *(hit[own] for hit in hits)]).astype(np.float64)
             sums[pd.unique(place[own])] = document_sums(columns_, place[own])

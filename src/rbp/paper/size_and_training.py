@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import FitError, ParameterError
+from rbp.evidence.document_hits import Hits
 from rbp.paper.grid import TRANSFORMER, Drawn, Grid, drawn, interval
 from rbp.paper.ladder import exponents
 from rbp.stats.compare import aicc
@@ -91,52 +93,69 @@ def jackknifed(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def by_budget(
-    grid: Grid,
-    ks: Sequence[int],
-    *,
-    family: str = TRANSFORMER,
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """The exponent in S at each budget, and how it differs from that of the smallest, on the sizes that all have.
+Lines = dict[str, dict[int, Drawn]]
+"""Text → budget → its models, of the sizes that all budgets of the text have."""
+
+
+def lines(grid: Grid, ks: Sequence[int], family: str = TRANSFORMER, *, resamples: int = 1000, seed: int = 0) -> Lines:
+    """The models of a family by text and budget, with the documents drawn anew, alike for all.
+
+    Sizes that a budget lacks are left out of all. Raises FitError where fewer than three remain.
+    """
+    found = {}
+    for dataset in grid.datasets:
+        there = {b: grid.lines[family, b][dataset] for b in grid.budgets(family) if dataset in grid.lines[family, b]}
+        common = set.intersection(*(set(hits.sizes.tolist()) for hits in there.values())) if there else set()
+        if len(common) < 3:
+            what = f"{len(common)} sizes are at every budget of {family} on {dataset}"
+            raise FitError(what, "grid", "A law needs three: train them: rbp ladder train --family.")
+        every = drawn(_side_by_side(list(there.values())), ks, resamples=resamples, seed=seed)
+        budget = np.repeat(list(there), [len(hits.models) for hits in there.values()])
+        kept = np.isin(every.sizes, list(common))
+        found[dataset] = {b: every.take(np.flatnonzero(kept & (budget == b)).tolist()) for b in there}
+    return found
+
+
+def _side_by_side(parts: Sequence[Hits]) -> Hits:
+    """Hits of the same documents as one, so that the documents are drawn once."""
+    return replace(
+        parts[0],
+        models=tuple(model for hits in parts for model in hits.models),
+        sizes=np.concatenate([hits.sizes for hits in parts]),
+        hits=np.concatenate([hits.hits for hits in parts], axis=1),
+        nll=np.concatenate([hits.nll for hits in parts], axis=1),
+    )
+
+
+def by_budget(found: Lines, *, level: float = 0.95) -> pd.DataFrame:
+    """The exponent in S at each budget, and how it differs from that of the smallest.
 
     Columns dataset, measure, training_tokens, n, alpha; low, high: from documents drawn anew; scatter_low,
     scatter_high: from the scatter about the line; r_squared; difference, difference_low, difference_high: α less that
-    of the smallest budget, the same documents drawn for both. Sizes that a budget lacks are left out of all.
+    of the smallest budget, the same documents drawn for both.
     """
     check_level(level)
     rows = []
-    for dataset in grid.datasets:
-        lines = _lines(grid, dataset, family, ks, resamples, seed)
-        for measure in next(iter(lines.values())).whole:
-            slopes = {budget: exponents(line.sizes, line.draws[measure]) for budget, line in lines.items()}
-            first = min(lines)
-            alphas = {budget: _alpha(line.sizes, line.whole[measure]) for budget, line in lines.items()}
-            for budget, line in lines.items():
+    for dataset, line_of in found.items():
+        first = line_of[min(line_of)]
+        for measure in first.whole:
+            reference = _alpha(first.sizes, first.whole[measure])
+            drawn_first = exponents(first.sizes, first.draws[measure])
+            for budget, line in line_of.items():
                 fit = fit_power_law(line.sizes, np.exp(line.whole[measure]), level=level)
-                low, high = interval(slopes[budget], level)
-                less, more = interval(slopes[budget] - slopes[first], level)
+                slopes = exponents(line.sizes, line.draws[measure])
+                low, high = interval(slopes, level)
+                less, more = interval(slopes - drawn_first, level)
                 rows.append(
                     {"dataset": dataset, "measure": measure, "training_tokens": budget, "n": fit.n}
                     | {"alpha": fit.alpha, "low": low, "high": high}
                     | {"scatter_low": fit.alpha_low, "scatter_high": fit.alpha_high, "r_squared": fit.r_squared}
-                    | {"difference": alphas[budget] - alphas[first], "difference_low": less, "difference_high": more}
+                    | {"difference": fit.alpha - reference, "difference_low": less, "difference_high": more}
                 )
     return pd.DataFrame(rows)
 
 
-def along_ratio(
-    grid: Grid,
-    ks: Sequence[int],
-    per_parameter: float,
-    *,
-    family: str = TRANSFORMER,
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> pd.DataFrame:
+def along_ratio(found: Lines, per_parameter: float, *, level: float = 0.95) -> pd.DataFrame:
     """The exponent in S where every size has read `per_parameter` tokens for each of its parameters.
 
     ln y between two budgets is taken linear in ln D: no law of S and D is asked. Sizes whose D would lie outside the
@@ -144,10 +163,9 @@ def along_ratio(
     Raises ParameterError where fewer than three sizes remain.
     """
     rows = []
-    for dataset in grid.datasets:
-        lines = _lines(grid, dataset, family, ks, resamples, seed)
-        budgets = np.array(list(lines), dtype=np.float64)
-        sizes = next(iter(lines.values())).sizes
+    for dataset, line_of in found.items():
+        budgets = np.array(list(line_of), dtype=np.float64)
+        sizes = next(iter(line_of.values())).sizes
         wanted = per_parameter * sizes
         inside = (wanted >= budgets[0]) & (wanted <= budgets[-1])
         if inside.sum() < 3:
@@ -157,9 +175,9 @@ def along_ratio(
         # the weight of each budget at each size, [budgets, sizes]: the corners of the interpolation
         place = np.log(wanted[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])
-        for measure in next(iter(lines.values())).whole:
-            at = np.stack([line.whole[measure][inside] for line in lines.values()])
-            drawn_at = np.stack([line.draws[measure][:, inside] for line in lines.values()])
+        for measure in next(iter(line_of.values())).whole:
+            at = np.stack([line.whole[measure][inside] for line in line_of.values()])
+            drawn_at = np.stack([line.draws[measure][:, inside] for line in line_of.values()])
             slopes = exponents(sizes[inside], np.einsum("bs,bds->ds", weights, drawn_at))
             low, high = interval(slopes, level)
             alpha = _alpha(sizes[inside], (weights * at).sum(axis=0))
@@ -170,14 +188,3 @@ def along_ratio(
 
 def _alpha(sizes: Reals, y: Reals) -> float:
     return float(exponents(sizes, y[None])[0])
-
-
-def _lines(grid: Grid, dataset: str, family: str, ks: Sequence[int], resamples: int, seed: int) -> dict[int, Drawn]:
-    """The models of a family on a text, by budget: of the sizes that every budget has."""
-    there = {b: grid.lines[family, b][dataset] for b in grid.budgets(family) if dataset in grid.lines[family, b]}
-    common = set.intersection(*(set(hits.sizes.tolist()) for hits in there.values())) if there else set()
-    if len(common) < 3:
-        what = f"{len(common)} sizes are at every budget of {family} on {dataset}"
-        raise FitError(what, "grid", "A law needs three: train them: rbp ladder train --family.")
-    found = {budget: drawn(hits, ks, resamples=resamples, seed=seed) for budget, hits in there.items()}
-    return {b: one.take([i for i, s in enumerate(one.sizes) if s in common]) for b, one in found.items()}

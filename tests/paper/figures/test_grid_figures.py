@@ -38,8 +38,8 @@ def test_the_surface_and_its_exponents(grid):
     surfaces = size_and_training.surfaces(points[points.measure.isin([CE, "k = 1"])])
     for measure in (CE, "k = 10"):  # with a surface and without
         drawn(figures.surface_panels(points, surfaces, measure), ["wikipedia", "humaneval"])
-    by_budget = size_and_training.by_budget(grid, [1], resamples=50)
-    along = size_and_training.along_ratio(grid, [1], 20, resamples=50)
+    lines = size_and_training.lines(grid, [1], resamples=50)
+    by_budget, along = size_and_training.by_budget(lines), size_and_training.along_ratio(lines, 20)
     drawn(figures.exponent_panels(by_budget, along), ["wikipedia", "humaneval"])
     assert len(figures.exponents_shown(by_budget, level=0.9)["table"]) == len(by_budget)
     one = points[(points.dataset == "wikipedia") & (points.measure == "k = 1")]

@@ -21,6 +21,7 @@ from rbp.book.figure_style import (
     label_line_ends,
     log_axis,
     neg_log_rbp_label,
+    rbp_label,
     single_panel,
 )
 from rbp.paper.architectures import VIEWS
@@ -256,7 +257,7 @@ def ties_figure(table: pd.DataFrame) -> Panels:
         ax.yaxis.set_major_locator(MaxNLocator(5))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.set_xlabel("threshold k")
-        ax.set_ylabel("percentage points of RBP$_k$ more")
+        ax.set_ylabel(f"percentage points of {rbp_label()} more")
         ax.set_title(dataset_label(dataset))
         ax.legend(loc="upper left")
         sns.despine(ax=ax)
@@ -341,7 +342,7 @@ def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
     }
     caption = (
-        "<b>−ln RBP<sub>k</sub> beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
+        "<b>−ln RBPₖ beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
         "family ranks better. The transformer’s is interpolated between its models; intervals by documents drawn anew."
     )
     return shown(table, columns, caption=caption)
@@ -359,7 +360,7 @@ def ties_shown(table: pd.DataFrame) -> dict[str, Any]:
     }
     caption = (
         "<b>Ties.</b> The share of tokens whose score other tokens have as well, and the largest change of any "
-        "RBP<sub>k</sub> up to k = 1000 between two of the three tie rules."
+        "RBPₖ up to k = 1000 between two of the three tie rules."
     )
     return shown(percent, columns, caption=caption, data=table)
 
@@ -377,7 +378,7 @@ def bends_shown(parts: Sequence[tuple[str, pd.DataFrame]], *, level: float) -> d
         "p_holm": ("p, Holm", "{:.2g}"),
     }
     caption = (
-        "<b>Is the law bent?</b> The coefficient of (ln S)² in ln(−ln RBP<sub>k</sub>): above 0 where the points bend "
+        "<b>Is the law bent?</b> The coefficient of (ln S)² in ln(−ln RBPₖ): above 0 where the points bend "
         "upwards and growth pays less and less. Holm: corrected over the lines of one set."
     )
     return shown(whole, columns, caption=caption)

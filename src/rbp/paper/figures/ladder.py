@@ -1,4 +1,4 @@
-"""Figures of a family trained from scratch: its losses, its law at several k, and why rungs lie off their line."""
+"""Figures of a family trained from scratch: its law at several k, and why rungs lie off their line."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from rbp.book.figure_style import (
     INK,
@@ -19,7 +18,6 @@ from rbp.book.figure_style import (
     label_line_ends,
     log_axis,
     neg_log_rbp_label,
-    single_panel,
 )
 from rbp.core.errors import FitError
 from rbp.paper.display import INTERVAL, INTERVAL_4, Columns, shown
@@ -37,34 +35,6 @@ PARTS = {
 def ramp(count: int) -> list[str]:
     """`count` colours from small to large."""
     return [RAMP[round(i * (len(RAMP) - 1) / max(count - 1, 1)) % len(RAMP)] for i in range(count)]
-
-
-def learning_curves(losses: pd.DataFrame) -> Figure:
-    """Loss against tokens read, a line for each rung; further seeds of a rung are thin lines of its colour.
-
-    `losses` has rung, seed, size, first, tokens and loss (nats). Both axes are logarithmic.
-    """
-    rungs = list(losses.sort_values("size")["rung"].unique())
-    colours = dict(zip(rungs, ramp(len(rungs)), strict=True))
-
-    def draw(ax: Axes) -> None:
-        ends = {}
-        for (rung, _), run in losses.groupby(["rung", "seed"], sort=False):
-            main = bool(run["first"].iloc[0])
-            ax.plot(run["tokens"], run["loss"], color=colours[rung], lw=1.6 if main else 0.6, zorder=3 if main else 2)
-            if main:
-                ends[str(rung)] = (float(run["tokens"].iloc[-1]), float(run["loss"].iloc[-1]), colours[rung])
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlim(losses["tokens"].min(), losses["tokens"].max())
-        log_axis(ax, "x", plain=False)
-        log_axis(ax, "y")
-        ax.set_xlabel("tokens read")
-        ax.set_ylabel("loss (nats per token)")
-        label_line_ends(ax, ends)
-        sns.despine(ax=ax)
-
-    return single_panel(draw, size=(5.8, 4.2))
 
 
 def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
@@ -226,7 +196,7 @@ def rungs_shown(runs: pd.DataFrame) -> dict[str, Any]:
         "weights": "weights",
     }
     caption = (
-        "<b>The rungs.</b> S counts what is not embedding. Minutes: one run on one core, beside other work. "
+        "<b>The first ladder’s rungs.</b> S counts what is not embedding. Minutes: of one core, beside other work. "
         "Final loss: nats per token, the mean of the last steps. Weights: how the SHA-256 checksum of the shipped file "
         "begins."
     )

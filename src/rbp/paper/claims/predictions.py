@@ -1,0 +1,103 @@
+"""What we predicted of our own ladders, before they were trained (data/predictions/ladders.toml; chapter 9)."""
+
+from rbp.paper.claims.ledger import PREDICTIONS, UNCHECKED, Judged, Numbers, claim
+from rbp.paper.claims.rules import by_share
+
+CHAPTER = "09_predictions"
+PLACE = "data/predictions/ladders.toml"
+INTERVALS = "holds if four of five of its intervals hold, as their probability says; in part if half of them do"
+
+
+def _held(n: Numbers, *kinds: str) -> Judged:
+    """Judged by the share of intervals of these kinds that hold, of those that could be tested."""
+    inside, tested, better = (
+        sum(n.count(f"{CHAPTER}::kind.{kind}.{what}") for kind in kinds) for what in ("inside", "tested", "better")
+    )
+    return by_share(inside / tested, "intervals that hold", holds=0.8), (
+        f"{inside} of {tested} intervals hold that can be tested, and {better} of these predictions beat the naive guess."
+    )
+
+
+@claim(
+    59,
+    "Sizes",
+    PLACE,
+    "At 8 million tokens, our transformer's exponents in S lie near 0.06 to 0.10 at k = 1 and 0.06 to 0.13 at k = 10, and an "
+    "LSTM's within 0.01 of them.",
+    rule=INTERVALS,
+    evidence=f"{CHAPTER}#tested",
+    group=PREDICTIONS,
+    core=True,
+)
+def _(n: Numbers) -> Judged:
+    return _held(n, "exponent", "exponent_difference")
+
+
+@claim(
+    60,
+    "Sizes",
+    PLACE,
+    "With heads of one size, the first ladder's zigzag is gone, and the law is straight: its quadratic term is near 0.",
+    rule=INTERVALS,
+    evidence=f"{CHAPTER}#tested",
+    group=PREDICTIONS,
+)
+def _(n: Numbers) -> Judged:
+    return _held(n, "zigzag", "curvature")
+
+
+@claim(
+    61,
+    "Training",
+    PLACE,
+    "The exponent in S grows with training, from 0.02 after half a million tokens to three times that after 8 million.",
+    rule=INTERVALS,
+    evidence=f"{CHAPTER}#tested",
+    group=PREDICTIONS,
+)
+def _(n: Numbers) -> Judged:
+    return _held(n, "budgets")
+
+
+@claim(
+    62,
+    "Cross-entropy",
+    PLACE,
+    "At equal cross-entropy an LSTM's −ln RBP_1 lies within 0.1 of a transformer's; −ln RBP_1 goes as a power of cross-entropy "
+    "that is a text's own, 1.6 to 2.6.",
+    rule=INTERVALS,
+    evidence=f"{CHAPTER}#tested",
+    group=PREDICTIONS,
+)
+def _(n: Numbers) -> Judged:
+    return _held(n, "offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference")
+
+
+@claim(
+    63,
+    "Cross-entropy",
+    PLACE,
+    "Error-entropy is 1.02 to 1.04 of cross-entropy, and self-alignment below 0.011 of it, in every family.",
+    rule=INTERVALS,
+    evidence=f"{CHAPTER}#tested",
+    group=PREDICTIONS,
+)
+def _(n: Numbers) -> Judged:
+    return _held(n, "sister_law")
+
+
+@claim(
+    64,
+    "Not tested",
+    PLACE,
+    "Mamba-2 has the largest exponents of three families, and other seeds or another order of the text move −ln RBP_1 by 1%.",
+    rule="would be decided by models that are not trained",
+    evidence=f"{CHAPTER}#untested",
+    group=PREDICTIONS,
+)
+def _(n: Numbers) -> Judged:
+    mamba, seeds, ablation = (n.count(f"{CHAPTER}::untested.{name}") for name in ("mamba2", "seeds", "ablation"))
+    return UNCHECKED, (
+        f"{mamba} predictions wait for Mamba-2, {seeds} for seeds, and {ablation} for runs with other heads. Chapter 9 has the "
+        "commands."
+    )
