@@ -103,7 +103,7 @@ def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     `points` are one cell's. Columns seen (models fitted), model, size, value (measured), predicted, low, high.
     """
     points = points.sort_values(["size", "model"])
-    rows = []
+    rows: list[pd.DataFrame] = []
     for largest in sorted(set(points["size"]))[2:-1]:
         small, large = points[points["size"] <= largest], points[points["size"] > largest]
         told = fit_power_law(small["size"], small["value"], level=level).predict(large["size"])

@@ -147,8 +147,8 @@ def as_rows(counted: Sequence[Counted]) -> pd.DataFrame:
     """
     parts = []
     for text in counted:
-        for i, about in text.models[text.models["seed"] == 0].iterrows():
-            own = about[["family", "model", "size", "budget"]].to_dict()
+        for i in np.flatnonzero(text.models["seed"] == 0):
+            own = {name: text.models[name].iloc[i] for name in ("family", "model", "size", "budget")}
             columns = {f"k{k}": text.hits[:, i, j] for j, k in enumerate(text.thresholds)}
             sums = {"document": np.arange(len(text.tokens)), "tokens": text.tokens, "nll": text.nll[:, i]}
             parts.append(
@@ -171,13 +171,13 @@ def from_rows(rows: pd.DataFrame) -> Grid:
     columns = [f"k{k}" for k in thresholds]
     lines: dict[tuple[str, int], dict[str, Hits]] = {}
     tokens: dict[str, npt.NDArray[np.int64]] = {}
-    for (family, budget, dataset), own in rows.groupby(["family", "budget", "dataset"], sort=False):
+    for (family, _, dataset), own in rows.groupby(["family", "budget", "dataset"], sort=False):
         ordered = own.sort_values(["size", "model", "document"])
         models = ordered.drop_duplicates("model")
         counted = ordered["tokens"].to_numpy(np.int64).reshape(len(models), -1)
         if not (counted == tokens.setdefault(str(dataset), counted[0])).all():
             raise DataError(f"models of {family} did not rank the same tokens", str(dataset), "Rank all of them anew.")
-        lines.setdefault((str(family), int(budget)), {})[str(dataset)] = Hits(
+        lines.setdefault((str(family), int(models["budget"].iloc[0])), {})[str(dataset)] = Hits(
             dataset=str(dataset),
             family=str(family),
             vocabulary=int(models["vocabulary"].iloc[0]),

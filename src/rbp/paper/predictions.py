@@ -334,7 +334,8 @@ def coverage(table: pd.DataFrame, level: float) -> dict[str, float]:
     """
     own = table.dropna(subset="inside")
     low, high = binom.interval(0.95, len(own), level)
-    counts = {"intervals": len(own), "inside": int(own["inside"].sum()), "naive_inside": int(own["naive_inside"].sum())}
+    held = {name: int(own[name].sum()) for name in ("inside", "naive_inside")}
+    counts: dict[str, float] = {"intervals": len(own), **held}
     return counts | {"likely_low": int(low), "likely_high": int(high)}
 
 

@@ -182,11 +182,12 @@ def recorded_ranks(read: Read) -> list[tuple[dict[str, float], dict[str, Any]]]:
 
 def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
     """The summary as a page shows it."""
-    shares = {f"rbp{k}": (f"RBP{digits}", "{:.0%}") for k, digits in ((1, "₁"), (10, "₁₀"), (100, "₁₀₀"))}
-    costs = {f"cross_entropy.{each:g}": (f"cross-entropy at T = {each:g}", "{:.3f}") for each in TEMPERATURES}
+    columns: dict[str | tuple[str, ...], Any] = {"label": "Model", "size": ("S", "{:,}")}
+    columns |= {f"rbp{k}": (f"RBP{digits}", "{:.0%}") for k, digits in ((1, "₁"), (10, "₁₀"), (100, "₁₀₀"))}
+    columns |= {f"cross_entropy.{each:g}": (f"cross-entropy at T = {each:g}", "{:.3f}") for each in TEMPERATURES}
     return shown(
         table,
-        {"label": "Model", "size": ("S", "{:,}"), **shares, **costs},
+        columns,
         caption=f"<b>The text at first, by Python.</b> Of its {table.tokens.iloc[0]} ranked tokens: shares whose rank "
         "is 1, at most 10, at most 100, and the mean of −ln p in nats, with all logits divided by a temperature T. The "
         "shares are the same at every T.",

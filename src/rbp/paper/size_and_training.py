@@ -62,7 +62,8 @@ def _unseen(points: pd.DataFrame, form: str, column: str) -> Reals:
     out = points[column] == points[column].max()
     there = points[out]
     told = fit_surface(points[~out], form).predict(there["size"], there["training_tokens"])
-    return np.log(told / there["value"].to_numpy(dtype=np.float64))
+    logs: Reals = np.log(told / there["value"].to_numpy(dtype=np.float64))
+    return logs
 
 
 def best(table: pd.DataFrame, by: str) -> pd.Series:
@@ -88,7 +89,9 @@ def jackknifed(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             return {"alpha": fit.alpha, "beta": fit.beta} | both
 
         with suppress(FitError):
-            parts.append(leave_one_out(own, "size", estimate, level=level).assign(dataset=dataset, measure=measure))
+            parts.append(
+                leave_one_out(own, "size", estimate, level=level).assign(dataset=str(dataset), measure=str(measure))
+            )
     columns = [*CELL, "quantity", "estimate", "se", "low", "high", "units"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 

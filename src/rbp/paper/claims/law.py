@@ -28,7 +28,7 @@ def _good_fits(values: list[float]) -> Rule:
     """All fits are to be good, or nine in ten."""
     bars = {"good": r_squared("R² of a good fit", GOOD)}
     rule = by_share(share_of(values, ">=", "good"), "fits that are good", part=0.9)
-    return replace(rule, bars=bars | rule.bars)
+    return replace(rule, bars={**bars, **rule.bars})
 
 
 def _orders(says: str, at: float) -> Bar:

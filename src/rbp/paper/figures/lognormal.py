@@ -145,7 +145,8 @@ def entropy_panels(table: pd.DataFrame) -> Panels:
     order = dataset_order(table["dataset"])
     largest_first = list(dict.fromkeys(table.sort_values("size", ascending=False)["family"]))
     groups = sorted(
-        table.groupby(["family", "dataset"]), key=lambda g: (largest_first.index(g[0][0]), order.index(g[0][1]))
+        table.groupby(["family", "dataset"]),
+        key=lambda g: (largest_first.index(str(g[0][0])), order.index(str(g[0][1]))),
     )
     keys = {cell_label(own.iloc[0]): own.sort_values("size") for _, own in groups}
     curves = {
