@@ -135,7 +135,7 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
     notebook = json.loads((out / "01_a.ipynb").read_text())
     assert notebook["metadata"]["rbp"]["changed"] == {"name": name, "k": 7}
     title = page_of(out / "01_a.ipynb", BookValues.read(project))["cells"][0]["source"]
-    assert title.startswith('# Chapter 01_a\n\n> **This page was run with `k = 7`, `name = "; import os; ')
+    assert title.startswith('# 1. Chapter 01_a\n\n> **This page was run with `k = 7`, `name = "; import os; ')
     assert "'id' ñ`.**" in title
 
     first = (out / "01_a.ipynb").read_bytes()
