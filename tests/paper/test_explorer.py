@@ -35,7 +35,7 @@ GO = (
 
 @pytest.fixture(scope="module")
 def points() -> pd.DataFrame:
-    found = open_source("published, ladder, outside").table
+    found = open_source("published, ladder:v1, ladder, ladder:lstm, outside").table
     return found.assign(known=known_tokens(found))
 
 
@@ -46,7 +46,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     scripts = "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in names)
     style = f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{style}{scripts}'
-    body = explorer(open_source("published, ladder, outside"))
+    body = explorer(open_source("published, ladder:v1, ladder, ladder:lstm, outside"))
     page.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
     return page.as_uri()
 
