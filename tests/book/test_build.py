@@ -254,7 +254,7 @@ def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_diff
     assert "It is −0.25, or 1." in prose
     assert "differs from the accepted results** in 1 of this chapter's values: `v` is moved" in title
     write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
-    assert stage_one(project, PROSE)[0] == "# Chapter 01_a"
+    assert stage_one(project, PROSE)[0] == "# 1. Chapter 01_a"
 
 
 def test_other_parameters_are_a_rerun_whose_page_has_both_values_and_folds_the_sentences(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_other_parameters_are_a_rerun_whose_page_has_both_values_and_folds_the_s
     project.book.mkdir()
     (project.book / "parameters.toml").write_text("[01_a]\nk = 3\n")
     title, prose = stage_one(project, PROSE)
-    assert title.startswith("# Chapter 01_a\n\n> **This page was run with `k = 3`.**")
+    assert title.startswith("# 1. Chapter 01_a\n\n> **This page was run with `k = 3`.**")
     rows = [[cell.get_text() for cell in row.select("td")] for row in BeautifulSoup(title, "html.parser").select("tr")]
     assert rows == [[], ["v", "1.50", "3.50"], ["value", "1", "3"]]
     assert prose.startswith("## The answer\n\n<details")
