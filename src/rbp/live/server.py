@@ -387,6 +387,7 @@ def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: floa
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen()  # who follows the address at once waits until the server is up
     except OSError as error:
         listening.close()
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
