@@ -20,7 +20,7 @@ from rbp.book.figure_style import (
     neg_log_rbp_label,
 )
 from rbp.core.errors import FitError
-from rbp.paper.display import INTERVAL, INTERVAL_4, Columns, shown
+from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
 
@@ -259,27 +259,6 @@ def parts_shown(parts: pd.DataFrame) -> dict[str, Any]:
         "both."
     )
     return shown(table, columns, caption=caption, data=parts)
-
-
-def departures_shown(departures: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The two tests of each line (`ladder.departures`): is it left, and is it bent?"""
-    columns: Columns = {
-        "dataset": "Text",
-        "threshold": "k",
-        "farthest": ("farthest rung, %", "{:.1f}"),
-        "p": ("p, F", "{:.2g}"),
-        "p_holm": ("p, F, Holm", "{:.2g}"),
-        "coefficient": ("curvature", "{:.4f}"),
-        ("low", "high"): (f"{level:.0%} interval", INTERVAL_4),
-        "p_bend": ("p, curvature", "{:.2f}"),
-        "p_holm_bend": ("p, curvature, Holm", "{:.2f}"),
-    }
-    caption = (
-        "<b>Off the line, and bent?</b> Farthest rung: its distance in per cent of the line. F: do documents and seeds "
-        "make all of the scatter? Curvature: the coefficient of (ln S)², positive where the points bend upwards. Holm: "
-        f"corrected for {len(departures)} lines."
-    )
-    return shown(departures, columns, caption=caption)
 
 
 def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
