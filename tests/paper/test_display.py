@@ -27,6 +27,16 @@ def test_columns_have_labels_formats_and_an_order():
     assert made["data"] is ROWS
 
 
+def test_datasets_come_in_the_books_order_unless_the_rows_are_ranked_by_something_else():
+    names = ["auslegal", "auslegal", "mine", "wikipedia", "auslegal", "humaneval"]
+    rows = pd.DataFrame({"half": list("aaaabb"), "dataset": names, "n": range(6)})
+    within = shown(rows, {"half": "half", "dataset": "Dataset", "n": "n"}, caption="")
+    assert within["table"]["n"].tolist() == [3, 0, 1, 2, 5, 4]  # of each half; the others as they came
+    assert within["data"] is rows
+    assert shown(rows, {"dataset": "Dataset", "n": "n"}, caption="")["table"]["n"].tolist() == [3, 5, 0, 1, 4, 2]
+    assert shown(rows, {"dataset": "Dataset", "n": "n"}, caption="", ranked=True)["table"]["n"].tolist() == [*range(6)]
+
+
 def test_several_columns_are_written_into_one():
     made = shown(ROWS, {("low", "high"): ("interval", INTERVAL), ("model", "alpha"): ("both", "{} {:.2f}")}, caption="")
     assert made["table"]["interval"].tolist() == ["[−0.100, 0.200]", "–"]

@@ -166,6 +166,13 @@ def times(project: Project) -> dict[str, float]:
     return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
 
 
+def forget_removed(project: Project) -> None:
+    """Remove the executed chapters that the book has no more: the ledger and the pages read all that are there."""
+    for folder in project.chapters.glob("[0-9]*/"):
+        if folder.name not in chapter_names(project):
+            shutil.rmtree(folder)
+
+
 def merge_results(project: Project) -> None:
     """Write ``_build/results.json`` from the chapters' results."""
     paths = [project.chapters / name / "results.json" for name in chapter_names(project)]
@@ -238,6 +245,7 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
         step_inputs(project, step)
     index = project.html / "index.html"
     with _lock(project) as lock:
+        forget_removed(project)
         if not index.exists():
             (project.build / "site.json").unlink(missing_ok=True)
         if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):

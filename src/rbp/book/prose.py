@@ -28,6 +28,9 @@ HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
 ANSWER = "The answer"
 """The heading above the sentences whose values a rerun's page opens with."""
 
+SOLUTION = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+"""What opens a cell that is folded as a whole: the answer to the chapter's exercises."""
+
 Cells = list[dict[str, Any]]
 
 
@@ -104,6 +107,8 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
     for cell in cells:
         if cell["cell_type"] == "markdown":
             cell["source"] = fill_in(cell["source"], name, values)
+        if "hide-cell" in cell["metadata"].get("tags", []):
+            cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
     if cells and name[:2].isdecimal():  # the chapter's number, as in its file and on the command line
         cells[0]["source"] = re.sub(r"\A# +", f"# {int(name[:2])}. ", cells[0]["source"])
     return {**notebook, "cells": cells}

@@ -150,6 +150,7 @@ def bent_shown(bent: pd.DataFrame, level: float) -> dict[str, Any]:
         "points bend upwards. Four or five sizes leave one or two degrees of freedom: weak evidence either way. The "
         "CSV has all lines.",
         data=bent,
+        ranked=True,
     )
 
 

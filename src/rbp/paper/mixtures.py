@@ -358,8 +358,8 @@ def slopes_shown(lines: pd.DataFrame, label: str) -> dict[str, Any]:
     return shown(
         lines,
         {
-            "family": "family",
             "dataset": "text",
+            "family": "family",
             "models": "models",
             ("hit_low", "hit_high"): ("RBP₁", "{:.2f} to {:.2f}"),
             "per_nat": ("b per nat", "{:.3f}"),
@@ -391,7 +391,7 @@ def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     wide = rows.pivot_table(index=CELL, columns="quantity", values="text", aggfunc="first").reset_index()
     return shown(
         wide,
-        {"family": "family", "dataset": "text"} | names,
+        {"dataset": "text", "family": "family"} | names,
         caption="<b>What a fall of the cross-entropy is made of.</b> λ: its share that comes from misses that become "
         "hits. Such a token saves L_m − L_h nats, the mean −ln p of misses less that of hits. Where that is constant, "
         f"b = λ/(L_m − L_h). {level:.0%} intervals by documents.",
@@ -404,8 +404,8 @@ def mixtures_shown(expected: pd.DataFrame) -> dict[str, Any]:
     return shown(
         expected,
         {
-            "family": "family",
             "dataset": "text",
+            "family": "family",
             "measured": ("measured", "{:.2f}"),
             "two_kinds": ("two kinds", "{:.2f}"),
             "solved": ("solved or not", "{:.2f}"),

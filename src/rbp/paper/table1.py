@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.paper.display import INTERVAL, shown
-from rbp.paper.wording import dataset_label
+from rbp.paper.wording import dataset_label, dataset_order
 
 
 def agreement(cells: pd.DataFrame) -> tuple[int, int]:
@@ -53,7 +53,8 @@ def steeper_with_k(cells: pd.DataFrame) -> pd.DataFrame:
 def datasets_shown(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dict[str, Any]]]:
     """The recomputed cells of each dataset beside the printed ones, with the dataset's name."""
     have = cells[cells["verdict"] != "no points"]
-    for dataset, own in have.groupby("dataset", sort=False):
+    for dataset in dataset_order(have["dataset"]):
+        own = have[have["dataset"] == dataset]
         compared, agree = agreement(own)
         rows = own.assign(
             metric=metric_names(own),
@@ -62,7 +63,7 @@ def datasets_shown(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dic
             agrees=own["verdict"].map({"agrees": "yes", "differs": "no"}),
         )
         yield (
-            str(dataset),
+            dataset,
             shown(
                 rows,
                 {
@@ -76,7 +77,7 @@ def datasets_shown(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dic
                     "printed_r_squared": ("R² printed", "{:.3f}"),
                     "agrees": "agrees",
                 },
-                caption=f"<b>{dataset_label(str(dataset))}: ours beside the printed.</b> Four digits of ours, three as "
+                caption=f"<b>{dataset_label(dataset)}: ours beside the printed.</b> Four digits of ours, three as "
                 f"printed; {agree} of {compared} numbers agree. Four sizes or fewer are a weak fit: see its interval.",
                 data=own,
             ),

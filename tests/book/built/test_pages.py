@@ -165,6 +165,16 @@ def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> Non
     assert figures >= 20
 
 
+def test_what_unfolds_says_what_it_is(soups: dict[str, BeautifulSoup]) -> None:
+    solutions = {}
+    for page, soup in soups.items():
+        solved = soup.select("h2:-soup-contains('Exercises')")
+        said = [each.get_text(strip=True) for each in soup.select(".tag_hide-cell details.hide > summary")]
+        solutions[page] = (len(solved), sorted(set(said)))
+    expected = {(0, ()), (1, ("Hide the solution", "Show the solution"))}
+    assert {(count, tuple(said)) for count, said in solutions.values()} == expected
+
+
 def test_links_lead_somewhere_and_downloads_are_whole(book: Path, soups: dict[str, BeautifulSoup]) -> None:
     ids = {page: {element["id"] for element in soup.select("[id]")} for page, soup in soups.items()}
     downloads = 0
