@@ -4,10 +4,14 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as arrow
+import pyarrow.parquet as parquet
 import pytest
 import torch
 from tiny import texts
@@ -20,7 +24,7 @@ from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import blocked
 from rbp.ranks.kernel.reduction import plainly
 from rbp.ranks.protocols import protocol
-from rbp.ranks.store import Store, open_store
+from rbp.ranks.store import SCHEMA, Store, open_store
 
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")
@@ -50,6 +54,24 @@ def test_what_a_store_holds(saved, corpus, tmp_path):
     assert {"weights", "revision", "tokenizer", "corpus", "protocol", "dtype", "vocabulary"} < key.keys()
     assert {"round_logits", "backend", "device", "precision"} < key.keys()
     assert {"versions", "begun", "finished", "tokens_per_second", "share_of_product"} < found.manifest["about"].keys()
+
+
+def test_a_part_is_as_arrow_writes_it_without_pandas(tmp_path):
+    columns = {name: np.arange(9) * 300 for name in SCHEMA.names} | {"nll": np.linspace(0, 1, 9, dtype=np.float32)}
+    np.savez(tmp_path / "columns.npz", **columns)
+    script = (
+        "import sys, numpy; from pathlib import Path; from rbp.ranks.store import Store; given = Path(sys.argv[1])\n"
+        "Store(given).write(0, dict(numpy.load(given / 'columns.npz'))); print('pandas' in sys.modules)"
+    )
+    (tmp_path / "parts").mkdir()
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"  # half a second, before the first rank is on disk
+    (part,) = (tmp_path / "parts").iterdir()
+    found = parquet.read_table(part)
+    assert found.schema.equals(SCHEMA)
+    assert found.to_pydict() == {name: column.tolist() for name, column in columns.items()}
+    with pytest.raises(arrow.ArrowInvalid, match="not in range"):
+        Store(tmp_path).write(1, columns | {"token": np.array([2**31] * 9)})
 
 
 def test_models_times_corpora(saved, corpus, write_corpus, tmp_path):

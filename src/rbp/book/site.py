@@ -162,7 +162,8 @@ def _check_values(text: str, page: str) -> None:
 
 
 _START = """
-import json, sys
+import gc, json, sys
+gc.set_threshold(100_000)
 from jupyter_book.cli.main import main
 import myst_nb, sphinx.application, sphinx.builders.html, sphinx_book_theme, sphinxcontrib.bibtex
 told = sys.stdin.readline()

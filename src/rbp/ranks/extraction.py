@@ -7,11 +7,11 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -98,11 +98,11 @@ class ProgressLine:
     """Prints a line that renews itself on a terminal, and a line every half minute elsewhere.
 
     tokens: to be ranked in all; done: ranked by an earlier run; flops: the floating-point operations that one
-    token takes at least (2 for each parameter and each entry of the output layer); rate: what the machine's
-    matrix product does in a second.
+    token takes at least (2 for each parameter and each entry of the output layer); rate: gives what the machine's
+    matrix product does in a second, which is measured for the first line, after the first ranks.
     """
 
-    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: float):
+    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: Callable[[], float]):
         self.label, self.tokens, self.flops, self.rate = label, tokens, flops, rate
         self.out = sys.stderr
         self.before = self.done = done
@@ -132,7 +132,7 @@ class ProgressLine:
     @property
     def share_of_product(self) -> float:
         """The operations that are needed at least, a second, as a share of the matrix product's rate."""
-        return self.tokens_per_second * self.flops / self.rate
+        return self.tokens_per_second * self.flops / self.rate()
 
     def line(self) -> str:
         """The state in one line."""
@@ -329,7 +329,7 @@ def _fill(
     before = sum(scored[pack] for pack in mine if pack in whole)
     if before and missing:
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
-    product = product_rate(model.device, getattr(torch, model.settings.dtype))
+    product = partial(product_rate, model.device, getattr(torch, model.settings.dtype))
     flops = 2 * (model.language.size + ranker.outputs)
     progress = ProgressLine(label, sum(scored.values()), before, flops, product)
     for pack in missing:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
@@ -161,7 +162,7 @@ class Store:
 
     def write(self, pack: int, columns: dict[str, Any]) -> None:
         """Write the part of `pack`: whole or not at all."""
-        table = arrow.table({name: arrow.array(columns[name], SCHEMA.field(name).type) for name in SCHEMA.names})
+        table = arrow.table([_array(columns[name]) for name in SCHEMA.names], SCHEMA.names).cast(SCHEMA)
         sink = arrow.BufferOutputStream()
         parquet.write_table(table, sink, **_SMALL)
         data = sink.getvalue().to_pybytes()
@@ -218,6 +219,12 @@ def full_disk(folder: Path) -> Iterator[None]:
         what = f"cannot write: {(error.strerror or str(error)).lower()}"
         remedy = f"{write_remedy(error, 'give another folder: --out')} What is written stays good."
         raise DataError(what, str(folder), remedy) from None
+
+
+def _array(values: npt.NDArray[Any]) -> arrow.Array:
+    """The values as Arrow has them: `arrow.array` imports pandas, to ask whether they are its own."""
+    values = np.ascontiguousarray(values)
+    return arrow.Array.from_buffers(arrow.from_numpy_dtype(values.dtype), len(values), [None, arrow.py_buffer(values)])
 
 
 def _checksum(data: bytes) -> str:
