@@ -1,6 +1,9 @@
 """What tests of several rooms need: a headless browser, chapters without a kernel, and a small rank store."""
 
 import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and PyTorch: the tests' processes share the cores
+
 import shutil
 from collections.abc import Iterator
 

@@ -1,5 +1,6 @@
 """How much a test draws: a share of it in the loop, all of it in the slow set; and what the draws may show."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,11 @@ from scipy.stats import binom
 def loop_and_slow(light: Any, full: Any) -> list[Any]:
     """The values of a test's parameter: `light` wherever tests run, `full` in `make test-slow` alone."""
     return [pytest.param(light, id="light"), pytest.param(full, id="full", marks=pytest.mark.slow)]
+
+
+def rest_slow(loop: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
+    """The values of a test's parameter: those of `loop` wherever tests run, the `rest` in `make test-slow` alone."""
+    return [*loop, *(pytest.param(each, marks=pytest.mark.slow) for each in rest)]
 
 
 def may_be(found: int, draws: int, least: float, most: float | None = None) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from draws import rest_slow
 from scipy.interpolate import CubicSpline
 from typer.testing import CliRunner
 
@@ -23,7 +24,7 @@ from rbp.ranks.store import store_folders
 ALL = open_source("ladder:v1").entropies
 
 
-@pytest.mark.parametrize("model", ["ladder-10k", "ladder-389k"])
+@pytest.mark.parametrize("model", rest_slow(["ladder-10k"], ["ladder-389k"]))
 def test_they_are_those_of_full_logits_in_double_precision(model: str) -> None:
     (found,) = (one for one in ALL if (one.store.model, one.store.dataset) == (model, "humaneval"))
     files = find_model(str(LADDER / "models" / model))
@@ -83,6 +84,7 @@ def test_ranking_writes_them_for_first_seeds_and_they_are_shipped(shipped: tuple
     assert len(open_source(folder / "ranks").entropies) == 4
 
 
+@pytest.mark.builds
 def test_the_command_makes_them_again_from_what_is_shipped(shipped: tuple[Path, Recipe, Path], tmp_path: Path) -> None:
     folder, _, config = shipped
     copy = tmp_path / "ladder"

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from rbp.core.errors import FitError, RbpError
 from rbp.core.paths import ROOT
-from rbp.evidence import open_source
+from rbp.evidence import Source, open_source
 from rbp.evidence.tokens import known_tokens
 from rbp.paper.explorer import explorer
 from rbp.stats.offset_law import fit_offset
@@ -34,19 +34,24 @@ GO = (
 
 
 @pytest.fixture(scope="module")
-def points() -> pd.DataFrame:
-    found = open_source("published, ladder:v1, ladder, ladder:lstm, outside").table
+def source() -> Source:
+    return open_source("published, ladder:v1, ladder, ladder:lstm, outside")
+
+
+@pytest.fixture(scope="module")
+def points(source: Source) -> pd.DataFrame:
+    found = source.table
     return found.assign(known=known_tokens(found))
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
     page = tmp_path_factory.mktemp("explorer") / "page.html"
     names = ("fits.js", "charts.js", "explorer.js")
     scripts = "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in names)
     style = f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{style}{scripts}'
-    body = explorer(open_source("published, ladder:v1, ladder, ladder:lstm, outside"))
+    body = explorer(source)
     page.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
     return page.as_uri()
 
@@ -104,7 +109,7 @@ def drawn(points: pd.DataFrame, count: int) -> Iterator[dict[str, Any]]:
         yield choice | {"without": without} | ({law: 1} if law else {})
 
 
-@pytest.mark.parametrize("count", loop_and_slow(25, 500))
+@pytest.mark.parametrize("count", loop_and_slow(10, 500))
 def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: int) -> None:
     laws: set[str] = set()
     for i, choice in enumerate(drawn(points, count)):

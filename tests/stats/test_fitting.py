@@ -6,7 +6,7 @@ from dataclasses import replace
 import mpmath as mp
 import numpy as np
 import pytest
-from draws import loop_and_slow, may_be
+from draws import loop_and_slow, may_be, rest_slow
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma
@@ -295,7 +295,7 @@ STARTS = {
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-@pytest.mark.parametrize("where", ["simulated", "binned", "largest"])
+@pytest.mark.parametrize("where", rest_slow(["simulated", "binned"], ["largest"]))
 def test_from_every_start_the_same_maximum(name: str, where: str, largest: RankCounts) -> None:
     first = 2 if where == "largest" and not name.startswith("mass") else 1
     counts = largest if where == "largest" else RankCounts.of_ranks(member(name).sample(20_000, 5), V)
@@ -389,6 +389,7 @@ def fit_of(name: str, counts: RankCounts, first: int) -> float:
     return fit(family(name), counts, first=first).log_likelihood
 
 
+@pytest.mark.slow
 def test_the_published_ranks_and_their_limits(largest: RankCounts) -> None:
     names = {name: fit(family(name), largest).distribution.family.name for name in PLAIN}
     assert {name for name, found in names.items() if found != name} == {
