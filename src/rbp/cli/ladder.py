@@ -86,9 +86,12 @@ def train(
     if family is not None:
         if steps is not None:
             raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
+        if "ngrams" in (families := split_names(family)):
+            remedy = "Count them: rbp ladder rank --family ngrams."
+            raise ParameterError("n-grams are not trained, they are counted", "--family", remedy)
         grid, texts = _open_grid(context, config, out, texts, tokens)
         device = _device(device)
-        lines = [] if family == "ablation" else grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
+        lines = [] if family == "ablation" else grid.choose(families, split_names(rungs), _seeds(seeds))
         grid.prepare(texts)
         todo = grid.ablations(device, every) if family == "ablation" else grid.jobs(lines, device, every)
         _end(_work(todo, jobs, device))
@@ -173,14 +176,18 @@ def rank(
         from rbp.ladder import aggregates, floor
 
         grid, texts = _open_grid(context, config, out, texts)
-        if family == floor.FAMILY:
+        families = split_names(family)
+        if floor.FAMILY in families and len(families) > 1:
+            what = f"{floor.FAMILY} have rungs of their own, and no seeds"
+            raise ParameterError(what, "--family", f"Rank them by themselves: --family {floor.FAMILY}.")
+        if families == [floor.FAMILY]:
             if seeds is not None:
                 raise ParameterError("n-grams are counted, and have no seeds", "--seeds", "Leave it out.")
             orders = floor.choose(split_names(rungs))
             grid.prepare(texts)
             todo = floor.jobs(grid, orders)
         else:
-            lines = grid.choose(split_names(family), split_names(rungs), _seeds(seeds))
+            lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=floor.FAMILY)
             grid.prepare(texts)
             todo = aggregates.jobs(grid, lines)
         _end(_work(todo, jobs))

@@ -58,12 +58,15 @@ class Grid:
     base: Recipe
     place: Workspace
 
-    def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Line]:
+    def choose(
+        self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = (), *, also: str = ""
+    ) -> list[Line]:
         """The lines of some families, or those of some rungs and seeds of them, in the order of the recipe.
 
-        Seed 0 comes first. Raises ParameterError for a family, a rung or a seed that is not there.
+        Seed 0 comes first. also: a family without lines that could be asked for as well. Raises ParameterError for a
+        family, a rung or a seed that is not there.
         """
-        chosen = [self.ladders.family(name) for name in dict.fromkeys(families)]
+        chosen = [self.ladders.family(name, also) for name in dict.fromkeys(families)]
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
                 there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))

@@ -113,7 +113,7 @@ def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:
         return [(floor.name(grid, order), floor.about(grid, order)) for order in ORDERS]
     return [
         (line.at(tokens), grid.about(line, tokens))
-        for line in grid.choose([family])
+        for line in grid.choose([family], also=floor.FAMILY)
         for tokens in grid.ladders.budgets(line.seed)
     ]
 

@@ -300,12 +300,12 @@ class Ladders:
                 family.heads(self.widths[name])
         return self
 
-    def family(self, name: str) -> Family:
-        """The family `name`. Raises ParameterError if there is none."""
+    def family(self, name: str, also: str = "") -> Family:
+        """The family `name`. Raises ParameterError, with all names and `also`, if there is none."""
         for family in self.families:
             if family.name == name:
                 return family
-        there = ", ".join(family.name for family in self.families)
+        there = ", ".join(filter(None, [*(family.name for family in self.families), also]))
         raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.")
 
     def seeds(self, family: Family, rung: str) -> list[int]:
