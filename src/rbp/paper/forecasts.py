@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.core.errors import FitError
-from rbp.paper.display import INTERVAL, INTERVAL_4, Columns, shown
+from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.stats import cells as questions
 from rbp.stats.power_law import fit_power_law
 
@@ -91,8 +91,7 @@ def control_shown(beside: pd.DataFrame) -> dict[str, Any]:
             "error_control": ("error, cross-entropy (%)", "{:.1f}"),
             "covered_control": "covered, cross-entropy",
         },
-        caption="<b>The control: the same law forecasts the same models’ cross-entropy.</b> Errors of the forecast "
-        "−ln RBPₖ and of the forecast cross-entropy; below zero, it was too hopeful.",
+        caption="<b>The control: the same law forecasts the same models’ cross-entropy.</b> Below zero: too hopeful.",
         data=beside,
     )
 
@@ -132,28 +131,6 @@ def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
     return same, pairs
 
 
-def bent_shown(bent: pd.DataFrame, level: float) -> dict[str, Any]:
-    """The lines of `cells.curvatures` that are found bent, as a page shows them."""
-    return shown(
-        bent[bent["alarm"]].sort_values("p"),
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "k": "k",
-            "n": "sizes",
-            "coefficient": ("curvature", "{:.4f}"),
-            ("low", "high"): (f"{level:.0%} interval", INTERVAL_4),
-            "p": ("p", "{:.4f}"),
-            "p_holm": ("p, Holm", "{:.3f}"),
-        },
-        caption="<b>The lines found bent</b>, most clearly first: the coefficient of (ln S)², positive where the "
-        "points bend upwards. Four or five sizes leave one or two degrees of freedom: weak evidence either way. The "
-        "CSV has all lines.",
-        data=bent,
-        ranked=True,
-    )
-
-
 def offsets_shown(floor: pd.DataFrame, family: str, level: float) -> dict[str, Any]:
     """`cells.offsets` of one family as a page shows them."""
     own = floor[floor["family"] == family]
@@ -166,35 +143,10 @@ def offsets_shown(floor: pd.DataFrame, family: str, level: float) -> dict[str, A
             ("offset_low", "offset_high"): (f"{level:.0%} interval", INTERVAL),
             "smallest": ("smallest value", "{:.3f}"),
             "verdict": "verdict",
-            "delta_aicc": ("ΔAICc", "{:.1f}"),
         },
-        caption=f"<b>{family}: a floor E under −ln RBPₖ.</b> Beside the smallest value that was measured. "
-        "ΔAICc: positive speaks for the pure power law, negative for the offset; less than about 2 says little. The "
-        "CSV has all families.",
+        caption=f"<b>{family}: a floor E under −ln RBPₖ</b>, beside the smallest value that was measured. The CSV has "
+        "all families.",
         data=floor,
-    )
-
-
-def one_exponent_shown(common: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`cells.common_exponents` as a page shows them."""
-    return shown(
-        common,
-        {
-            "dataset": "Dataset",
-            "k": "k",
-            "alpha": ("common α", "{:.3f}"),
-            ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
-            ("flattest", "alpha_min"): ("flattest", "{} {:.3f}"),
-            ("steepest", "alpha_max"): ("steepest", "{} {:.3f}"),
-            "f": ("F", "{:.2f}"),
-            "p": ("p", "{:.3f}"),
-            "p_holm": ("p, Holm", "{:.3f}"),
-            "welch_p": ("p, Welch", "{:.3f}"),
-            "welch_holm": ("p, Welch, Holm", "{:.3f}"),
-        },
-        caption="<b>One exponent for all families?</b> A small p rejects it. F: analysis of covariance, which takes "
-        "the scatter to be the same in all families; Welch: without that. The common α is the one that parallel lines "
-        "would have; where it is rejected it describes no family. Four or five sizes of a family decide little.",
     )
 
 
@@ -213,7 +165,6 @@ def imitations_shown(drawn: pd.DataFrame, family: str, good_fit: float, draws: i
             "share": (share, "{:.0f}"),
         },
         caption=f"<b>R² of a power law on curves that are and are not power laws</b>, {draws} draws each (seed "
-        f"{seed}), with the scatter of {family} about its own line. Families that scatter less reach a higher R², on "
-        "every curve.",
+        f"{seed}), with the scatter of {family}.",
         data=drawn,
     )
