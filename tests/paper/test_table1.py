@@ -94,8 +94,6 @@ def test_every_cell_stands_in_one_table(cells: pd.DataFrame) -> None:
     made = dict(table1.datasets_shown(cells, 0.95))
     assert sum(len(each["table"]) for each in made.values()) == (cells["verdict"] != "no points").sum()
     assert table1.agreement(cells) == (108, 107)  # one number of 54 cells differs
-    left = table1.without_points_shown(cells)["table"]
-    assert left["cells"].sum() == (cells["verdict"] == "no points").sum()
 
 
 def test_cells_are_named_with_their_r_squared(cells: pd.DataFrame) -> None:

@@ -9,13 +9,9 @@ from rbp.core.errors import DataError
 from rbp.evidence import open_source, published
 from rbp.paper.two_metrics import (
     by_text,
-    closeness_by_k,
-    crossing_k,
-    crossings,
     exponents_by_document,
     near_test_shown,
-    odd_pair,
-    order_disagreements,
+    nearest,
     pair_metrics,
     paired_table,
     printed_differences,
@@ -158,37 +154,10 @@ def test_printed_differences_of_cells_looked_up_by_hand():
     assert first[["relative_low", "relative", "relative_high"]].tolist() == pytest.approx(ends)
 
 
-def test_within_rounding_and_closeness():
+def test_the_nearest_threshold_is_counted_over_cells():
     cells = [("a", 1, 0.100), ("a", 10, 0.151), ("b", 1, 0.120), ("b", 10, 0.101)]
     table = pd.DataFrame(cells, columns=["dataset", "k", "alpha_rbp"]).assign(family="f", alpha_ce=0.1)
     table["difference"] = table.alpha_ce - table.alpha_rbp
-    near = closeness_by_k(table).set_index("k")
-    assert near.closest.to_dict() == {1: 1, 10: 1}
-    assert near.mean_distance.to_dict() == pytest.approx({1: 0.01, 10: 0.026})
-
-
-def test_crossing_is_logarithmic_in_k_and_missing_where_there_is_none():
-    assert crossing_k([1, 100], [0.1, 0.2], 0.15) == pytest.approx(10)
-    assert np.isnan(crossing_k([1, 10, 100], [0.1, 0.15, 0.2], 0.05))
-
-
-def test_curves_of_figure_6_cross_the_printed_exponents():
-    table = crossings(printed_differences()).set_index("dataset")
-    exponents = published.fit_by_k().query("dataset == 'wikipedia'").set_index("k").slope
-    assert -exponents[1] < 0.087 < -exponents[2]  # Table 1 prints −0.087 for the cross-entropy of Pythia on Wikipedia
-    assert 1 < table.crossing["wikipedia"] < 2
-    assert table.above["hotpotqa"]
-    assert np.isnan(table.crossing["hotpotqa"])
-
-
-def test_orders_that_disagree(pairs):
-    table = order_disagreements(pairs)
-    higher, lower = odd_pair(pairs, table).itertuples()
-    assert higher.cross_entropy > lower.cross_entropy
-    assert higher.neg_log_rbp < lower.neg_log_rbp  # and yet the higher RBP
-    assert higher.family != lower.family
-    assert odd_pair(pairs, table[table.same_family]).empty
-    assert len(table) == 14 * 13 // 2
-    assert not table[table.same_family].disagree.any()
-    odd = {tuple(sorted(pair)) for pair in table.loc[table.disagree, ["first", "second"]].to_numpy().tolist()}
-    assert ("EleutherAI/pythia-70m", "openai-community/gpt2") in odd
+    assert (nearest(table, 1), nearest(table, 10)) == (1, 1)
+    table.loc[2, "difference"] = 0.001  # as near as at 10: a tie counts for each
+    assert (nearest(table, 1), nearest(table, 10)) == (2, 1)

@@ -77,34 +77,11 @@ def datasets_shown(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dic
                     "printed_r_squared": ("R² printed", "{:.3f}"),
                     "agrees": "agrees",
                 },
-                caption=f"<b>{dataset_label(dataset)}: ours beside the printed.</b> Four digits of ours, three as "
-                f"printed; {agree} of {compared} numbers agree. Four sizes or fewer are a weak fit: see its interval.",
+                caption=f"<b>{dataset_label(dataset)}: ours beside the printed</b>; {agree} of {compared} numbers "
+                "agree.",
                 data=own,
             ),
         )
-
-
-def without_points_shown(cells: pd.DataFrame) -> dict[str, Any]:
-    """The cells that cannot be recomputed, by the reason."""
-    left = cells[cells["verdict"] == "no points"]
-    rows = [
-        (
-            reason,
-            len(own),
-            ", ".join(map(dataset_label, own["dataset"].unique())),
-            ", ".join(dict.fromkeys(metric_names(own))),
-            ", ".join(own["family"].unique()),
-        )
-        for reason, own in left.groupby("reason", sort=False)
-    ]
-    columns = ["Why", "cells", "on", "metrics", "of"]
-    return shown(
-        pd.DataFrame(rows, columns=columns).sort_values("cells", ascending=False),
-        {name: name for name in columns},
-        caption="<b>Cells without published points.</b> Datasets, metrics and families that occur among them (not "
-        "every combination).",
-        data=left,
-    )
 
 
 def unclear_shown(unclear: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -121,9 +98,8 @@ def unclear_shown(unclear: pd.DataFrame, level: float) -> dict[str, Any]:
             ("implied_low", "implied_high"): (f"implied {level:.0%} interval", INTERVAL),
             "implied_p": ("p", "{:.3f}"),
         },
-        caption="<b>Printed slopes that cannot be told from zero.</b> The interval is the one that the printed slope "
-        "and R² imply for so many models, roughly, as both are rounded. For C4 and GitHub it takes the models to be "
-        "the same as on the other datasets.",
+        caption="<b>Printed slopes that cannot be told from zero</b>, by the interval that slope and R² imply for so "
+        "many models. For C4 and GitHub it takes the models to be those of the other datasets.",
         data=unclear,
     )
 

@@ -1,7 +1,6 @@
 """Cross-entropy beside −ln RBP_k: on the same models where both are known, and as Table 1 prints them."""
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -148,84 +147,11 @@ def printed_differences() -> pd.DataFrame:
     return table.sort_values(["dataset", "family", "k"], ignore_index=True)
 
 
-def closeness_by_k(printed: pd.DataFrame) -> pd.DataFrame:
-    """For each k of `printed_differences`: how near its exponents are to those of cross-entropy.
-
-    Columns k, mean_difference, mean_distance (of |difference|), correlation over the cells, closest: in how many
-    cells this k is the nearest of all (a tie counts for each).
-    """
+def nearest(printed: pd.DataFrame, k: int) -> int:
+    """In how many cells of `printed_differences` no other threshold's exponent is nearer to that of cross-entropy."""
     distance = printed["difference"].abs()
-    nearest = distance <= distance.groupby([printed["dataset"], printed["family"]]).transform("min") + 1e-9
-    rows = [
-        {
-            "k": k,
-            "mean_difference": own["difference"].mean(),
-            "mean_distance": own["difference"].abs().mean(),
-            "correlation": own["alpha_ce"].corr(own["alpha_rbp"]),
-            "closest": int(nearest[own.index].sum()),
-        }
-        for k, own in printed.groupby(printed["k"].astype("int64"))
-    ]
-    return pd.DataFrame(rows)
-
-
-def crossing_k(k: npt.ArrayLike, alpha: npt.ArrayLike, target: float) -> float:
-    """The threshold, on a logarithmic scale of k, at which α_k first equals `target`; NaN where it never does.
-
-    `k` and `alpha` have shape (n,), k in increasing order.
-    """
-    x, above = np.log(np.asarray(k, float)), np.asarray(alpha, float) - target
-    for i in range(len(x) - 1):
-        if above[i] * above[i + 1] <= 0 and above[i] != above[i + 1]:
-            return float(np.exp(x[i] + (x[i + 1] - x[i]) * above[i] / (above[i] - above[i + 1])))
-    return float("nan")
-
-
-def crossings(printed: pd.DataFrame) -> pd.DataFrame:
-    """Where the curves of figure 6, exponents at every k, cross the exponent of cross-entropy of `printed_differences`.
-
-    Columns dataset, family, crossing (the k, see `crossing_k`), above: whether all of the curve lies above.
-    """
-    curves = (
-        published.fit_by_k()
-        .dropna(subset="slope")
-        .merge(printed[["dataset", "family", "alpha_ce"]].drop_duplicates(), on=["dataset", "family"])
-    )
-    rows = []
-    for (dataset, family), own in curves.sort_values("k").groupby(["dataset", "family"]):
-        alpha, target = -own["slope"], own["alpha_ce"].iloc[0]
-        rows.append((dataset, family, crossing_k(own["k"], alpha, target), bool((alpha > target).all())))
-    return pd.DataFrame(rows, columns=["dataset", "family", "crossing", "above"])
-
-
-def order_disagreements(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Every two models of one dataset of `pairs`, and whether the two metrics order them alike.
-
-    Columns dataset, first, second (models), same_family, disagree: the one with the lower cross-entropy has the
-    lower RBP_k (the higher −ln RBP_k).
-    """
-    rows = [
-        {
-            "dataset": dataset,
-            "first": a["model"],
-            "second": b["model"],
-            "same_family": a["family"] == b["family"],
-            "disagree": (a["cross_entropy"] - b["cross_entropy"]) * (a["neg_log_rbp"] - b["neg_log_rbp"]) < 0,
-        }
-        for dataset, own in pairs.groupby("dataset")
-        for a, b in combinations(own.to_dict("records"), 2)
-    ]
-    return pd.DataFrame(rows, columns=["dataset", "first", "second", "same_family", "disagree"])
-
-
-def odd_pair(pairs: pd.DataFrame, orders: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `pairs` of the first two models of two families whose order the metrics disagree on.
-
-    The one of the higher cross-entropy comes first. No row where there are no such two.
-    """
-    odd = orders[orders["disagree"] & ~orders["same_family"]].head(1)
-    names = odd.melt("dataset", ["first", "second"], value_name="model")[["dataset", "model"]]
-    return pairs.merge(names, on=["dataset", "model"]).sort_values("cross_entropy", ascending=False)
+    least = distance.groupby([printed["dataset"], printed["family"]]).transform("min")
+    return int((distance <= least + 1e-9)[printed["k"] == k].sum())
 
 
 def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, Any]:
@@ -245,9 +171,8 @@ def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, An
             "p": ("p, models", "{:.2g}"),
             "note": "note",
         },
-        caption="<b>The paired test.</b> The difference of the exponents, from the slope of the ratio, with its "
-        f"{level:.0%} intervals: over models and, where ranks are kept, over documents. Four sizes leave two degrees "
-        "of freedom: such a test finds large differences only.",
+        caption="<b>Equal or not.</b> The difference of the exponents, from the slope of the ratio, with its "
+        f"{level:.0%} intervals: over models and, where ranks are kept, over documents.",
         data=tests,
     )
 
@@ -267,35 +192,17 @@ def near_test_shown(tests: pd.DataFrame, level: float) -> dict[str, Any]:
             "over": "over",
             "verdict": "verdict",
         },
-        caption="<b>Near or not.</b> By how many per cent the exponent of cross-entropy is larger than that of −ln "
-        f"RBPₖ. Near: all of the interval lies within ±{NEAR:.0%}, so that two one-sided tests at "
-        f"{round(100 * (1 - level), 6):g}% succeed; outside: none of it does.",
+        caption="<b>Near or not.</b> By how many per cent the exponent of cross-entropy is larger. Near: all of the "
+        f"interval lies within ±{NEAR:.0%}; outside: none of it does.",
         data=tested,
-    )
-
-
-def closeness_shown(closeness: pd.DataFrame) -> dict[str, Any]:
-    """`closeness_by_k` as a page shows it."""
-    return shown(
-        closeness,
-        {
-            "k": "k",
-            "mean_difference": ("mean difference", "{:.3f}"),
-            "mean_distance": ("mean distance", "{:.3f}"),
-            "correlation": ("correlation", "{:.2f}"),
-            "closest": "cells where it is nearest",
-        },
-        caption="<b>Is k = 1 the threshold that scales like cross-entropy?</b> Over the cells of Table 1: the mean of "
-        "α (cross-entropy) − α (−ln RBPₖ), the mean of its size, the correlation of the two exponents over "
-        "the cells, and in how many cells this k is nearest of all.",
     )
 
 
 def printed_shown(printed: pd.DataFrame) -> dict[str, Any]:
     """`printed_differences` at k = 1 as a page shows them, with the k that is nearest in each cell."""
-    nearest = printed.loc[printed["difference"].abs().groupby([printed["dataset"], printed["family"]]).idxmin()]
-    nearest = nearest[["dataset", "family", "k"]].rename(columns={"k": "nearest"})
-    table = printed[printed["k"] == 1].merge(nearest, on=["dataset", "family"])
+    least = printed.loc[printed["difference"].abs().groupby([printed["dataset"], printed["family"]]).idxmin()]
+    least = least[["dataset", "family", "k"]].rename(columns={"k": "nearest"})
+    table = printed[printed["k"] == 1].merge(least, on=["dataset", "family"])
     return shown(
         table.assign(within=table["within"].map({True: "yes", False: "no"})),
         {
@@ -309,6 +216,6 @@ def printed_shown(printed: pd.DataFrame) -> dict[str, Any]:
             "r_squared_ce": ("R², cross-entropy", "{:.3f}"),
             "r_squared_rbp": ("R², −ln RBP₁", "{:.3f}"),
         },
-        caption="<b>Cross-entropy and RBP₁ in Table 1 of the paper</b>, as printed. The differences have no interval.",
+        caption="<b>Cross-entropy and RBP₁ in Table 1 of the paper</b>, as printed.",
         data=table,
     )

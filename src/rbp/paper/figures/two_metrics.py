@@ -239,37 +239,3 @@ def difference_dots(printed: pd.DataFrame, tests: pd.DataFrame) -> Figure:
         sns.despine(ax=ax)
 
     return single_panel(draw, size=(6.4, 4.6))
-
-
-def printed_scatter(printed: pd.DataFrame) -> Figure:
-    """Printed α of cross-entropy against α of −ln RBP_1, with the diagonal; the five farthest cells are named."""
-    families = sorted(printed["family"].unique())
-
-    def draw(ax: Axes) -> None:
-        both = printed[["alpha_rbp", "alpha_ce"]]
-        ends = [both.min().min() * 0.7, both.max().max() * 1.06]
-        ax.plot(ends, ends, color=INK, lw=0.9)
-        for family in families:
-            own = printed[printed["family"] == family]
-            colour, marker = family_style(family, families)
-            ax.plot(own["alpha_rbp"], own["alpha_ce"], marker, color=colour, mew=0, label=family)
-        for row in printed.loc[printed["difference"].abs().nlargest(5).index].to_dict("records"):
-            above = row["difference"] > 0
-            text = f"{dataset_label(row['dataset'])}, R² {row['r_squared_ce']:.2f}"
-            text = text if row["r_squared_ce"] < 0.9 else dataset_label(row["dataset"])
-            ax.annotate(
-                text,
-                (row["alpha_rbp"], row["alpha_ce"]),
-                xytext=(-7, 2) if above else (7, -4),
-                textcoords="offset points",
-                ha="right" if above else "left",
-                fontsize=9,
-                color=family_style(row["family"], families)[0],
-            )
-        ax.set(xlim=ends, ylim=ends, aspect="equal")
-        ax.set_xlabel("α of −ln RBP₁, printed")
-        ax.set_ylabel("α of cross-entropy, printed")
-        ax.legend(loc="upper left")
-        sns.despine(ax=ax)
-
-    return single_panel(draw, size=(5.2, 4.9))
