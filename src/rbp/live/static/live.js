@@ -7,6 +7,7 @@
   if (!box || !chapter) return;
 
   const ENDED = ["done", "failed", "cancelled", "cut off"];
+  const UPLOADED = /runs\/live\/uploads\/[0-9a-f]{8}-/g; // before the name that a reader gave a table
 
   async function call(method, path, body, type) {
     const headers = { "X-RBP-Key": localStorage.getItem("rbp-key") || "" };
@@ -38,9 +39,12 @@
   const now = make("div", { class: "rbp-now", "aria-live": "polite" });
   const earlier = make("div", { class: "rbp-earlier" });
   const frame = make("div", { class: "rbp-shown" });
-  const live = make("div", { class: "rbp-live" }, form, said, now, earlier, frame);
+  const live = make("div", { class: "rbp-live" }, form, said, now, frame, earlier);
 
-  const tell = (error) => { said.textContent = error ? String(error.message || error) : ""; };
+  const tell = (words) => {
+    said.textContent = words ? String(words.message || words) : "";
+    said.classList.toggle("rbp-error", words instanceof Error);
+  };
   const attempt = (work) => async (event) => {
     event?.preventDefault();
     tell("");
@@ -72,9 +76,9 @@
     const chosen = field.shown.split(",").map((name) => name.trim());
     const list = make("div", { class: "rbp-sources", role: "group", id: common.id });
     const add = ({ value, label }, checked) => {
-      const input = make("input", { type: "checkbox", name: field.name, value });
-      input.checked = checked;
+      const input = make("input", { type: "checkbox", name: field.name, value, checked });
       list.append(make("label", {}, input, ` ${label}`));
+      return input;
     };
     field.choices.forEach((choice) => add(choice, chosen.includes(choice.value)));
     const file = make("input", {
@@ -87,7 +91,7 @@
         const choice = await (await call("PUT", path, one, "application/octet-stream")).json();
         tell("");
         list.querySelectorAll("input").forEach((input) => { input.checked = false; });
-        add(choice, true);
+        add(choice, false).checked = true; // the book's values are others
         file.value = "";
       }),
     });
@@ -164,7 +168,7 @@
   function inWords(run) {
     const values = Object.entries(run.parameters).map(([name, value]) =>
       `${name} = ${Array.isArray(value) ? value.join(", ") : value}`);
-    return values.join("; ") || "the book's values";
+    return values.join("; ").replace(UPLOADED, "") || "the book's values";
   }
 
   async function show(id) {
@@ -172,6 +176,12 @@
     frame.replaceChildren(
       make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener" }, "Open this page by itself")),
       make("iframe", { src: address, sandbox: "allow-scripts allow-downloads", title: "The chapter as run" }));
+  }
+
+  // What a reader has asked for below it comes into view.
+  async function reveal(work) {
+    await work();
+    frame.scrollIntoView({ block: "start" });
   }
 
   // ── Earlier runs
@@ -188,7 +198,7 @@
       make("td", {}, inWords(run)), make("td", {}, run.when), make("td", {}, run.state),
       make("td", {}, make("div", { class: "rbp-do" },
         ...(run.state === "done" ? [
-          make("button", { type: "button", onclick: attempt(() => show(run.id)) }, "Show"),
+          make("button", { type: "button", onclick: attempt(() => reveal(() => show(run.id))) }, "Show"),
           make("button", { type: "button", onclick: attempt(() => download(run)) }, "Download"),
         ] : []),
         ...(ENDED.includes(run.state)
@@ -197,7 +207,8 @@
     earlier.replaceChildren(
       make("h3", {}, "Runs of this chapter"),
       make("div", { class: "rbp-scroll", tabindex: "0" }, make("table", { class: "rbp-table" }, make("tbody", {}, ...rows))),
-      make("button", { type: "button", onclick: attempt(compare) }, "Compare the two that are ticked"));
+      ...(runs.filter((run) => run.state === "done").length > 1
+        ? [make("button", { type: "button", onclick: attempt(() => reveal(compare)) }, "Compare the two that are ticked")] : []));
   }
 
   async function download(run) {
@@ -220,7 +231,7 @@
     const { runs, rows } = await (await call("GET", `/api/compare/${two[0]}/${two[1]}`)).json();
     const number = (value) => (typeof value === "number" && !Number.isInteger(value) ? value.toPrecision(5) : String(value ?? "–"));
     const apart = rows.filter(([, one, other]) => one !== other);
-    const head = ["Value", ...runs.map(inWords)].map((text) => make("th", {}, text));
+    const head = [make("th", {}, "Value"), ...runs.map((run) => make("th", { class: "num" }, inWords(run)))];
     const body = apart.map(([key, one, other]) => make("tr", {}, make("td", {}, key),
       make("td", { class: "num" }, number(one)), make("td", { class: "num" }, number(other))));
     frame.replaceChildren(
