@@ -49,42 +49,12 @@ def family(shape: float = 0.3) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
 
 
-def test_exponents_of_mixtures_are_foretold() -> None:
-    points = family()
-    points["value"] *= np.exp(np.random.default_rng(0).normal(0, 1e-9, len(points)))  # or no interval
-    told = tries.exponents_foretold(points, 10, [1, 10, 100, 1000]).set_index("k")
-    assert list(told.index) == [100, 1000]
-    for k in (100, 1000):
-        own = points[points["k"] == k]
-        row = told.loc[k]
-        assert row["alpha"] == fit_power_law(own["size"], own["value"]).alpha
-        assert row["mixture"] == pytest.approx(row["alpha"], rel=1e-7)
-        assert row["level_off"] == pytest.approx(0, abs=1e-7)
-    first, later = (fit_power_law(o["size"], o["value"]).alpha for o in (points[points["k"] == k] for k in (1, 10)))
-    assert told.loc[100, "line"] == pytest.approx(2 * later - first)
-    assert told.loc[100, "same"] == later
-    assert set(tries.foretold_shown(told.reset_index(), 10, 0.95)["table"]["k"]) == {100, 1000}
-
-
-def test_errors_of_single_models_make_the_interval() -> None:
-    points, rng = family(), np.random.default_rng(0)
-    far = points["k"] == 100
-    points.loc[far, "value"] *= np.exp(rng.normal(0, 0.05, far.sum()))
-    row = tries.exponents_foretold(points, 10, [100], level=0.9).iloc[0]
-    assert row["off"] == pytest.approx(row["mixture"] - row["alpha"])
-    assert row["off_low"] < row["off"] < row["off_high"]
-    wide = tries.exponents_foretold(points, 10, [100], level=0.99).iloc[0]
-    assert wide["off_low"] < row["off_low"]
-
-
 def test_models_without_a_mixture_are_left_out() -> None:
     points = family()
     points.loc[(points["model"] == "m0") & (points["k"] == 10), "value"] = 1e-9
     assert set(tries.foretold(points, 10, KS)["model"]) == {"m1", "m2", "m3", "m4"}
     with pytest.raises(DataError, match="no model has points"):
         tries.foretold(points[points["k"] > 1], 10, KS)
-    with pytest.raises(DataError, match="three sizes"):
-        tries.exponents_foretold(points[points["size"] < 1e7], 10, [100])
 
 
 def test_tries_are_draws_from_the_prediction(tmp_path) -> None:

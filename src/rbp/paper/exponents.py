@@ -9,13 +9,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
 from rbp.evidence import outside, published
-from rbp.paper.display import INTERVAL, Column, shown
+from rbp.paper.display import INTERVAL, shown
 from rbp.stats.power_law import PowerLawFit, fit_power_law
 from rbp.stats.surface import COLUMNS, FORMS, explained_elsewhere, fit_shares, fit_surface, leave_one_out
 
@@ -75,28 +73,6 @@ def change(table: pd.DataFrame, early: int, late: int, *, level: float = 0.95) -
         there = ", ".join(map(str, wide.columns))
         raise ParameterError(f"not all models have a success at step {missing[0]}", "step", f"They have at: {there}.")
     return fit_power_law(wide.index.to_numpy(float), wide[late] / wide[early], level=level)
-
-
-def item_errors(size: npt.ArrayLike, share: npt.ArrayLike, items: int = ITEMS) -> dict[str, float]:
-    """What drawing the items does to a least-squares exponent of −ln share, if only the shares are known.
-
-    All models answer the same items, so their errors are correlated, and nobody has published which items each got
-    right. `independent`: as if each had its own. `nested`: what a smaller share gets right, a larger one does too.
-    `most`: the most that any joint answers with these shares can do (pairs that pull the slope the same way are nested,
-    the others as contrary as can be).
-    """
-    x, p = np.log(np.asarray(size, dtype=float)), np.asarray(share, dtype=float)
-    x = x - x.mean()
-    weight = x / (x @ x) / (p * np.log(p))  # of each share in the slope, by the delta method
-    both, apart = np.minimum.outer(p, p), np.maximum(np.add.outer(p, p) - 1, 0)
-    own = np.diag(p)
-    same = np.sign(weight)[:, None] == np.sign(weight)
-
-    def error(joint: Reals) -> float:
-        return float(np.sqrt(weight @ (joint - np.outer(p, p)) @ weight / items))
-
-    alone = np.outer(p, p) + own - np.diag(p**2)
-    return {"independent": error(alone), "nested": error(both), "most": error(np.where(same, both, apart))}
 
 
 def runs(architecture: str = "Llama") -> pd.DataFrame:
@@ -170,19 +146,6 @@ def forms(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | Non
     return pd.DataFrame(rows)
 
 
-def by_sweep(table: pd.DataFrame) -> pd.DataFrame:
-    """The additive form on each sweep by itself: sweep, context, batch, n; alpha, beta, explained of each measure."""
-    rows = []
-    for sweep, own in table.groupby("sweep"):
-        row = {"sweep": sweep, "context": own["context"].iloc[0], "n": len(own)}
-        row["batch"] = " and ".join(map(str, sorted(own["batch"].unique())))
-        for measure in MEASURES:
-            law = fit_surface(own.assign(value=own[measure]))
-            row |= {f"{measure}_{name}": getattr(law, name) for name in ("alpha", "beta", "explained")}
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
 def at_ratios(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """OpenLM's exponent in S where D is a constant number of tokens per parameter, by no law of D: a line for each
     number.
@@ -217,26 +180,6 @@ def curves(table: pd.DataFrame, measure: str, sizes: Sequence[float], trials: in
     return pd.concat(parts, ignore_index=True)
 
 
-def snapshots_shown(fits: pd.DataFrame, level: float) -> dict[str, Any]:
-    """The exponents of `by_snapshot`, for `Page.table`."""
-    return shown(
-        fits.assign(billions=fits["training_tokens"] / 1e9),
-        {
-            "family": "Family",
-            "step": ("step", "{:,}"),
-            "billions": ("D (10⁹ tokens)", "{:.0f}"),
-            "n": "models",
-            "alpha": ("α", "{:.3f}"),
-            ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
-            "without": ("α without the smallest", "{:.3f}"),
-            "dispersion": ("dispersion", "{:.0f}"),
-        },
-        caption="<b>The exponent in S of −ln accuracy on LAMBADA, snapshot by snapshot.</b> Binomial likelihood; the "
-        "models are the units of the interval. Dispersion: the models’ scatter about the line, in variances "
-        "of counting.",
-    )
-
-
 def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
     """The rows of `forms`, for `Page.table`."""
     rows = table.assign(measure=table["measure"].map(SUBJECTS))
@@ -251,9 +194,8 @@ def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
             "elsewhere": ("explained, left out", "{:.3f}"),
             ("units", "unit"): ("left out in turn", "each of {} {}s"),
         },
-        caption="<b>Forms of one law of S and D.</b> Additive: E + A·S<sup>−a</sup> + B·D<sup>−b</sup>; product: "
-        "A·S<sup>−a</sup>·D<sup>−b</sup>, and that above an E. Explained: the share of the deviance of a constant (for "
-        "the xLSTM runs R² of ln y). Left out: the same for units that the fit had not seen.",
+        caption="<b>Forms of one law of S and D</b>: the sum is called additive. Explained: the share of the deviance, "
+        "of the rows fitted and of units left out.",
     )
 
 
@@ -279,19 +221,6 @@ def estimates_shown(found: Mapping[str, pd.DataFrame], level: float) -> dict[str
             ("low", "high"): (f"{level:.0%} interval", INTERVAL),
             "units": "units",
         },
-        caption="<b>The additive form, with intervals by whole units</b> (sweeps of the xLSTM runs, sizes of "
-        "OpenLM’s). The local exponents are those at the geometric means of S and D. The differences are of "
-        "the same runs.",
+        caption="<b>The sum, with intervals by whole units</b>, left out in turn: sweeps of the xLSTM runs, sizes of "
+        "OpenLM’s.",
     )
-
-
-def sweeps_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The sweeps of `by_sweep`, for `Page.table`."""
-    columns: dict[str | tuple[str, ...], Column] = {"sweep": "sweep", "batch": "batch", "n": "runs"}
-    for measure in MEASURES:
-        columns |= {
-            f"{measure}_{name}": (f"{label}, {SUBJECTS[measure]}", "{:.3f}")
-            for name, label in (("alpha", "a"), ("beta", "b"), ("explained", "R²"))
-        }
-    caption = "<b>The additive form on each sweep by itself.</b> Batch: in rows of the sweep’s context."
-    return shown(table, columns, caption=caption)

@@ -8,7 +8,6 @@ all k.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +16,10 @@ from scipy.optimize import brentq
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
-from rbp.paper.display import INTERVAL, shown
 from rbp.ranks.metric import TieRule, rank
 from rbp.ranks.store import RankStore
 from rbp.stats.cells import fit_table
-from rbp.stats.power_law import check_points, fit_power_law
+from rbp.stats.power_law import fit_power_law
 
 LIST, TRIES = "list of k", "k tries"
 CELL = ["dataset", "family"]
@@ -112,43 +110,6 @@ def foretold(points: pd.DataFrame, fitted: int, ks: Sequence[int]) -> pd.DataFra
     return pd.concat(parts, ignore_index=True)
 
 
-def exponents_foretold(points: pd.DataFrame, fitted: int, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """The exponent in S at each k beside three forecasts of it from k = 1 and `fitted`.
-
-    `mixture`: of the values that `foretold` gives the same models. `line`: a straight line in ln k through the
-    exponents at 1 and `fitted`. `same`: that at `fitted`. A row for each dataset, family and k of at least three sizes:
-    alpha, these three, off (mixture − alpha) with off_low, off_high (Student's, of the models' own errors: each model
-    is compared with itself), level_off (the mean of ln of foretold over measured), n.
-    """
-    told = foretold(points, fitted, [1, fitted, *ks])
-    rows = []
-    for (dataset, family), own in told.groupby(CELL):
-        try:
-            known = {k: _slope(own[own["k"] == k], "value") for k in (1, fitted)}
-        except FitError:
-            continue
-        for k in (k for k in ks if k not in known):
-            there = own[own["k"] == k]
-            try:
-                alpha, mixture = _slope(there, "value"), _slope(there, "foretold")
-            except FitError:
-                continue
-            off = fit_power_law(there["size"], there["foretold"] / there["value"], level=level)
-            line = known[1] + (known[fitted] - known[1]) * np.log(k) / np.log(fitted)
-            row = {"dataset": dataset, "family": family, "k": k, "n": len(there), "alpha": alpha, "mixture": mixture}
-            row |= {"line": line, "same": known[fitted]}
-            row |= {"off": off.alpha, "off_low": off.alpha_low, "off_high": off.alpha_high}
-            rows.append(row | {"level_off": float(np.log(there["foretold"] / there["value"]).mean())})
-    if not rows:
-        raise DataError("no family has three sizes at these thresholds", "measurements", "Give more models.")
-    return pd.DataFrame(rows)
-
-
-def _slope(points: pd.DataFrame, column: str) -> float:
-    check_points(points["size"], points[column])
-    return fit_power_law(points["size"], points[column]).alpha
-
-
 def change(points: pd.DataFrame, k: int, *, level: float = 0.95) -> pd.DataFrame:
     """By how much the exponent in S at `k` exceeds that at 1: change, low, high, by way, dataset and family.
 
@@ -172,26 +133,3 @@ def by_k(told: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     fits = fit_table(told, by, level=level)
     mixtures = fit_table(told.assign(value=told["foretold"]), by, level=level)
     return fits.assign(foretold=mixtures["alpha"]).dropna(subset="alpha")
-
-
-def foretold_shown(table: pd.DataFrame, fitted: int, level: float) -> dict[str, Any]:
-    """The forecasts of `exponents_foretold`, for `Page.table`."""
-    return shown(
-        table,
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "k": ("k", "{:,}"),
-            "n": "models",
-            "alpha": ("α", "{:.3f}"),
-            "mixture": ("mixture", "{:.3f}"),
-            "line": ("line in ln k", "{:.3f}"),
-            "same": (f"as at k = {fitted}", "{:.3f}"),
-            "off": ("mixture − α", "{:+.3f}"),
-            ("off_low", "off_high"): (f"{level:.0%} interval", INTERVAL),
-            "level_off": ("ln of level", "{:+.2f}"),
-        },
-        caption=f"<b>α(k) forecast from k = 1 and k = {fitted}.</b> The mixture gives each model two numbers; the "
-        f"line and “as at k = {fitted}” are controls that know nothing of tokens. Level: the mean of "
-        "ln(forecast/measured) of −ln RBP.",
-    )
