@@ -73,16 +73,6 @@ def test_scatter_is_that_of_polynomials_by_another_library() -> None:
         assert row[name] == pytest.approx(100 * np.sqrt((left**2).sum() / (len(one) - degree - 1)), rel=1e-6)
 
 
-def test_a_power_and_a_straight_line_are_told_apart_where_they_can_be() -> None:
-    power = family(slopes={1: 2.5}, noise=0.002)
-    line = power.assign(neg_log_rbp=0.4 * power.cross_entropy - 0.9 + np.random.default_rng(1).normal(0, 0.002, 8))
-    narrow = family(slopes={1: 0.9}, noise=0.01, entropy=np.linspace(3.0, 3.3, 8))
-    assert [both.curves(one).fits[0] for one in (power, line, narrow)] == ["power", "line", "both"]
-    row = both.curves(line).iloc[0]
-    assert (row.line_at_0, row.line_slope) == pytest.approx((-0.9, 0.4), abs=0.02)
-    assert row.line_scatter < 1 < row.scatter
-
-
 def test_what_follows_size_and_not_entropy_is_seen() -> None:
     """CE scatters about its law in S, and −ln RBP_k follows S: then CE is not what tells it."""
     rng = np.random.default_rng(4)
@@ -99,30 +89,11 @@ def test_too_few_models_have_no_curve() -> None:
         both.curves(family(sizes=SIZES[:3]))
 
 
-def test_the_closest_k_and_the_first_loose_one_by_hand() -> None:
+def test_the_closest_k_by_hand() -> None:
     table = pd.DataFrame({"k": [1, 10, 100, 5000], "in_entropy": [0.5, 0.2, 0.9, 0.1], "n": [8, 8, 8, 8]})
     table = table.assign(dataset="d", family="f", smooth=[1.0, 2.0, 3.0, 9.0], smooth_size=[2.0, 1.5, 2.5, 1.0])
     assert both.tightest(table).k.tolist() == [10]
-    assert both.loose(table).k.tolist() == [10]
     assert both.tightest(table.assign(n=4)).empty
-    assert both.loose(table.assign(smooth_size=5.0)).empty
-
-
-def test_one_curve_for_all_is_found_where_there_is_one() -> None:
-    near = pd.concat(
-        [
-            family("A", noise=0.002),
-            family("B", noise=0.002, seed=1),
-            family("C", entropy=SIZES[:3] / 1e5, sizes=SIZES[:3]),
-        ]
-    )
-    shared = both.one_curve(near).set_index("k")
-    assert shared.cells.tolist() == [2, 2]  # three models make no line
-    assert (shared.one < 0.4).all()
-    apart = pd.concat([family("A", noise=0.002), family("B", noise=0.002, seed=1, scale=1.2)])
-    found = both.one_curve(apart).set_index("k")
-    assert (found.one > 8).all()
-    assert (found.own < 0.4).all()
 
 
 # --- At equal cross-entropy
@@ -167,18 +138,6 @@ def test_groups_that_share_no_entropy_are_not_compared() -> None:
     far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
     assert both.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
     assert both.at_equal_entropy(family("A"), []).empty
-    beside = both.beside_curve(pd.concat([family("A", noise=0.01), far]))
-    assert beside.empty
-
-
-def test_models_beside_the_curve_of_another_family() -> None:
-    first = family("A", slopes={1: 0.9}, noise=0.002)
-    second = family("B", slopes={1: 0.9}, scale=0.95, entropy=np.array([2.0, 4.0, 5.0]), sizes=SIZES[:3])
-    found = both.beside_curve(pd.concat([first, second]))
-    assert found.reference.unique().tolist() == ["A"]
-    assert found.cross_entropy.tolist() == [4.0, 5.0]  # the curve does not reach down to 2
-    assert found.offset.tolist() == pytest.approx([-5, -5], abs=0.5)
-    assert found.outside.all()
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(40, 800))
@@ -297,26 +256,22 @@ def test_models_of_infinite_loss_are_left_out() -> None:
 
 @pytest.mark.parametrize("draws", loop_and_slow(30, 600))
 def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> None:
-    """Slope, seeds' offset, texts' offset and imputed error, each against the value of a text without end."""
+    """Slope, seeds' offset and texts' offset, each against the value of a text without end."""
     how, other = {"offset": 0.05}, {"offset": 0.05, "slope": 1.7, "dataset": "poems"}
     news, poems = exact(truth(**how)), exact(truth(**other))
     (at_0, slope), (at_1, slope_1) = news.line(0), poems.line(0)
     at_seeds = 100 * np.expm1(news.y[4, 0] - news.y[3, 0] - slope[0] * (news.x[4] - news.x[3]))
     at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
-    told = pd.DataFrame({"dataset": "news", "k": [1], "family": "Own", "model": "m5", "imputed": 0.0})
-    small_0, small_slope = news.line(0, [0, 1, 2, 3])
-    at_imputed = 100 * np.expm1(small_0[0] + small_slope[0] * news.x[5] - news.y[5, 0])
-    covered = np.zeros(4, dtype=int)
+    covered = np.zeros(3, dtype=int)
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         one, two = (both.Drawn(simulated(rng, **h), resamples=300, seed=seed + i) for i, h in enumerate((how, other)))
         row, again = both.text_curves([one]).iloc[0], both.seeds([one]).iloc[0]
-        texts, imputed = both._text_offset(one, two, 1, 4.4, 0.95), both.text_imputed(told, [one]).iloc[0]
+        texts = both._text_offset(one, two, 1, 4.4, 0.95)
         covered += [
             row.text_low <= slope[0] <= row.text_high,
             again.low <= at_seeds <= again.high,
             texts[0] <= at_texts <= texts[1],
-            imputed.low <= at_imputed <= imputed.high,
         ]
     assert all(may_be(found, draws, 0.92, 0.975) for found in covered), covered / draws
 
@@ -367,9 +322,5 @@ def test_what_pages_show() -> None:
     found = both.curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
     told = both.forecasts(pairs, holdout=2, holdout_few=1)
     assert len(figures.curves_shown(found, 0.95)["table"]) == 4
-    assert len(figures.forms_shown(found)["table"]) == 4
     assert figures.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
-    assert len(figures.seeds_shown(both.seeds(texts), 0.95)["table"]) == 1
-    assert len(figures.sweeps_shown(both.sweeps(runs_of(0.0)))["table"]) == 3
     assert figures.forecasts_shown(told, ["family"])["table"]["forecasts"].tolist() == [4, 4]
-    assert len(figures.one_curve_shown(both.one_curve(pairs))["table"]) == 2

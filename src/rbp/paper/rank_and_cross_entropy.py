@@ -22,9 +22,7 @@ from rbp.evidence.document_hits import Hits
 from rbp.paper.ladder import counted_hits, heights, resample_both
 from rbp.paper.two_metrics import pair_metrics
 from rbp.stats import cells
-from rbp.stats.power_law import curvature, fit_power_law
-
-_FITS = {(True, True): "both", (True, False): "power", (False, True): "line", (False, False): "neither"}
+from rbp.stats.power_law import fit_power_law
 
 CELL = ["dataset", "family", "k"]
 SWEEP = ["context", "batch"]
@@ -57,34 +55,24 @@ def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
     Columns dataset, family, k, n; slope, low, high (of ln(−ln RBP_k) on ln CE), r_squared; scatter, scatter_size (per
     cent of −ln RBP_k, about the power law in CE, and in S); smooth, smooth_size (the same about parabolas in
-    logarithms: what any smooth curve leaves); in_entropy (smooth over slope: per cent of CE); line_at_0, line_slope,
-    line_scatter (of the straight line −ln RBP_k = a + b·CE, which is 1/RBP_k as a power of perplexity); bend_power_p,
-    bend_line_p (of a square term in either); fits ("both", "power", "line", "neither": which of the two is not found
-    bent). Intervals and p take models as independent. Raises FitError where no cell has four models.
+    logarithms: what any smooth curve leaves); in_entropy (smooth over slope: per cent of CE). Intervals take models as
+    independent. Raises FitError where no cell has four models.
     """
     rows = []
     for (dataset, family, k), own in pairs.groupby(CELL):
         entropy, rank = own["cross_entropy"], own["neg_log_rbp"]
+        if entropy.nunique() < 4:
+            continue
         try:
             power = fit_power_law(entropy, rank, level=level)
-            line = fit_power_law(np.exp(entropy), np.exp(rank), level=level)
-            bends = [
-                curvature(entropy, rank, level=level).p,
-                curvature(np.exp(entropy), np.exp(rank), level=level).p,
-            ]
         except FitError:
             continue
         smooth = _scatter(entropy, rank, 2)
-        straight = (bends[0] >= 1 - level, bends[1] >= 1 - level)
-        away = np.log(line.predict(np.exp(entropy))["value"].to_numpy()) / rank.to_numpy() - 1
         rows.append(
             {"dataset": dataset, "family": family, "k": k, "n": power.n, "slope": power.slope}
             | {"low": -power.alpha_high, "high": -power.alpha_low, "r_squared": power.r_squared}
             | {"scatter": 100 * power.residual_se, "scatter_size": _scatter(own["size"], rank, 1)}
             | {"smooth": smooth, "smooth_size": _scatter(own["size"], rank, 2), "in_entropy": smooth / abs(power.slope)}
-            | {"line_at_0": np.log(line.prefactor), "line_slope": line.slope}
-            | {"line_scatter": 100 * np.sqrt(away @ away / power.df), "bend_power_p": bends[0], "bend_line_p": bends[1]}
-            | {"fits": _FITS[straight]}
         )
     if not rows:
         remedy = "Give a source that holds both metrics of more models."
@@ -101,43 +89,11 @@ def tightest(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[several.groupby(CELL[:2])["in_entropy"].idxmin()].reset_index(drop=True)
 
 
-def loose(table: pd.DataFrame) -> pd.DataFrame:
-    """The first k up to 1000 of each dataset and family (as in `tightest`) that a smooth curve in S tells better.
-
-    Columns dataset, family, k; no row where there is no such k.
-    """
-    several = along_k(table[table["k"] <= 1000])
-    first = several[several["smooth"] > several["smooth_size"]].sort_values("k").drop_duplicates(CELL[:2])
-    return first[CELL].reset_index(drop=True)
-
-
 def along_k(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of `curves` of five models and more, and as many as at any k, where a family and text has several k."""
     kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
     kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
     return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
-
-
-def one_curve(pairs: pd.DataFrame) -> pd.DataFrame:
-    """At each k that most models of `pairs` have: the scatter about one curve for all, and about their own.
-
-    The one curve is a parabola of ln(−ln RBP_k) in ln CE through every model; their own are lines, of families and
-    texts of four models or more. Columns k, cells (families and texts), models, one, own (scatter, per cent).
-    """
-    cell = pairs["family"] + " " + pairs["dataset"]
-    kept = pairs.assign(cell=cell)[pairs.groupby(CELL)["model"].transform("size") > 3]
-    rows = []
-    most = kept.groupby("k").size().max()
-    for k, own in kept.groupby("k"):
-        if len(own) < most:
-            continue
-        x, y = np.log(own["cross_entropy"].to_numpy()), np.log(own["neg_log_rbp"].to_numpy())
-        x = x - x.mean()
-        groups = pd.get_dummies(own["cell"]).to_numpy(np.float64)
-        fits = [OLS(y, design).fit() for design in (np.vander(x, 3), np.hstack([groups, groups * x[:, None]]))]
-        spread = [100 * np.sqrt(fit.ssr / fit.df_resid) for fit in fits]
-        rows.append({"k": k, "cells": groups.shape[1], "models": len(own), "one": spread[0], "own": spread[1]})
-    return pd.DataFrame(rows, columns=["k", "cells", "models", "one", "own"])
 
 
 def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
@@ -180,14 +136,13 @@ class Drawn:
         low, high = np.quantile(values, [tail, 1 - tail])
         return float(low), float(high)
 
-    def line(self, i: int, rungs: npt.ArrayLike | None = None) -> tuple[Reals, Reals]:
-        """Intercept and slope of the line through `rungs` (default: all) at threshold `i`.
+    def line(self, i: int) -> tuple[Reals, Reals]:
+        """Intercept and slope of the line through the rungs at threshold `i`.
 
         Both have shape (1 + resamples,): of the text as it is, and of each draw.
         """
-        chosen = self.rungs if rungs is None else np.asarray(rungs)
-        x = np.vstack([self.x, self.xs])[:, chosen]
-        y = np.vstack([self.y[:, i], self.ys[:, :, i]])[:, chosen]
+        x = np.vstack([self.x, self.xs])[:, self.rungs]
+        y = np.vstack([self.y[:, i], self.ys[:, :, i]])[:, self.rungs]
         away = x - x.mean(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):  # draws without a miss have no logarithm
             slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
@@ -353,32 +308,6 @@ def _text_offset(first: Drawn, second: Drawn, k: int, entropy: float, level: flo
     return fewer.interval(100 * np.expm1(there[1] - there[0])[1:], level)
 
 
-def beside_curve(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Each model beside the curve of its text's largest other family, where it lies within that one's range of CE.
-
-    Columns dataset, k, reference (the family of the curve), family, model, cross_entropy, offset (measured over curve,
-    less 1, per cent), outside (of the curve's prediction interval).
-    """
-    rows = []
-    for _, own in pairs.groupby(["dataset", "k"]):
-        reference = str(own.groupby("family").size().idxmax())
-        curve = own[own["family"] == reference]
-        ends = curve["cross_entropy"].min(), curve["cross_entropy"].max()
-        others = own[(own["family"] != reference) & own["cross_entropy"].between(*ends)]
-        try:
-            law = fit_power_law(curve["cross_entropy"], curve["neg_log_rbp"], level=level)
-        except FitError:
-            continue
-        if others.empty:
-            continue
-        told = law.predict(others["cross_entropy"]).set_axis(others.index)
-        offset = 100 * (others["neg_log_rbp"] / told["value"] - 1)
-        outside = ~others["neg_log_rbp"].between(told["low"], told["high"])
-        rows.append(others.assign(reference=reference, offset=offset, outside=outside))
-    columns = ["dataset", "k", "reference", "family", "model", "cross_entropy", "offset", "outside"]
-    return pd.concat(rows, ignore_index=True)[columns] if rows else pd.DataFrame(columns=columns)
-
-
 def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
     """Does a larger model of equal cross-entropy, trained on less, rank otherwise? In each sweep of training runs.
 
@@ -455,29 +384,6 @@ def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
     rows = rows.assign(direct=100 * rows["error"], control=100 * rows["error_control"])
     rows = rows.rename(columns={"covered_control": "control_covered"}).dropna(subset=["via", "imputed"])
     return rows[[*keys, "n", "ahead", "direct", "via", "imputed", "control", "covered", "control_covered"]]
-
-
-def text_imputed(told: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
-    """The errors `imputed` of `forecasts` with intervals from documents: the same ones for CE and RBP_k, all models.
-
-    Columns dataset, k, family, model, imputed, low, high, apart (the interval leaves out 0).
-    """
-    rows = []
-    for one in texts:
-        own = told[(told["dataset"] == one.hits.dataset) & (told["family"] == one.hits.family)]
-        for model, k, imputed in zip(own["model"], own["k"], own["imputed"], strict=True):
-            if k not in one.hits.thresholds or model not in one.models:
-                continue
-            i, m = one.hits.thresholds.index(k), one.models.index(model)
-            hidden = own.loc[own["k"] == k, "model"]
-            least = min(one.sizes[one.models.index(name)] for name in hidden)
-            at_0, slope = one.line(i, [r for r in one.rungs if one.sizes[r] < least])
-            x, y = np.append(one.x[m], one.xs[:, m]), np.append(one.y[m, i], one.ys[:, m, i])
-            error = 100 * np.expm1(at_0 + slope * x - y)
-            low, high = one.interval(error[1:], level)
-            rows.append((one.hits.dataset, k, one.hits.family, model, imputed, low, high, low > 0 or high < 0))
-    columns = ["dataset", "k", "family", "model", "imputed", "low", "high", "apart"]
-    return pd.DataFrame(rows, columns=columns).dropna(subset=["low"]).reset_index(drop=True)
 
 
 def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

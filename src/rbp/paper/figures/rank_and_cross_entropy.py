@@ -94,33 +94,6 @@ def scatter_panels(curves: pd.DataFrame) -> Panels:
     return Panels(list(keys), draw)
 
 
-def slope_panel(curves: pd.DataFrame, *, up_to: int = 1000) -> Figure:
-    """The slope of each curve against k up to `up_to`, with its interval from documents, or else from models."""
-    families = sorted(curves["family"].unique())
-    kept = curves[(curves["k"] <= up_to) & (curves["low"] > 0)]
-    several = kept.groupby(["dataset", "family"]).filter(lambda own: len(own) > 1)
-
-    def draw(ax: Axes) -> None:
-        ends = {}
-        for _, own in several.sort_values("k").groupby(["dataset", "family"]):
-            own, cell = own[own["n"] == own["n"].max()], own.iloc[0]
-            colour, marker = family_style(cell["family"], families)
-            ax.plot(own["k"], own["slope"], marker=marker, color=colour, mew=0, ms=4, lw=1.2)
-            ends[cell_label(cell)] = (float(own["k"].iloc[-1]), float(own["slope"].iloc[-1]), colour)
-            told = own.dropna(subset="text_low")
-            told, which = (told, "text_") if len(told) else (own, "")
-            band = (told[f"{which}{end}"].astype(float) for end in ("low", "high"))
-            ax.fill_between(told["k"].astype(float), *band, color=colour, alpha=0.18, lw=0)
-        log_axis(ax, "x")
-        log_axis(ax, "y")
-        label_line_ends(ax, ends)
-        ax.set_xlabel("threshold k")
-        ax.set_ylabel("slope of ln(−ln RBP) on ln CE")
-        sns.despine(ax=ax)
-
-    return single_panel(draw)
-
-
 def run_panel(runs: pd.DataFrame) -> Figure:
     """Each run's −ln RBP_1 above the line in CE of the first architecture's runs, against CE; a colour an architecture.
 
@@ -169,48 +142,8 @@ def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             "smooth_size": ("bent, about S (%)", "{:.2f}"),
             "in_entropy": ("bent, in per cent of CE", "{:.2f}"),
         },
-        caption="<b>ln(−ln RBPₖ) on ln CE, a line for each family and text.</b> The interval from models "
-        "comes from the scatter about the line and takes models as independent; the one from documents draws whole "
-        "documents anew, the same ones for both metrics of all models. Scatter: of −ln RBPₖ about the power "
-        "law in CE, and in S where models of a family differ in size alone. Bent: about parabolas in logarithms.",
-    )
-
-
-def one_curve_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """`one_curve` as a page shows it."""
-    return shown(
-        table,
-        {
-            "k": "k",
-            "cells": "families and texts",
-            "models": "models",
-            "one": ("scatter about one curve (%)", "{:.1f}"),
-            "own": ("about their own lines (%)", "{:.1f}"),
-        },
-        caption="<b>One curve for all families and texts?</b> A parabola of ln(−ln RBPₖ) in ln CE through "
-        "every model, beside a line for each family and text; at the thresholds that most models have.",
-    )
-
-
-def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The two shapes of `curves`, a power of CE and a straight line in it, as a page shows them."""
-    words = {"both": "neither is found bent", "power": "the power fits, the line is bent"}
-    words |= {"line": "the line fits, the power is bent", "neither": "both are found bent"}
-    return shown(
-        table.assign(fits=table["fits"].map(words)),
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "k": "k",
-            ("line_at_0", "line_slope"): ("straight line", "{:.3f} + {:.4f} CE"),
-            "scatter": ("scatter, power (%)", "{:.2f}"),
-            "line_scatter": ("scatter, line (%)", "{:.2f}"),
-            "bend_power_p": ("p, power", "{:.2g}"),
-            "bend_line_p": ("p, line", "{:.2g}"),
-            "fits": "verdict",
-        },
-        caption="<b>A power of CE, or a straight line in it?</b> p: of a square term in either, with models taken as "
-        "independent, which the runs of a sweep are not.",
+        caption="<b>ln(−ln RBPₖ) on ln CE, a line for each family and text.</b> Scatter: of −ln RBPₖ about power laws "
+        "in CE and in S; bent: about parabolas in logarithms.",
     )
 
 
@@ -235,50 +168,8 @@ def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             "shift": ("in per cent of CE", "{:.1f}"),
             "apart": "apart",
         },
-        caption="<b>−ln RBPₖ at equal cross-entropy</b>, the second group over the first, in the middle of "
-        "the range of CE that both have. In per cent of CE: how far the second group’s CE would have to move to "
-        "explain it. Apart: every interval there is leaves out 0.",
-        data=table,
-    )
-
-
-def seeds_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`seeds` as a page shows it, summed up by text and k."""
-    rows = table.assign(offset=table["offset"].abs()).groupby(["dataset", "k"], as_index=False)
-    return shown(
-        rows.agg(pairs=("apart", "size"), apart=("apart", "sum"), median=("offset", "median"), most=("offset", "max")),
-        {
-            "dataset": "Dataset",
-            "k": "k",
-            "pairs": "pairs of seeds",
-            "apart": "apart",
-            "median": ("median offset (%)", "{:.1f}"),
-            "most": ("largest (%)", "{:.1f}"),
-        },
-        caption="<b>The same model trained again with another seed.</b> Offset: its −ln RBPₖ beside the "
-        "first one’s at equal CE, either way: what the family’s slope makes of the change of CE is taken out. Apart: "
-        f"the {level:.0%} interval, from documents, leaves out 0. The CSV has each pair.",
-        data=table,
-    )
-
-
-def sweeps_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """`sweeps` as a page shows it: every sweep beside the first, and the pairs of one setting."""
-    kept = table[(table["first"] == table["first"].iloc[0]) | table["alike"]]
-    return shown(
-        kept.assign(alike=kept["alike"].map({True: "yes", False: "no"})),
-        {
-            "first": "sweep",
-            "second": "beside sweep",
-            ("n_first", "n_second"): ("runs", "{}, {}"),
-            ("from_entropy", "to_entropy"): ("CE of both (nats)", "{:.2f} to {:.2f}"),
-            ("difference_from", "difference_to"): ("difference at these ends", "{:.4f} to {:.4f}"),
-            "offset": ("in the middle (%)", "{:.2f}"),
-            "alike": "same context and batch",
-        },
-        caption="<b>−ln RBP₁ at equal cross-entropy, sweep by sweep</b> (xLSTM runs, DCLM), the second sweep less the "
-        "first. No intervals: the runs of a sweep share data and schedule. How far sweeps of one architecture differ "
-        "is the yardstick. The CSV has all pairs.",
+        caption="<b>−ln RBPₖ at equal cross-entropy</b>. In per cent of CE: how far CE would have to move to explain "
+        "it. Apart: every interval leaves out 0.",
         data=table,
     )
 
@@ -299,7 +190,6 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str]) -> dict[str, Any]:
             "control_hopeful": "CE too hopeful",
         },
         caption="<b>The largest models hidden: median size of the relative error.</b> Too hopeful: lower than was "
-        "measured. The last of the four needs the hidden model’s own CE, and is no forecast. CE from S is counted once "
-        "for each k that it stands beside.",
+        "measured. RBP at measured CE is no forecast. CE is counted once for each k.",
         data=told,
     )
