@@ -16,7 +16,7 @@ from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
-from rbp.paper.display import INTERVAL, shown
+from rbp.paper.display import shown
 from rbp.paper.mixtures import FEWEST, local_slope
 from rbp.paper.wording import dataset_label, dataset_order, model_label
 from rbp.ranks.entropies import TEMPERATURES, Entropies, has_entropies
@@ -438,18 +438,14 @@ def summary(told: pd.DataFrame, carried: pd.DataFrame, calibrated: pd.DataFrame)
 
     for by, label in (("−ln p", "alone"), ("both", "both")):
         own = told[told["by"] == by]
-        ends(f"explained.ln_rank.{label}", own.loc[own["outcome"] == LN_RANK, "explained"])
+        found[f"explained.ln_rank.{label}.min"] = float(own.loc[own["outcome"] == LN_RANK, "explained"].min())
         ends(f"explained.first.{label}", own.loc[own["outcome"] == "rank ≤ 1", "explained"])
-        ends(f"wrong.{label}", own["wrong"])
         up = carried[(carried["by"] == by) & (carried["learnt"] == "smallest") & (carried["k"] == 1)]
         ends(f"moved.{label}", up["moved"])
-        ends(f"moved.{label}.all", carried.loc[carried["by"] == by, "moved"])
+    ends("moved.both.all", carried.loc[carried["by"] == "both", "moved"])
     ends("temperature", calibrated["temperature"])
-    ends("gain", calibrated["gain"])
-    return found | {
-        "slope_change": float(calibrated["slope_change"].abs().max()),
-        "ratio": float(told["size"].max() / told["size"].min()),
-    }
+    gain, change = calibrated["gain"].max(), calibrated["slope_change"].abs().max()
+    return found | {"gain.max": float(gain), "slope_change": float(change)}
 
 
 def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -467,9 +463,8 @@ def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     return shown(
         rows,
         columns,
-        caption="<b>How much of a token’s rank is told by what else is known of it</b>, in the largest model on each "
-        "text: the share of the squared deviations of ln rank, or of the deviance of rank ≤ k, that is gone on other "
-        "documents. “Wrong”: tokens for which the likelier of hit and miss is not what they are.",
+        caption="<b>How much of a token’s rank is told</b>, in the largest model on each text: the share of the "
+        "deviance that is gone on other documents. “Wrong”: tokens for which hit or miss is guessed wrong.",
         data=table,
     )
 
@@ -489,8 +484,7 @@ def carried_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             ("low", "high"): (f"{level:.0%} interval", "{:.0%} to {:.0%}"),
         },
         caption="<b>Is it the same function in small and large models?</b> The chance of rank ≤ k, learnt from the "
-        "smallest model, averaged over the largest one’s tokens. 100%: it gives the largest model’s −ln RBPₖ. "
-        "Intervals by documents.",
+        "smallest model, over the largest one’s tokens.",
         data=table,
     )
 
@@ -508,29 +502,5 @@ def extremes_shown(table: pd.DataFrame, store: RankStore) -> dict[str, Any]:
             "entropy": ("entropy (nats)", "{:.2f}"),
         },
         caption=f"<b>Where rank and probability disagree most</b>: {model_label(store.model)} on "
-        f"{dataset_label(store.dataset)}. Tokens are ordered by where they stand among all tokens in −ln p less "
-        "where they stand in rank; the extremes of both ends, each token of the vocabulary once. ⏎ is a line break.",
-    )
-
-
-def calibrated_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`calibrated` of several texts as a page shows it: the largest model of each, and the family's slope."""
-    largest = table[table["size"] == table.groupby(["dataset", "family"])["size"].transform("max")]
-    return shown(
-        largest,
-        {
-            "dataset": "text",
-            "temperature": ("T", "{:.3f}"),
-            "entropy": ("mean entropy", "{:.3f}"),
-            "cost": ("CE", "{:.3f}"),
-            "calibrated": ("CE at T", "{:.3f}"),
-            ("gain_low", "gain_high"): ("gain", INTERVAL),
-            "slope": ("slope", "{:.3f}"),
-            "slope_calibrated": ("slope at T", "{:.3f}"),
-            ("slope_change_low", "slope_change_high"): ("change", INTERVAL),
-        },
-        caption="<b>One temperature for each model</b>, chosen on half of the documents and used on the other: the "
-        "largest model on each text, in nats, and the slope d ln(−ln RBP₁)/d ln CE over all models of the family "
-        f"before and after. {level:.0%} intervals by documents. The download has all models.",
-        data=table,
+        f"{dataset_label(store.dataset)}, by a token’s place among all in −ln p less that in rank. ⏎ is a line break.",
     )
