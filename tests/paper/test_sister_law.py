@@ -13,10 +13,8 @@ from own_sources import stores
 
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import open_source
-from rbp.evidence.histograms import entropy
 from rbp.paper import sister_law
 from rbp.paper.sister_law import QUANTITIES, TERMS, WEIGHTS, Rung
-from rbp.ranks.metric import rbp
 from rbp.stats.rank_counts import RankCounts
 
 ERRORS = st.integers(1, 300).flatmap(lambda n: arrays(np.int64, n, elements=st.integers(0, 40)))
@@ -145,39 +143,6 @@ def test_documents_are_dealt_out_evenly() -> None:
     assert len(set(sister_law.deal(tokens[:3], 3, np.random.default_rng(0)))) == 3
 
 
-# ── RBP_k and bins
-
-
-@given(ERRORS)
-def test_error_entropy_is_a_sum_over_thresholds(errors: np.ndarray) -> None:
-    counts = RankCounts.of_ranks(errors + 1, 50)
-    parts = sister_law.along_ranks(counts, (1, 3, 20))
-    p = counts.count / counts.total
-    assert parts.sum() == pytest.approx(-(p @ np.log(p)), abs=1e-12)
-    if counts.low[0] == 1:
-        assert parts[0] == pytest.approx(-np.log(rbp(errors + 1, 1)), abs=1e-12)
-
-
-def test_each_band_has_the_misses_of_its_thresholds() -> None:
-    errors = np.repeat([0, 1, 2, 3], [8, 4, 2, 1])
-    parts = sister_law.along_ranks(RankCounts.of_ranks(errors + 1, 10), (1, 2))
-    misses = [1 - rbp(errors + 1, k) for k in (1, 2, 3)]
-    assert parts == pytest.approx([-np.log(8 / 15), misses[0] * np.log(2), (misses[1] + misses[2]) * np.log(2)])
-
-
-def test_bins_hold_what_exact_ranks_have() -> None:
-    rng = np.random.default_rng(4)
-    exact = RankCounts.of_ranks(rng.choice(V, 200_000, p=P) + 1, V)
-    low = np.array([1, 2, 3, 4, 6, 10, 18, 34, 66, 130, 300])
-    bins = sister_law.binned(exact, RankCounts(low, np.append(low[1:] - 1, 500), np.ones(len(low)), 500))
-    assert bins.total == exact.total
-    assert bins.high[-1] == V
-    assert bins.count[4] == exact.count[(exact.low >= 6) & (exact.low <= 9)].sum()
-    filled, least, most = entropy(bins)
-    assert least <= filled <= most
-    assert filled == pytest.approx(KNOWN[0], abs=0.01)
-
-
 # ── Families
 
 
@@ -238,10 +203,8 @@ def test_a_readers_stores_give_every_table(tmp_path: Path) -> None:
     assert ((table.low < table.share) & (table.share < table.high)).all()
     curves = sister_law.curves(source)
     assert set(curves.model) == {"m0", "m3"}
-    assert len(sister_law.rank_parts(rungs)) == 4
-    bins = sister_law.in_bins(rungs, open_source("published").histograms)
-    assert bins.exact.notna().sum() == 4
-    assert (bins.alone < bins.filled).all()
+    bins = sister_law.in_bins(open_source("published").histograms)
+    assert ((bins.least <= bins.filled) & (bins.filled <= bins.most)).all()
 
 
 def test_what_a_source_lacks_is_said(tmp_path: Path) -> None:

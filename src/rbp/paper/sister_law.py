@@ -36,7 +36,6 @@ from rbp.stats.rank_counts import RankCounts
 
 TERMS = ("error_entropy", "self_alignment", "confidence")
 CELL = ["dataset", "family"]
-BANDS = (1, 10, 100)  # where the bands of k begin in which `along_ranks` sums
 
 #: parts of the documents → their weight: the limit of a + b/T + c/T² from T, T/2 and T/4 tokens. They sum to 1.
 WEIGHTS = {1: 8 / 3, 2: -2.0, 4: 1 / 3}
@@ -376,73 +375,23 @@ def curves(source: Source) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values([*CELL, "size", "tokens"], ignore_index=True)
 
 
-# ── What error-entropy has to do with RBP_k
+# ── Of bins
 
 
-def along_ranks(counts: RankCounts, bands: Sequence[int] = BANDS) -> Reals:
-    """Error-entropy as a sum over thresholds: −ln RBP₁, and then what each band of k adds, shape (1 + len(bands),).
+def in_bins(published: Sequence[MeasuredRanks]) -> pd.DataFrame:
+    """Error-entropy of models of whom bins of ranks are all that is known, such as those of figure 8c.
 
-    Summation by parts turns −Σ p ln p into −ln RBP₁ + Σ_k (1 − RBP_k)·ln(p_k/p_{k+1}), p_k being the share of rank k:
-    the share that misses the top k, times how much rarer rank k + 1 is than rank k. Ranks that no token has are passed
-    over. counts: of single ranks; bands: the least k of each, ascending from 1. Where no token has rank 1, the first
-    entry is −ln of the share of the best rank that occurs.
+    Columns dataset, family, model, size, cross_entropy, filled (bins filled smoothly), least, most (what masses that
+    fall with the rank allow). Models without a cross-entropy are left out.
     """
-    some = counts.count > 0
-    rank, p = counts.low[some], counts.count[some] / counts.total
-    misses = p[::-1].cumsum()[::-1][1:]  # 1 − RBP_k at each rank but the last
-    steps = misses * np.log(p[:-1] / p[1:])
-    band = np.searchsorted(np.asarray(bands), rank[:-1], side="right") - 1
-    return np.append(-np.log(p[0]), np.bincount(band, steps, minlength=len(bands)))
-
-
-def rank_parts(rungs: Sequence[Rung]) -> pd.DataFrame:
-    """`along_ranks` of the smallest and the largest rung of each cell: dataset, family, model, size, error_entropy as
-    measured, first (−ln RBP₁), and from_1, from_10, from_100: what the bands of k from there add."""
-    names = ["first", *(f"from_{k}" for k in BANDS)]
     rows = []
-    for own in _cells(rungs).values():
-        for one in _ends(own):
-            bands = along_ranks(one.counts).tolist()
-            rows.append(_about(one) | {"error_entropy": one.measured[0]} | dict(zip(names, bands, strict=True)))
+    for one in published:
+        if one.cross_entropy is not None:
+            filled, least, most = entropy(one.counts)
+            bare = {"cross_entropy": one.cross_entropy, "filled": filled, "least": least, "most": most}
+            rows.append(_about(one) | bare)
     return pd.DataFrame(rows)
-
-
-# ── What bins do
-
-
-def binned(counts: RankCounts, bins: RankCounts) -> RankCounts:
-    """Single ranks counted in the bins of another: its lower ends, up to the vocabulary of the first."""
-    low = bins.low[bins.low <= counts.vocabulary]
-    high = np.append(low[1:] - 1, counts.vocabulary)
-    place = np.searchsorted(low, counts.low, side="right") - 1
-    count = np.bincount(place, counts.count, minlength=len(low)).astype(np.float64)
-    return RankCounts(low, high, count, counts.vocabulary)
-
-
-def in_bins(rungs: Sequence[Rung], published: Sequence[MeasuredRanks]) -> pd.DataFrame:
-    """Error-entropy of exact ranks, and of the same ranks in the bins of figure 8c, for the smallest and the largest
-    rung of each cell; and for the `published` models, of whom bins are all that is known.
-
-    Columns dataset, family, model, size, cross_entropy, exact (extrapolated; missing for the published), filled (bins
-    filled smoothly), least, most (what masses that fall with the rank allow), alone (the bins' own entropy, as if each
-    were one rank).
-    """
-    bins = max((one.counts for one in published), key=lambda counts: len(counts.low))
-    rows = []
-    for rung in (end for cell in _cells(rungs).values() for end in _ends(cell)):
-        bare = {"cross_entropy": rung.cross_entropy, "exact": float(rung.free[0])}
-        rows.append(_about(rung) | bare | _entropies(binned(rung.counts, bins)))
-    for known in published:
-        bare = {"cross_entropy": np.nan if known.cross_entropy is None else known.cross_entropy, "exact": np.nan}
-        rows.append(_about(known) | bare | _entropies(known.counts))
-    return pd.DataFrame(rows).dropna(subset="cross_entropy", ignore_index=True)
 
 
 def _about(one: Rung | MeasuredRanks | RankStore) -> dict[str, Any]:
     return {"dataset": one.dataset, "family": one.family, "model": one.model, "size": one.size}
-
-
-def _entropies(counts: RankCounts) -> dict[str, float]:
-    filled, least, most = entropy(counts)
-    share = counts.count[counts.count > 0] / counts.total
-    return {"filled": filled, "least": least, "most": most, "alone": float(-(share @ np.log(share)))}

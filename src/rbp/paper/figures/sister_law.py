@@ -7,7 +7,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis
-from rbp.paper.display import INTERVAL, INTERVAL_4, Columns, shown
+from rbp.paper.display import INTERVAL_4, Columns, shown
 from rbp.paper.figures.ladder import ramp
 from rbp.paper.sister_law import TERMS
 from rbp.paper.wording import cell_label, dataset_label, dataset_order, model_label
@@ -23,7 +23,7 @@ _MARKERS = "osD^vPX*"
 def share_panels(shares: pd.DataFrame, bins: pd.DataFrame) -> Panels:
     """Error-entropy in per cent of cross-entropy against S, a panel for each family, a line for each text.
 
-    shares: `sister_law.shares`; bins: the published rows of `sister_law.in_bins`, whose bars are what bins leave open.
+    shares: `sister_law.shares`; bins: `sister_law.in_bins`, whose bars are what bins leave open.
     """
     known = bins.assign(share=bins["filled"], low=bins["least"], high=bins["most"])
     known[["share", "low", "high"]] = known[["share", "low", "high"]].div(known["cross_entropy"], axis=0)
@@ -139,9 +139,8 @@ def shares_shown(shares: pd.DataFrame, *, level: float) -> dict[str, Any]:
         ("low", "high"): (f"{level:.0%} interval", PERCENT),
     }
     caption = (
-        "<b>The terms of the smallest and the largest model,</b> in nats, extrapolated to infinitely many tokens, and "
-        "the share of error-entropy. Few tokens: parts of about as many tokens as the shortest text has. Intervals by "
-        "documents."
+        "<b>The terms of the smallest and the largest model,</b> in nats, and the share of error-entropy. Few tokens: "
+        "parts of about as many tokens as the shortest text has."
     )
     return shown(ends.assign(**{name: 100 * ends[name] for name in percent}), columns, caption=caption, data=shares)
 
@@ -162,8 +161,8 @@ def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "note": "note",
     }
     caption = (
-        f"<b>A power law of cross-entropy and of each term,</b> extrapolated, with both {level:.0%} intervals of α. "
-        "Confidence is −ln C, so the law is that of ln C; a negative α is a term that grows with S."
+        f"<b>A power law of cross-entropy and of each term,</b> with both {level:.0%} intervals of α. A negative α: it "
+        "grows with S."
     )
     if not table["note"].any():
         columns = {name: column for name, column in columns.items() if name != "note"}
@@ -181,49 +180,8 @@ def changes_shown(changes: pd.DataFrame, *, level: float) -> dict[str, Any]:
         **{(name, f"{name}_low", f"{name}_high"): (f"{NAMES[name]}, %", f"{{:.1f}} {PERCENT}") for name in TERMS},
     }
     caption = (
-        "<b>The fall of cross-entropy from the smallest model to the largest, and each term’s part of it</b> in per "
-        f"cent, with the {level:.0%} interval of each from the documents. The parts add up to 100."
+        "<b>The fall of cross-entropy from the smallest model to the largest, and each term’s part of it</b>, with its "
+        f"{level:.0%} interval from the documents."
     )
     table = changes.assign(**{name: 100 * changes[name] for name in parts})
     return shown(table, columns, caption=caption, data=changes)
-
-
-def rank_parts_shown(parts: pd.DataFrame) -> dict[str, Any]:
-    """Error-entropy as a sum over thresholds."""
-    columns: Columns = {
-        "dataset": "Text",
-        "model": "model",
-        "error_entropy": ("error-entropy", "{:.3f}"),
-        "first": ("−ln RBP₁", "{:.3f}"),
-        "from_1": ("k = 1 to 9", "{:.3f}"),
-        "from_10": ("k = 10 to 99", "{:.3f}"),
-        "from_100": ("k from 100", "{:.3f}"),
-    }
-    caption = (
-        "<b>Error-entropy as a sum over thresholds,</b> in nats: −ln RBP<sub>1</sub>, and what the misses of the top k "
-        "add in three bands of k. Measured on all tokens, not extrapolated."
-    )
-    return shown(parts, columns, caption=caption)
-
-
-def bins_shown(bins: pd.DataFrame) -> dict[str, Any]:
-    """Error-entropy of exact ranks and of the same ranks in figure 8c's bins, in per cent of cross-entropy too."""
-    share = 100 * bins["filled"] / bins["cross_entropy"]
-    table = bins.assign(share=share, share_alone=100 * bins["alone"] / bins["cross_entropy"])
-    columns: Columns = {
-        "dataset": "Text",
-        "model": "model",
-        "cross_entropy": ("cross-entropy", "{:.3f}"),
-        "exact": ("exact ranks", "{:.3f}"),
-        "filled": ("bins, filled", "{:.3f}"),
-        ("least", "most"): ("what bins allow", INTERVAL),
-        "share": ("filled, %", "{:.1f}"),
-        "alone": ("bins alone", "{:.3f}"),
-        "share_alone": ("alone, %", "{:.1f}"),
-    }
-    caption = (
-        "<b>Error-entropy from exact ranks and from the bins of figure 8c,</b> in nats and in per cent of "
-        "cross-entropy. Filled: a power law within each bin; what bins allow: from the least to the greatest if shares "
-        "fall with the rank. Alone: each bin taken for one rank. Of Pythia only bins are known."
-    )
-    return shown(table, columns, caption=caption, data=bins)
