@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and PyTorch: the tests' processes share the cores
 
+import gc
 import shutil
 from collections.abc import Iterator
 
@@ -22,6 +23,12 @@ settings.register_profile("loop", max_examples=10, deadline=None)
 settings.load_profile("loop")  # unless --hypothesis-profile names another
 
 FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: no collection need look through it (statsmodels collects in every `multipletests`)."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

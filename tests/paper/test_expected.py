@@ -27,7 +27,7 @@ NONE = effects().iloc[:0]
 
 
 def judged(points, count, clustered=NONE, **options):
-    return scatter_judged(points, tokens(count), clustered, **{"resamples": 100} | options)
+    return scatter_judged(points, tokens(count), clustered, **{"resamples": 300} | options)
 
 
 def wobbling(by=1.2):

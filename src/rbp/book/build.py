@@ -24,7 +24,8 @@ from rbp.core.files import canonical_json, exists, expanded, files_below, lock, 
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
-EVERYWHERE = ("rbp.book.engine", "rbp.book.page", "ipykernel.kernelapp", "statsmodels.formula.api")
+EVERYWHERE = ("rbp.book.engine", "ipykernel.kernelapp")
+LATE = ("statsmodels.formula.api",)  # of `rbp.stats.compare`, which imports it when it is called
 FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
@@ -186,7 +187,7 @@ def _imported(project: Project) -> list[str]:
     for cell in cells:
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # what is no Python imports nothing
             named.update(steps.named("".join(cell["source"]), ""))
-    return [*EVERYWHERE, *sorted(named)]
+    return [*EVERYWHERE, *sorted(named), *(LATE if any(name.startswith("rbp.") for name in named) else ())]
 
 
 @contextmanager
