@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from draws import rest_slow
 from own_sources import table
 
 from rbp.book.chapters import execute, find
@@ -29,10 +30,10 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
     ("name", "values"),
     [
         ("k1", {}),
-        ("moderate_k", {"thresholds": [10, 100]}),
-        ("every_k", {}),
+        pytest.param("moderate_k", {"thresholds": [10, 100]}, marks=pytest.mark.slow),
+        pytest.param("every_k", {}, marks=pytest.mark.slow),
         ("cross_entropy", {}),
-        ("forecasts", {"draws": 100}),
+        pytest.param("forecasts", {"draws": 100}, marks=pytest.mark.slow),
     ],
 )
 def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, name: str, values: dict) -> None:
@@ -52,13 +53,11 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("k1", {}),
-        ("moderate_k", {}),
+        pytest.param("moderate_k", {}, marks=pytest.mark.slow),
         ("large_k", {"thresholds": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
-        ("every_k", {}),
-        ("more_k", {}),
-        ("cross_entropy", {}),
-        ("forecasts", {"draws": 100}),
+        pytest.param("every_k", {}, marks=pytest.mark.slow),
+        pytest.param("more_k", {}, marks=pytest.mark.slow),
+        pytest.param("forecasts", {"draws": 100}, marks=pytest.mark.slow),
     ],
 )
 def test_the_ladder_reads_as_a_page_of_its_own(tmp_path: Path, name: str, values: dict) -> None:
@@ -102,14 +101,11 @@ def test_or_it_says_what_they_lack(mine: str, tmp_path: Path, name: str, values:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [("k1", {}), ("moderate_k", {"thresholds": [10]}), ("every_k", {}), ("cross_entropy", {}), ("forecasts", {})],
-)
-def test_one_model_is_no_law(mine: str, tmp_path: Path, name: str, values: dict) -> None:
+@pytest.mark.parametrize("name", rest_slow(["k1", "forecasts"], ["every_k", "cross_entropy"]))
+def test_one_model_is_no_law(mine: str, tmp_path: Path, name: str) -> None:
     every = pd.read_csv(mine)
     one = tmp_path / "one.csv"
     every[every.model == every.model.iloc[0]].to_csv(one, index=False)
     with pytest.raises(RbpError, match=r"three sizes|four sizes"):
-        execute(find(Project(), name), {"measurements": str(one)} | values, tmp_path / "out", tmp_path)
+        execute(find(Project(), name), {"measurements": str(one)}, tmp_path / "out", tmp_path)
     assert not (tmp_path / "out").exists()
