@@ -14,7 +14,7 @@ pdf: .venv/installed             ## the same, with the whole book as a PDF (need
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve
 
-check: lint                      ## lint, types, and the tests that build nothing and run no commands
+check: lint                      ## lint, types, and the tests that build nothing, run no commands and open no browser
 	@$(TESTS) -m "not slow and not builds"
 
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included

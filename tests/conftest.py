@@ -25,6 +25,13 @@ settings.load_profile("loop")  # unless --hypothesis-profile names another
 FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before any are left out by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("builds")
+
+
 def pytest_collection_finish() -> None:
     """What is imported stays: no collection need look through it (statsmodels collects in every `multipletests`)."""
     gc.collect()
