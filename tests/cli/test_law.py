@@ -3,11 +3,13 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from cli.test_cli import here, refused
 
 from rbp.core.paths import LADDER, ROOT, Project
+from rbp.paper import law_report
 from rbp.ranks.store import open_store, store_folders
 
 MODELS = [str(LADDER / "models" / f"ladder-{rung}") for rung in ("10k", "22k", "59k")]
@@ -54,8 +56,11 @@ def test_the_page_loads_nothing_and_shows_all_of_it(told, project):
     soup = BeautifulSoup(page, "html.parser")
     assert not soup.find_all(["script", "link", "img", "iframe"])
     assert "http" not in re.sub(r'xmlns[:\w]*="[^"]+"', "", str(soup.find_all("svg")))
-    for line in told[:-1]:
-        assert line in soup.get_text()
+    for line in told[:-1]:  # in the formulas k is low, and the exponent high
+        assert re.sub(r"_(\d+)|\^\((\S+)\)", r"\1\2", line) in soup.get_text()
+    assert [sub.get_text() for sub in soup.select("p sub")] == ["1", "10", "100"]
+    assert len(soup.select("p sup")) == 4
+    assert "by documents" not in soup.get_text()  # there is one
     assert len(soup.select("figure svg")) == 5  # k = 1, 10, 100, cross-entropy; RBP_k against k
     for model in MODELS:
         assert model.rsplit("/", 1)[-1] in soup.find("table").find_next("table").get_text()
@@ -63,6 +68,13 @@ def test_the_page_loads_nothing_and_shows_all_of_it(told, project):
     assert len(passages) == 2  # the smallest and the largest
     assert "reproducible" in re.sub(r"\d+", "", passages[0]).replace("\xa0", " ")
     assert soup.find_all("pre")[-1].get_text().startswith(f"rbp law {MODELS[0]} ")
+
+
+def test_an_exponent_of_the_other_sign_is_written_with_one_sign():
+    rows = [("a", f"m{i}", "F", size, "neg_log_rbp", 1, size**0.05) for i, size in enumerate((1e4, 1e5, 1e6, 1e7))]
+    table = pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "metric", "k", "value"])
+    (line,) = law_report.in_words(law_report.laws(table, 0.95), 0.95)
+    assert line.startswith("−ln RBP_1 = 1 · S^(0.0500), F on a: α -0.0500")
 
 
 def test_one_model_gets_its_curve_and_is_told_what_a_law_needs(project, text):

@@ -1,5 +1,7 @@
 """What `rbp law` says of a person's own models: the law at each k, in words and on one page that opens offline."""
 
+import html
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,8 +44,9 @@ def chosen(source: Source, dataset: str | None, ks: Sequence[int]) -> pd.DataFra
 
 
 def laws(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A fit for each family at each k, and of its cross-entropy: `fit_table`, those without a fit included."""
-    return fit_table(table, by=("dataset", "metric", "family", "k"), level=level, required=False)
+    """A fit for each family at each k, then of its cross-entropy: `fit_table`, those without a fit included."""
+    fits = fit_table(table, by=("dataset", "metric", "family", "k"), level=level, required=False)
+    return fits.sort_values("metric", ascending=False, kind="stable", ignore_index=True)
 
 
 def in_words(fits: pd.DataFrame, level: float) -> list[str]:
@@ -56,9 +59,10 @@ def in_words(fits: pd.DataFrame, level: float) -> list[str]:
             need = f" (a line needs {NEEDED} sizes of one family)" if row["n"] < NEEDED else ""
             lines.append(f"{what}, {where}: no law: {row['note']}{need}")
             continue
+        exponent = f"{-row['alpha']:.4f}".replace("-", "−")
         few = "; few sizes: read it with care" if row["weak"] else ""
         lines.append(
-            f"{what} = {row['prefactor']:.4g} · S^(−{row['alpha']:.4f}), {where}: α {row['alpha_low']:.4f} to "
+            f"{what} = {row['prefactor']:.4g} · S^({exponent}), {where}: α {row['alpha_low']:.4f} to "
             f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} models{few}"
         )
     return lines
@@ -76,7 +80,7 @@ def write_page(
 ) -> None:
     """Fill the page: the laws, figures, tables, passages coloured for models that have `tokenizers`, the command."""
     ranks = table[table["metric"] == "neg_log_rbp"]
-    leaf.text(*in_words(fits, level))
+    leaf.markup("".join(f"<p>{_typeset(line)}</p>" for line in in_words(fits, level)))
     if fits["alpha"].notna().any():
         leaf.figure(
             _lines(table, level),
@@ -112,6 +116,12 @@ def write_page(
         leaf.markup(coloured_text(pieces_of(mine, tokenizers[ranked.store.model], ranked.rule)))
     leaf.heading("The same again")
     leaf.code(command)
+
+
+def _typeset(line: str) -> str:
+    """A line of `in_words` as HTML, what is low or high in its formula low or high."""
+    low = re.sub(r"RBP_(\d+)", r"RBP<sub>\1</sub>", html.escape(line))
+    return re.sub(r"S\^\((\S+)\)", r"S<sup>\1</sup>", low)
 
 
 def _label(k: Any) -> str:
@@ -166,18 +176,18 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # nothing to resample
     shares = {f"rbp_{end}": np.exp(-some[end]) for end in ("value", "low", "high", "document_low", "document_high")}
     interval = "{:.4f} to {:.4f}"
-    return shown(
-        some.assign(**shares),
-        {
-            "model": "Model",
-            "k": "k",
-            "tokens": ("tokens", "{:,}"),
-            "rbp_value": ("RBPₖ", "{:.4f}"),
-            ("rbp_high", "rbp_low"): ("by tokens", interval),
-            ("rbp_document_high", "rbp_document_low"): ("by documents", interval),
-        },
-        caption=f"<b>RBPₖ</b> with {level:.0%} intervals, of independent tokens and by documents.",
-    )
+    columns: dict[Any, Any] = {
+        "model": "Model",
+        "k": ("k", "{:,}"),
+        "tokens": ("tokens", "{:,}"),
+        "rbp_value": ("RBPₖ", "{:.4f}"),
+        ("rbp_high", "rbp_low"): ("by tokens", interval),
+    }
+    kinds = "of independent tokens"
+    if some["document_low"].notna().any():
+        columns["rbp_document_high", "rbp_document_low"] = "by documents", interval
+        kinds += ", and by resampling whole documents"
+    return shown(some.assign(**shares), columns, caption=f"<b>RBPₖ</b> with {level:.0%} intervals, {kinds}.")
 
 
 def tokenizers(models: Sequence[str]) -> dict[str, Any]:
