@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbp.paper.display import INTERVAL, WEAK, shown, written
+from rbp.paper.display import INTERVAL, shown, written
 from rbp.stats.subsets import CELL
 
 
@@ -28,7 +28,7 @@ def gains(points: pd.DataFrame, low: int, high: int) -> dict[str, int]:
 def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Fits of `cells.fit_table` by dataset, family and k, one row each, for `Page.table`."""
     return shown(
-        fits.assign(note=fits["note"].mask(fits["weak"].fillna(False), WEAK)),
+        fits.assign(note=fits["note"].mask(fits["weak"].fillna(False), "weak")),
         {
             "dataset": "Dataset",
             "family": "Family",
@@ -40,9 +40,8 @@ def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
             "residual_se": ("scatter", "{:.3f}"),
             "note": "note",
         },
-        caption="<b>The fits.</b> α is the exponent; where it is negative, −ln RBPₖ grows with size. R² and "
-        "the scatter (the standard deviation of the residuals) are those of ln(−ln RBPₖ): 0.02 means that "
-        "points lie about 2 per cent off their line. “Weak” marks fits to three or four sizes.",
+        caption="<b>The fits.</b> Where the exponent α is negative, −ln RBPₖ grows with size. Scatter: the standard "
+        "deviation of ln(−ln RBPₖ) about the line; 0.02 is about 2 per cent. “Weak”: three or four sizes.",
         data=fits,
     )
 
@@ -61,7 +60,7 @@ def fits_by_k_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
             "n": "sizes",
             **{k: f"k = {k}: α, {level:.0%} interval; R²" for k in wide.columns},
         },
-        caption="<b>The fits.</b> α is the exponent; R² is that of ln(−ln RBPₖ). Three or four sizes make a weak fit.",
+        caption="<b>The fits.</b> R² is that of ln(−ln RBPₖ). Three or four sizes make a weak fit.",
         data=fits,
     )
 
@@ -84,10 +83,8 @@ def counting_shown(scatter: pd.DataFrame, *, caption: str) -> dict[str, Any]:
             "r_squared": ("R²", "{:.3f}"),
             "r_squared_counting": ("R² with counting alone", "{:.3f}"),
         },
-        caption=f"<b>{caption}</b> Fewest missed: tokens of rank above k, of the best model. Scatter: standard "
-        "deviation of ln(−ln RBPₖ) about the line; from counting: what N independent tokens would add. Noise: its "
-        "share "
-        "of the squared scatter.",
+        caption=f"<b>{caption}</b> Fewest missed: tokens of rank above k, of the best model. Scatter about the line, "
+        "in ln(−ln RBPₖ); from counting: what N independent tokens add to it. Noise: that part of the squared scatter.",
         data=scatter,
     )
 

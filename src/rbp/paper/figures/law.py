@@ -105,9 +105,8 @@ def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict
     zeros = int((points["value"] == 0).sum())
     return {
         "figure": scaling_panels(points, ylabel=neg_log_rbp_label(k), level=level),
-        "caption": f"<b>−ln RBP<sub>{k}</sub> against model size</b>{origin}. One "
-        f"line per family, with the {level:.0%} confidence band of the line, cut off at the edge; lower is better. "
-        "Dashed: fitted to four models or fewer. Few points make wide bands."
+        "caption": f"<b>−ln RBP<sub>{k}</sub> against model size</b>{origin}. Each "
+        f"family’s power law with its {level:.0%} confidence band; dashed: of four models or fewer."
         + (f" Not shown: {zeros} values of 0, which have no logarithm; their families have no line." if zeros else ""),
         "alt": f"Log-log plot of −ln RBP at k = {k} against model size: points of each family about a straight line",
         "data": points,
