@@ -47,7 +47,7 @@ def threshold_panels_shown(points: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": _against_k(points, draw, neg_log_rbp_label()),
         "caption": "<b>−ln RBPₖ against the threshold k</b> (as in figure 9 of the preprint): the smallest "
-        "(pale) and the largest model of each family. A power law in k would be straight. The CSV has all models.",
+        "(pale) and the largest model of each family. A power law in k would be straight.",
         "alt": "−ln RBP at k falls along nearly straight lines in log-log axes, those of the largest models lowest and "
         "steepest",
         "data": points,
@@ -73,8 +73,8 @@ def residual_panels_shown(residuals: pd.DataFrame) -> dict[str, Any]:
 
     return {
         "figure": _against_k(residuals, draw, "off the straight line (%)"),
-        "caption": "<b>What the straight lines leave</b>, in per cent of −ln RBPₖ: each family’s median "
-        "model, and the range of all. Low in the middle: the curve flattens as k grows; high there: it steepens.",
+        "caption": "<b>What the straight lines leave</b>, in per cent: each family’s median "
+        "model, and the range of all. Low in the middle: the curve flattens as k grows.",
         "alt": "Arcs of a few per cent about zero: most families low at both ends and high at k of 10 to 50, Qwen2.5 "
         "the "
         "other way round; widest on HumanEval",
