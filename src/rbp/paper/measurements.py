@@ -64,28 +64,7 @@ def checks_shown(checked: pd.DataFrame) -> dict[str, Any]:
             "unit": "of which kind",
         },
         caption="<b>The checks of the published files.</b> Table 1 is printed to three digits, so half a unit of the "
-        "third is the most that a correct number can differ. At k = 10,000 our points come from the coarser, "
-        "linear axis of figure 7.",
-    )
-
-
-def tokens_shown(recovered: pd.DataFrame) -> dict[str, Any]:
-    """The number of tokens of each dataset and family (`tokens.recovered_tokens`), for `Page.table`."""
-    return shown(
-        recovered,
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "tokens": ("tokens N", "{:,}"),
-            "basis": "basis",
-            "bound": ("at most", "{:,}"),
-            "readings": "readings",
-            "log_likelihood": ("ln likelihood", "{:.1f}"),
-            "gap": ("ln likelihood over N ≥ 5·10⁵", "{:.1f}"),
-        },
-        caption="<b>The evidence for each N.</b> The likelihood is relative to products that fall anywhere. The last "
-        "column: how far N is ahead of the best number of at least 5·10⁵, on the logarithmic scale (–: the protocol "
-        "excludes such numbers).",
+        "third is the most that a correct number can differ.",
     )
 
 
@@ -106,25 +85,25 @@ def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFra
         ("introduction", "models", "24", f"{len(sizes)}"),
         (
             "introduction",
-            "orders of magnitude of size",
+            "orders of size",
             "over 5",
-            f"{orders(sizes['size']):.2f} (S), {total:.2f} (all parameters)",
+            f"{orders(sizes['size']):.2f} (S), {total:.2f} (all)",
         ),
-        ("appendix A", "orders of magnitude of size", "over four", "the same"),
+        ("appendix A", "orders of size", "over four", "the same"),
         (
             "appendix A",
-            "orders of magnitude of k",
+            "orders of k",
             "over five",
             f"{orders(points['k']):.2f} ({points['k'].min()} to {points['k'].max():,})",
         ),
         ("appendix A", "tokens behind a point", "at least 5·10⁵", f"{tokens.min():,} to {tokens.max():,}"),
         *(
-            ("footnote 2", f"entries of the vocabulary, {family}", either(printed), either(ours[family]))
+            ("footnote 2", f"vocabulary, {family}", either(printed), either(ours[family]))
             for family, printed in VOCABULARIES.items()
         ),
     ]
     return {
         "table": pd.DataFrame(rows, columns=["where", "what", "printed", "ours"]),
-        "caption": "<b>The paper’s setup beside the published numbers.</b> Ours for the vocabularies: the width of the "
-        "models’ output layer, by the repository.",
+        "caption": "<b>The paper’s setup beside the published numbers.</b> Orders: of magnitude. Our "
+        "vocabularies: how wide the models’ output layers are.",
     }

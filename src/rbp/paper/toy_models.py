@@ -3,7 +3,7 @@
 Nothing here is measured. Each function takes plain numbers or a seed and is deterministic.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,32 +140,9 @@ def ties_by_hand_shown() -> dict[str, Any]:
     table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
     return {
         "table": table.reset_index(drop=True),
-        "caption": "<b>Scores 5, 3, 3, 3, 1; the truth is one of the 3s.</b> Its rank, and its contribution to "
-        "RBPₖ for k = 1 to 4.",
+        "caption": "<b>Scores 5, 3, 3, 3, 1; the truth is one of the 3s.</b> Its rank, and its share in RBPₖ.",
         "formats": {"rank": "{:g}"} | dict.fromkeys(within, "{:.2f}"),
     }
-
-
-def misses_shown(ranks: npt.ArrayLike, thresholds: Sequence[int]) -> dict[str, Any]:
-    """The share of misses beside −ln RBP_k at some thresholds, for `Page.table`."""
-    share = metric.rbp(ranks, thresholds)
-    table = pd.DataFrame({"k": thresholds, "RBPₖ": share, "share of misses m": 1 - share, "−ln RBPₖ": -np.log(share)})
-    table["−ln RBPₖ / m"] = table["−ln RBPₖ"] / table["share of misses m"]
-    return {
-        "table": table,
-        "caption": "<b>−ln RBPₖ is nearly the share of misses, once misses are few.</b> The made-up model.",
-        "formats": dict.fromkeys(table.columns[1:4], "{:.4f}") | {"−ln RBPₖ / m": "{:.3f}"},
-    }
-
-
-def rbp_by_precision(scores: Reals, truth: Integers, bits: Iterable[int], k: int) -> pd.DataFrame:
-    """What ties do to RBP_1 and RBP_k once scores are rounded: columns line (see `rbp_by_rule`), bits, rbp1, rbpk."""
-    rows = []
-    for each in bits:
-        counts = metric.greater_equal(round_significand(scores, each), truth)
-        first, within = rbp_by_rule(*counts, 1), rbp_by_rule(*counts, k)
-        rows += [(line, each, first[line], within[line]) for line in first]
-    return pd.DataFrame(rows, columns=["line", "bits", "rbp1", "rbpk"])
 
 
 def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:

@@ -1,8 +1,7 @@
-import numpy as np
 import pandas as pd
 
 from rbp.evidence import open_source
-from rbp.paper.figures.measure import coverage, coverage_panels, distributions, rank_distribution
+from rbp.paper.figures.measure import coverage, coverage_panels, distributions
 
 
 def texts(figure):
@@ -32,11 +31,3 @@ def test_the_truth_carries_its_rank():
         {"panel": "a", "token": ["x", "y", "z"], "probability": [0.2, 0.5, 0.3], "truth": [True, False, False]}
     )
     assert "0.20  truth, rank 3" in texts(distributions(bars, k=2).single("a"))
-
-
-def test_the_steps_end_at_one_and_pass_through_rbp():
-    figure = rank_distribution([1, 1, 3, 7], {1: 0.5, 3: 0.75}, 10)
-    x, y = figure.axes[0].lines[0].get_data()
-    steps = dict(zip(x, y, strict=True))
-    assert (steps[1], steps[3], steps[7], steps[10]) == (0.5, 0.75, 1.0, 1.0)
-    assert np.all(np.diff(y) >= 0)

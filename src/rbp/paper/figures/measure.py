@@ -1,6 +1,6 @@
 """Figures about the metric, about which measurements there are, and Table 1 as a picture."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from matplotlib.patches import Rectangle
 from rbp.book.figure_style import GRID, INK, Panels, family_style, label_line_ends, log_axis, rbp_label, single_panel
 from rbp.paper import toy_models
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.ranks import metric
 
 #: the truth, and all other tokens
 TRUTH, OTHER = "#D55E00", "#8A97A6"
@@ -65,8 +64,8 @@ def figure_1_shown() -> dict[str, Any]:
     tokens = toy_models.bars(toy_models.FIGURE_1, toy_models.CITIES)
     return {
         "figure": distributions(tokens),
-        "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn). The truth, Canberra, has "
-        "probability 0.28 in both, so both count the same in the cross-entropy: −ln 0.28 nats.",
+        "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
+        "are ours). Both cost −ln 0.28 nats.",
         "alt": "Bars of five probabilities, twice; the truth has probability 0.28 in both, first rank 3, then rank 1",
         "data": tokens,
     }
@@ -78,7 +77,7 @@ def figure_2_shown() -> dict[str, Any]:
     return {
         "figure": distributions(tokens, k=2),
         "caption": "<b>Three tokens of a text</b> (figure 2 of the paper, redrawn). Above the dashed line: the top "
-        "two. The truth is there once in three, so RBP₂ = 1/3.",
+        "two.",
         "alt": "Bars of five probabilities for three tokens; the truth has ranks 3, 1 and 3",
         "data": tokens,
     }
@@ -87,10 +86,9 @@ def figure_2_shown() -> dict[str, Any]:
 def same_cross_entropy_shown(curves: pd.DataFrame, tokens: int) -> dict[str, Any]:
     """What `Page.figure` takes for RBP_k of models with one cross-entropy: columns line, k, rbp; of so many tokens."""
     return {
-        "figure": line_panels(curves, "k", {"rbp": rbp_label()}, xlabel="threshold k", log=True),
-        "caption": f"<b>One cross-entropy, two curves.</b> Both models give the truths of {tokens} tokens the same "
-        "probabilities (drawn evenly between 0.02 and 0.98). One ranks the truth as high as that allows, the other as "
-        "low.",
+        "figure": line_panels(curves, "k", {"rbp": rbp_label()}, xlabel="threshold k"),
+        "caption": f"<b>One cross-entropy, two curves.</b> {tokens} truths, with probabilities drawn evenly between "
+        "0.02 and 0.98: ranked as high as these allow, and as low.",
         "alt": "RBP against k: a line at 1 for the even model, a rising line below it for the crowded model",
         "data": curves,
     }
@@ -100,33 +98,17 @@ def same_rbp_shown(curves: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for RBP_k and cross-entropy by temperature: columns line, T, rbp, cross_entropy."""
     labels = {"rbp": rbp_label(), "cross_entropy": "cross-entropy (nats)"}
     return {
-        "figure": line_panels(curves, "T", labels, xlabel="temperature T", log=True),
-        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures. RBPₖ "
-        "is flat; cross-entropy is not.",
+        "figure": line_panels(curves, "T", labels, xlabel="temperature T"),
+        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures.",
         "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
         "data": curves,
     }
 
 
-def ties_shown(coarse: pd.DataFrame, k: int) -> dict[str, Any]:
-    """What `Page.figure` takes for RBP_1 and RBP_k of rounded scores (`toy_models.rbp_by_precision`)."""
-    labels = {"rbp1": rbp_label(1), "rbpk": rbp_label(k)}
-    return {
-        "figure": line_panels(coarse, "bits", labels, xlabel="bits of the scores"),
-        "caption": "<b>Coarser scores, more ties.</b> RBPₖ of the made-up model by the three rules and by "
-        "membership in a list of k with equals shuffled (“list”). At k = 1 the expected rule and the paper’s agree: "
-        "the mean place is 1 only without ties. float32 has 24 bits, float16 11, bfloat16 8.",
-        "alt": "RBP at k = 1 and at a larger k against the bits of the scores: the rules agree at many bits and part "
-        "at few",
-        "data": coarse,
-    }
-
-
-def line_panels(table: pd.DataFrame, x: str, y: Mapping[str, str], *, xlabel: str, log: bool = False) -> Panels:
+def line_panels(table: pd.DataFrame, x: str, y: Mapping[str, str], *, xlabel: str) -> Panels:
     """Columns of a table against its column `x`: a panel for each y (column → axis label), a line for each `line`.
 
-    The lines are named at their right ends. The horizontal axis runs as the rows do: down where `x` falls;
-    `log` makes it logarithmic.
+    The lines are named at their right ends; the horizontal axis is logarithmic.
     """
     names = list(dict.fromkeys(table["line"]))
 
@@ -137,51 +119,13 @@ def line_panels(table: pd.DataFrame, x: str, y: Mapping[str, str], *, xlabel: st
             if len(own):
                 ax.plot(own[x], own[column], dash, color=colour, marker="o", ms=3.5)
                 ends[name] = (float(own[x].iloc[-1]), float(own[column].iloc[-1]), colour)
-        if log:
-            log_axis(ax, "x")
-        if table[x].iloc[0] > table[x].iloc[-1]:
-            ax.invert_xaxis()
+        log_axis(ax, "x")
         ax.set_xlabel(xlabel)
         ax.set_ylabel(y[column])
         sns.despine(ax=ax)
         label_line_ends(ax, ends)
 
     return Panels(list(y), draw, size=(4.6, 3.4))
-
-
-def rank_distribution(ranks: Sequence[float] | np.ndarray, marked: Mapping[int, float], vocabulary: int) -> Figure:
-    """The empirical distribution function of the ranks as steps, with RBP_k marked at some k (k → RBP_k)."""
-
-    def draw(ax: Axes) -> None:
-        ordered = np.sort(np.asarray(ranks, dtype=np.float64))
-        value, last = np.unique(ordered, return_index=True)
-        height = np.append(last[1:], ordered.size) / ordered.size
-        ax.step([0.7, *value, vocabulary], [0, *height, 1], where="post", color="#2A7FC0")
-        ax.plot(list(marked), list(marked.values()), "o", color=TRUTH, zorder=3)
-        for k, share in marked.items():
-            name = f"{rbp_label(k)} = {share:.3f}"
-            ax.annotate(name, (k, share), (8, -12), textcoords="offset points", fontsize=9)
-        ax.set_xlim(0.7, vocabulary)
-        log_axis(ax, "x")
-        ax.set_ylim(0, 1.04)
-        ax.set_xlabel("rank R")
-        ax.set_ylabel("share of tokens with rank at most R")
-        sns.despine(ax=ax)
-
-    return single_panel(draw)
-
-
-def ranks_shown(ranks: npt.ArrayLike, thresholds: Iterable[int], vocabulary: int, about: str) -> dict[str, Any]:
-    """What `Page.figure` takes for `rank_distribution`, RBP_k marked at the `thresholds`; `about` says whose ranks."""
-    found = pd.Series(np.asarray(ranks))
-    steps = found.value_counts().sort_index().rename_axis("rank").reset_index(name="tokens")
-    steps["share_at_most"] = metric.rbp(found, steps["rank"])
-    return {
-        "figure": rank_distribution(np.asarray(ranks), {k: metric.rbp(ranks, k) for k in thresholds}, vocabulary),
-        "caption": f"<b>RBPₖ read off the ranks</b> of {about}. Each step is a rank that occurred; the dots are RBPₖ.",
-        "alt": "A rising step curve of the share of tokens with rank at most R, with three points marked",
-        "data": steps,
-    }
 
 
 _FULL, _PART = "#2A7FC0", "#9DC3E6"
@@ -236,8 +180,8 @@ def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
     counted = coverage(table)
     return {
         "figure": coverage_panels(counted),
-        "caption": "<b>How many models were measured</b>, by family and threshold k. Dark: all models of the family "
-        "that this book knows; light: some of them; empty: none.",
+        "caption": "<b>How many models were measured</b>, by family and threshold k. Dark: all of the family; "
+        "light: some; empty: none.",
         "alt": "Grids of families by thresholds, one for each dataset, with the number of models in each square",
         "data": counted,
     }
@@ -247,8 +191,7 @@ def tokens_shown(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
     """What `Page.figure` takes for `tokens_figure`."""
     return {
         "figure": tokens_figure(recovered, stated),
-        "caption": "<b>The number of tokens behind each point</b>, counted by the authors or recovered from their "
-        "shares (filled), or the most likely number (hollow). Dashed: the least that the paper states.",
+        "caption": "<b>The number of tokens behind each point</b>, counted or recovered (filled), or likely (hollow).",
         "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
         "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
         "data": recovered,
@@ -327,8 +270,8 @@ def sampling_shown(points: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for `sampling_panels`."""
     return {
         "figure": sampling_panels(points),
-        "caption": "<b>What sampling does to the points.</b> The relative standard error of −ln RBPₖ that "
-        "counting independent tokens would give: the median over the models of a family.",
+        "caption": "<b>What sampling does to the points.</b> The relative standard error of −ln RBPₖ, by "
+        "counting: the median over the models of a family.",
         "alt": "Relative error against k, one panel per dataset, one line per family",
         "data": points,
     }
