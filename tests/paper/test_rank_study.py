@@ -143,15 +143,7 @@ def test_rows_without_a_token_can_be_left_out(study):
     assert rank_study.padding_shown(padding)["table"]["counted"].tolist() == ["all rows", "the tokenizer’s tokens"]
 
 
-def test_tables_show_shares_and_their_intervals(study):
-    ranked = Ranked(study.stores["all"])
-    some = with_intervals(ranked.table([1, 100]), ranked, 0.9)
-    shown = rank_study.some_k_shown(some, 0.9, "paper")["table"]
-    assert shown["RBPₖ"].tolist() == pytest.approx([rbp(ranked.ranks, 1), rbp(ranked.ranks, 100)])
-    row = shown.set_index("k").loc[100]
-    for column in ("by tokens", "by documents"):
-        low, high = map(float, row[column].split(" to "))
-        assert low - 1e-4 <= row["RBPₖ"] <= high + 1e-4
+def test_the_table_on_ties_shows_each_rule(study):
     assert rank_study.ties_shown(study.ties())["table"]["RBP₁, strict"][0] == study.ties().strict[0]
 
 

@@ -72,16 +72,13 @@ def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
         costs,
         {
             "device": "device",
-            "dtype": "dtype",
-            "date": "date",
             ("rows", "d", "vocabulary"): ("T × d × V", "{} × {} × {}"),
             "way": "way",
             "ratio": ("times the product", "{:.2f}"),
             "extra_memory_mb": ("extra MB", "{:,.0f}"),
         },
-        caption="<b>What ranks cost,</b> from the benchmark results that are kept with the project (<code>make "
-        "bench</code> measures anew). T tokens, hidden states d wide, V logits for each. Times are medians, as "
-        "multiples of the bare product’s in the same round.",
+        caption="<b>What ranks cost</b> (<code>make bench</code> measures anew). T tokens, hidden states d wide, V "
+        "logits for each. Times are medians, as multiples of the bare product’s in the same round.",
     )
 
 

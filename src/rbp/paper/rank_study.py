@@ -168,7 +168,7 @@ def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings
     return {model: near_ties(model, project_path(corpus), protocol, settings)[0] for model in models}
 
 
-def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: float = 0.95) -> dict[str, Any]:
+def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 100), level: float = 0.95) -> dict[str, Any]:
     """The measurements of a family on one text as a page shows them.
 
     One row a model, by size, and a last row with the exponents and their intervals, where there are three sizes.
@@ -191,8 +191,8 @@ def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 10, 100), level: fl
     return shown(
         rows,
         {name: name for name in ("model", "size", *names)},
-        caption="<b>A family on one text.</b> −ln RBPₖ and the cross-entropy of each model, and in the last "
-        f"row the exponent α of the power law in S with its {level:.0%} interval.",
+        caption="<b>A family on one text.</b> In the last row, the exponent α of the power law in S with its "
+        f"{level:.0%} interval.",
         data=table,
     )
 
@@ -251,27 +251,6 @@ def every_k(ranked: Ranked) -> pd.DataFrame:
     return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})
 
 
-def some_k_shown(some: pd.DataFrame, level: float, rule: TieRule) -> dict[str, Any]:
-    """RBP_k and its two intervals at some k, from `with_intervals`, as a page shows them."""
-    ends = ["value", "low", "high", "document_low", "document_high"]
-    shares = {f"rbp_{end}": np.exp(-some[end]) for end in ends}
-    interval = "{:.4f} to {:.4f}"
-    return shown(
-        some.assign(**shares).dropna(subset="low"),
-        {
-            "k": "k",
-            "hits": "hits",
-            "rbp_value": ("RBPₖ", "{:.4f}"),
-            "value": ("−ln RBPₖ", "{:.4f}"),
-            ("rbp_high", "rbp_low"): ("by tokens", interval),
-            ("rbp_document_high", "rbp_document_low"): ("by documents", interval),
-        },
-        caption=f"<b>RBPₖ and its two {level:.0%} intervals,</b> binomial and by resampling documents. The "
-        f"tie rule is “{rule}”.",
-        data=some,
-    )
-
-
 def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:
     """`RankVariants.ties` as a page shows it."""
     names = {"all": "as computed", "bfloat16": "rounded to bfloat16"}
@@ -283,8 +262,7 @@ def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:
             "most": "most equals",
             **{rule: (f"RBP₁, {rule}", "{:.4f}") for rule in get_args(TieRule)},
         },
-        caption="<b>What ties do.</b> The share of tokens whose score some other entry of the vocabulary has too, the "
-        "largest group of equals (the token included), and RBP₁ under the three rules.",
+        caption="<b>What ties do.</b> Most equals: the largest group, the token included.",
         data=ties,
     )
 

@@ -188,9 +188,8 @@ def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
     return shown(
         table,
         columns,
-        caption=f"<b>The text at first, by Python.</b> Of its {table.tokens.iloc[0]} ranked tokens: shares whose rank "
-        "is 1, at most 10, at most 100, and the mean of −ln p in nats, with all logits divided by a temperature T. The "
-        "shares are the same at every T.",
+        caption=f"<b>The text at first, by Python.</b> Of its {table.tokens.iloc[0]} ranked tokens: RBPₖ, "
+        "the same at every temperature T, and the mean of −ln p in nats.",
     )
 
 
