@@ -153,7 +153,7 @@ const sentence = (() => {
       card.line = html("div", { class: "rbp-sentence-text", role: "group", "aria-label": `The text as ${card.label} ranks it: the arrow keys go from token to token` });
       card.top = html("div", { class: "rbp-sentence-top" });
       card.element = html("section", { class: "rbp-sentence-card", "data-model": card.name, "aria-label": card.label },
-        html("h4", {}, card.label, html("small", {}, ` S = ${counted(card.size)}`)), card.line, card.top);
+        html("h3", {}, card.label, html("small", {}, ` S = ${counted(card.size)}`)), card.line, card.top);
       card.line.addEventListener("click", (event) => {
         const button = event.target.closest("button");
         if (button) choose(card.buttons.indexOf(button));

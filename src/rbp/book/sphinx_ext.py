@@ -49,6 +49,12 @@ def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[s
         app.add_js_file("excerpts.js", priority=900)  # after Sphinx's own
 
 
+def _list_references(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """References are items of their list: the role that docutils gives them is deprecated, and no list may hold it."""
+    if "body" in context:
+        context["body"] = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
+
+
 # ── What a page is about
 
 
@@ -134,5 +140,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_builder(Builder, override=True)
     app.connect("config-inited", _set_address)
     app.connect("html-page-context", _load_scripts)
+    app.connect("html-page-context", _list_references)
     app.connect("html-page-context", _describe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,6 +14,7 @@ RUN = """options => axe.run(document, options).then(found => found.violations.ma
   each => [each.id, each.nodes.slice(0, 3).map(node => node.html.slice(0, 200) + ' ' + node.failureSummary)]))"""
 UNREACHED = """() => [...document.querySelectorAll('main :is(a[href], button, input, select, textarea, summary)')]
   .filter(each => each.checkVisibility() && !each.disabled && each.tabIndex < 0)
+  .filter(each => !each.parentElement.querySelector(':scope > [tabindex="0"]'))  // arrows reach the others of a row
   .map(each => each.outerHTML.slice(0, 120))
 """
 

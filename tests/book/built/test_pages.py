@@ -209,9 +209,24 @@ def test_a_page_opens_from_a_file(browser: Browser, book: Path) -> None:
     context.close()
 
 
-def test_each_page_is_light_and_has_a_title_and_a_description(book: Path, soups: dict[str, BeautifulSoup]) -> None:
+LIBRARIES = ("_static/mathjax/", "_static/plotly.min.js", "_static/scripts/", "_static/styles/")
+"""What all books of this kind load: formulas, Plotly, the theme."""
+
+
+def test_each_page_is_light(book: Path, soups: dict[str, BeautifulSoup]) -> None:
+    """Its bytes with the scripts, styles and pictures that it loads at once, without the libraries."""
+    weights = {}
     for page, soup in soups.items():
-        assert (book / page).stat().st_size < 1.5e6, page
+        named = [each.get("src") or each["href"] for each in soup.select("script[src], img[src], link[rel=stylesheet]")]
+        files = {urldefrag(urljoin(page, name))[0].partition("?")[0] for name in named}
+        own = [file for file in files if not file.startswith(LIBRARIES) and (book / file).is_file()]
+        weights[page] = sum((book / file).stat().st_size for file in {page, *own})
+    heaviest = sorted(weights.items(), key=lambda each: -each[1])
+    assert heaviest[0][1] < 1.5e6, "\n".join(f"{weight / 1e6:6.2f} MB  {page}" for page, weight in heaviest)
+
+
+def test_each_page_has_a_title_and_a_description(soups: dict[str, BeautifulSoup]) -> None:
+    for page, soup in soups.items():
         assert soup.select_one("meta[name=description]")["content"].strip(), page
         number = re.match(r"notebooks/0?(\d+)_", page)
         title, heading = soup.select_one("title").get_text(), soup.select_one("main h1").get_text()
