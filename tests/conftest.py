@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, sync_playwright
 from toy_stores import make_store
 
 from rbp.book import chapters
-from rbp.book.site import BROWSERS
+from rbp.book.pdf import BROWSERS
 
 settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
 settings.register_profile("loop", max_examples=10, deadline=None)

@@ -14,7 +14,7 @@ from docutils import nodes
 from docutils.utils import new_document
 from mini import write_book, write_chapter
 
-from rbp.book import site
+from rbp.book import pdf, site
 from rbp.book.build import build, chapter_inputs, overrides, run_chapter
 from rbp.book.chapters import find
 from rbp.book.results import Recorded
@@ -170,7 +170,7 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not any(map(shutil.which, site.BROWSERS)), reason="needs Chromium")
+@pytest.mark.skipif(not any(map(shutil.which, pdf.BROWSERS)), reason="needs Chromium")
 def test_the_pdf_is_offered_as_long_as_it_shows_these_chapters(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,7 +186,7 @@ def test_the_pdf_is_offered_as_long_as_it_shows_these_chapters(
 def test_the_pdf_needs_a_browser(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(RbpError, match="Install Chromium"):
-        site.print_pdf(project)
+        pdf.print_pdf(project)
 
 
 def test_one_build_at_a_time(project: Project) -> None:

@@ -254,7 +254,7 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
             typer.echo(f"The book is not complete.{full}", err=True)
             return False
         if pdf:
-            from rbp.book.site import add_pdf
+            from rbp.book.pdf import add_pdf
 
             add_pdf(project)
     for name, seconds in times(project).items():

@@ -1,4 +1,4 @@
-"""The book's pages: stage the sources, build them with Jupyter Book, print them as a PDF, serve them."""
+"""The book's pages: stage the sources, and build them with Jupyter Book."""
 
 import contextlib
 import hashlib
@@ -10,10 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-
-import typer
 
 from rbp.book import prose
 from rbp.book.build import chapter_names, times
@@ -35,22 +32,6 @@ LEADS_ON = """<!doctype html>
 
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
-PRINT_STYLE = """
-html { font-size: 82%; }
-pre { white-space: pre-wrap !important; overflow-wrap: anywhere; }
-details.hide, .rbp-downloads, .headerlink, .rbp-ledger-tools, .rbp-ledger-count, .rbp-bars { display: none !important; }
-.rbp-ledger details::details-content { content-visibility: visible; }
-span[id^="document-"] + section { break-before: page; }
-h1, h2, h3, h4 { break-after: avoid; break-inside: avoid; }
-/* A figure of many panels breaks between them; whole, it would leave the page before it blank. */
-svg, tr, figcaption { break-inside: avoid; }
-figcaption { break-before: avoid; }
-.rbp-figure svg { max-height: 40vh; }
-@page { @bottom-center { content: counter(page); } }
-/* A page breaks only within blocks, and the theme lays its parts out as flexible boxes. */
-.bd-container, .bd-container__inner, .bd-main, .bd-content, .bd-article-container { display: block !important; }
-"""
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def scripts() -> dict[str, Path]:
@@ -88,7 +69,7 @@ def stage(project: Project, pdf: bool = True) -> None:
     The source mirrors the repository: ``book/`` by hand, ``notebooks/`` executed, ``_toc.yml`` at its root.
     With ``pdf``, a PDF of these very chapters is offered for download if there is one.
     """
-    offer = pdf and _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
+    offer = pdf and pdf_is_current(project)
     chapters = all_chapters(project)
     book = prose.BookValues.read(project)
     values = book.known()
@@ -220,74 +201,14 @@ def pdf_file(project: Project) -> Path:
     return project.build / "pdf" / "book.pdf"
 
 
-def _pdf_stamp(project: Project) -> Path:
-    """The fingerprint of the chapters that the PDF shows."""
+def pdf_stamp(project: Project) -> Path:
+    """Holds the fingerprint of the chapters that the PDF shows."""
     return pdf_file(project).with_suffix(".sha256")
 
 
-def _root_page(project: Project) -> str:
-    """The name of the book's first page, from its table of contents."""
-    toc = (project.book / "_toc.yml").read_text(encoding="utf-8")
-    found = re.search(r"^root: *(\S+)", toc, re.MULTILINE)
-    if found is None:
-        raise RbpError("the table of contents names no root page", "book/_toc.yml", "Add `root: book/welcome`.")
-    return found[1]
-
-
-def _printable(pages: Path, root_page: str) -> Path:
-    """The one long page as it is printed: without navigation, and without links to files of this machine."""
-    from rbp.book import standalone
-
-    soup = standalone.read_page(pages / f"{root_page}.html")
-    standalone.drop_navigation(soup)
-    standalone.keep_links(soup)
-    style = soup.new_tag("style")
-    style.string = PRINT_STYLE
-    (soup.head or soup).append(style)
-    # All addresses in it are relative to the site's root, wherever Sphinx puts the page.
-    page = pages / "print.html"
-    write_file(page, str(soup))
-    return page
-
-
-def add_pdf(project: Project) -> None:
-    """Print the whole book as a PDF and put it into the HTML, unless both are there for these chapters."""
-    current = _pdf_stamp(project).exists() and _pdf_stamp(project).read_text() == fingerprint(project)
-    if not current:
-        print_pdf(project)
-    if not current or not (project.html / "book.pdf").exists():
-        build_html(project)
-    typer.echo(f"The PDF: {pdf_file(project)}")
-
-
-def print_pdf(project: Project) -> None:
-    """Print the book with a headless browser into ``_build/pdf/book.pdf``. Raises RbpError without one."""
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-    if browser is None:
-        raise RbpError("no browser to print the PDF with", None, "Install Chromium (apt-get install chromium).")
-    stage(project, pdf=False)
-    with folder_beside(project.build / "singlehtml") as aside:
-        pages = jupyter_book(project.build / "source", project.root / "_config.yml", aside, "singlehtml")
-        page = _printable(pages, _root_page(project))
-        target = aside / "book.pdf"
-        with tempfile.TemporaryDirectory() as profile:
-            command = [
-                browser,
-                "--headless",
-                "--disable-gpu",
-                "--no-first-run",
-                "--disable-background-networking",
-            ]
-            command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}"]
-            command += ["--virtual-time-budget=60000", "--no-pdf-header-footer", f"--print-to-pdf={target}"]
-            command += ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium's sandbox refuses root
-            done = subprocess.run(  # noqa: S603 (our own command)
-                [*command, page.as_uri()], capture_output=True, text=True, check=False, timeout=300
-            )
-        if done.returncode or not target.exists():
-            raise RbpError("the browser printed no PDF", browser, done.stderr.strip()[-500:])
-        write_file(pdf_file(project), target.read_bytes())
-    write_file(_pdf_stamp(project), fingerprint(project))
+def pdf_is_current(project: Project) -> bool:
+    """Whether there is a PDF of these very chapters."""
+    return pdf_stamp(project).exists() and pdf_stamp(project).read_text() == fingerprint(project)
 
 
 PACKAGES = (
