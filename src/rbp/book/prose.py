@@ -242,6 +242,9 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+ABOUT = ("Parameter", "Type", "Default", "Meaning")
+
+
 def rerun_box(chapter: str, parameters: list[Parameter]) -> str:
     """The section "Rerun this chapter" as HTML: the exact command, then name, type, default and meaning."""
     command = html.escape(f".venv/bin/rbp run {chapter} {example(parameters)}".strip())
@@ -252,9 +255,9 @@ def rerun_box(chapter: str, parameters: list[Parameter]) -> str:
         f"<pre>{command}</pre>",
     ]
     if parameters:
-        head = "".join(f'<th class="txt">{name}</th>' for name in ("Parameter", "Type", "Default", "Meaning"))
+        head = "".join(f'<th class="txt">{name}</th>' for name in ABOUT)
         rows = "".join(f"<tr>{_row(parameter)}</tr>" for parameter in parameters)
-        table = f'<table class="rbp-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        table = f'<table class="rbp-table rbp-cards"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
         parts.append(f'<div class="rbp-scroll" tabindex="0">{table}</div>')
     return "".join([*parts, "</div>"])
 
@@ -268,6 +271,7 @@ def _row(parameter: Parameter) -> str:
     kind = parameter.type
     if parameter.choices is not None:
         kind = ("list of " if kind.startswith("list") else "") + " | ".join(map(_shown, parameter.choices))
-    cells = (parameter.name, kind, _shown(parameter.default))
-    code = "".join(f'<td class="txt"><code>{html.escape(cell)}</code></td>' for cell in cells)
-    return f'{code}<td class="long">{html.escape(parameter.help)}</td>'
+    cells = [f"<code>{html.escape(cell)}</code>" for cell in (parameter.name, kind, _shown(parameter.default))]
+    cells.append(html.escape(parameter.help))
+    classes = ("txt", "txt", "txt", "long")
+    return "".join(f'<td class="{c}" data-label="{n}">{t}</td>' for c, n, t in zip(classes, ABOUT, cells, strict=True))
