@@ -1,4 +1,6 @@
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -6,13 +8,13 @@ from bs4 import BeautifulSoup
 from mini import FIGURE, write_book, write_chapter
 from playwright.sync_api import Browser
 
-from rbp.book import standalone
+from rbp.book import site, standalone
 from rbp.book.chapters import execute, find
 from rbp.book.prose import NO_VALUE, fill_in
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.book.standalone import render_chapter
-from rbp.core.paths import Project
+from rbp.core.paths import ROOT, Project
 
 PLOTLY = """
 from IPython.display import HTML
@@ -149,3 +151,10 @@ def test_a_page_takes_its_scripts_along(tmp_path: Path, own: tuple[str, ...]) ->
     standalone.inline(soup, tmp_path)
     texts = [script.string for script in soup.select("script")]
     assert texts[1:] == [f"// {name}" for name in own]
+
+
+def test_the_builder_has_imported_what_pages_need_before_it_is_told_which() -> None:
+    """A chapter runs meanwhile: what is imported later, its reader waits for."""
+    command = [sys.executable, "-c", f"{site._START}\nprint(*sys.modules)", str(ROOT / "_config.yml")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert {"sphinx_design", "sqlalchemy", "rbp.book.sphinx_ext", "pydata_sphinx_theme"} <= set(done.stdout.split())

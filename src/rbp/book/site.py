@@ -143,10 +143,14 @@ def _check_values(text: str, page: str) -> None:
 
 
 _START = """
-import gc, json, sys
+import gc, importlib, json, pathlib, sys
 gc.set_threshold(100_000)
 from jupyter_book.cli.main import main
-import myst_nb, sphinx.application, sphinx.builders.html, sphinx_book_theme, sphinxcontrib.bibtex
+from jupyter_book.config import get_final_config
+from sphinx.application import builtin_extensions
+config, _ = get_final_config(user_yaml=pathlib.Path(sys.argv[1]), cli_config={"latex_individualpages": False})
+for name in (*builtin_extensions, *config["extensions"], "myst_nb.sphinx_ext", "sphinx_book_theme"):
+    importlib.import_module(name)
 told = sys.stdin.readline()
 if told:
     sys.argv = json.loads(told)
@@ -155,17 +159,17 @@ if told:
 _waiting: list["subprocess.Popen[str]"] = []
 
 
-def start_early() -> None:
-    """Start the next `jupyter_book` now: it imports what it needs, and waits. It ends with this process."""
+def start_early(config: Path) -> None:
+    """Start the next `jupyter_book` now: it imports what `config` asks for, and waits. It ends with this process."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # It has no __main__, and its script may be off the PATH.
-    _waiting.append(subprocess.Popen([sys.executable, "-c", _START], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
+    _waiting.append(subprocess.Popen([sys.executable, "-c", _START, str(config)], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
 
 
 def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
     """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages. Raises RbpError."""
     if not _waiting:
-        start_early()
+        start_early(config)
     arguments = ["build", str(source), "--all", "--config", str(config)]
     arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output), "--builder", builder]
     arguments += ["-W", "--keep-going", "-n"] if strict else []

@@ -78,7 +78,7 @@ def run(
     found = find(project, chapter)
     values = parse(found.parameters, parameter or [], found.name)
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
-    start_early()  # the page's builder imports while the chapter runs
+    start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     watched = sys.stderr.isatty()
     if watched:
         typer.echo(f"{found.name} …", err=True)

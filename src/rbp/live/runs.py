@@ -263,7 +263,7 @@ def execute(project: Project, folder: Path) -> None:
     from rbp.book.site import start_early
     from rbp.book.standalone import render_chapter
 
-    start_early()  # the page's builder imports while the chapter runs
+    start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     asked = json.loads((folder / "run.json").read_bytes())
     chapter = chapters.find(project, asked["chapter"])
     values = parameters.check(chapter.parameters, asked["parameters"], chapter.name)
