@@ -46,9 +46,14 @@ def test_fits_stand_in_rows_and_a_family_without_one_says_why() -> None:
 def test_fits_by_k_have_a_column_for_each_k() -> None:
     table = law.fits_by_k_shown(fit_table(points({10: 0.1, 50: 0.2})), level=0.95)["table"]
     row = table.iloc[0].to_dict()
-    assert row.pop("k = 10: α, 95% interval; R²") == "0.100 [0.100, 0.100]; 1.000"
-    assert row.pop("k = 50: α, 95% interval; R²") == "0.200 [0.200, 0.200]; 1.000"
+    assert row.pop("k = 10: α ± 95%; R²") == "0.100 ± 0.000; 1.000"
+    assert row.pop("k = 50: α ± 95%; R²") == "0.200 ± 0.000; 1.000"
     assert row == {"Dataset": "new", "Family": "Toy", "sizes": 4}
+    own = points({10: 0.1})
+    fits = fit_table(own.assign(value=own["value"] * [1.1, 0.9, 1.1, 0.9]))
+    (fit,) = fits.itertuples()
+    text = law.fits_by_k_shown(fits, level=0.95)["table"]["k = 10: α ± 95%; R²"].item()
+    assert text == f"{fit.alpha:.3f} ± {fit.alpha - fit.alpha_low:.3f}; {fit.r_squared:.3f}"
 
 
 def test_a_bound_of_the_tokens_bounds_what_follows() -> None:

@@ -49,8 +49,9 @@ def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
 def fits_by_k_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Fits of `cells.fit_table` with a row for each dataset and family and a column for each k, for `Page.table`."""
     fitted = fits.dropna(subset="alpha")
-    numbers = fitted[["alpha", "alpha_low", "alpha_high", "r_squared"]].itertuples(index=False, name=None)
-    texts = [written(f"{{:.3f}} {INTERVAL}; {{:.3f}}", row) for row in numbers]
+    numbers = fitted.assign(half=fitted["alpha_high"] - fitted["alpha"])  # the interval of a slope is symmetric
+    rows = numbers[["alpha", "half", "r_squared"]].itertuples(index=False, name=None)
+    texts = [written("{:.3f} ± {:.3f}; {:.3f}", row) for row in rows]
     wide = fitted.assign(text=texts).pivot_table("text", ["dataset", "family", "n"], "k", aggfunc="first")
     return shown(
         wide.reset_index(),
@@ -58,9 +59,9 @@ def fits_by_k_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
             "dataset": "Dataset",
             "family": "Family",
             "n": "sizes",
-            **{k: f"k = {k}: α, {level:.0%} interval; R²" for k in wide.columns},
+            **{k: f"k = {k}: α ± {level:.0%}; R²" for k in wide.columns},
         },
-        caption="<b>The fits.</b> R² is that of ln(−ln RBPₖ). Three or four sizes make a weak fit.",
+        caption=f"<b>The fits.</b> After ±, half of the {level:.0%} interval of α. R² is that of ln(−ln RBPₖ).",
         data=fits,
     )
 
@@ -74,14 +75,12 @@ def counting_shown(scatter: pd.DataFrame, *, caption: str) -> dict[str, Any]:
             "dataset": "Dataset",
             "family": "Family",
             "k": "k",
-            "n": "sizes",
             "tokens": ("tokens N", "{:,}"),
             "misses_min": ("fewest missed", "{:,.0f}"),
             "found": ("scatter, %", "{:.1f}"),
             "counted": ("from counting, %", "{:.1f}"),
             "share": ("noise, %", "{:.0f}"),
             "r_squared": ("R²", "{:.3f}"),
-            "r_squared_counting": ("R² with counting alone", "{:.3f}"),
         },
         caption=f"<b>{caption}</b> Fewest missed: tokens of rank above k, of the best model. Scatter about the line, "
         "in ln(−ln RBPₖ); from counting: what N independent tokens add to it. Noise: that part of the squared scatter.",
