@@ -43,23 +43,20 @@ def test_thresholds_at_which_nothing_varies_are_left_out(tmp_path):
 
 def test_the_largest_model_has_a_row_for_each_text_and_threshold():
     rows = [
-        ("humaneval", 9, 1, "correlation", 1.0, 0.3),
-        ("humaneval", 9, 1, "correlation", 2.0, 0.1),
+        ("humaneval", 9, 1, "shared", np.nan, 0.3),
         ("humaneval", 9, 1, "ratio", 10.0, 0.7),
-        ("humaneval", 9, 1, "ratio", 20.0, 0.6),
         ("humaneval", 9, 1, "gain both", np.nan, 0.01),
         ("humaneval", 9, 1, "design effect", np.nan, 4.0),
-        ("wikipedia", 9, 1, "correlation", 1.0, 0.2),
-        ("wikipedia", 5, 1, "correlation", 1.0, 0.9),
+        ("wikipedia", 9, 1, "shared", np.nan, 0.2),
+        ("wikipedia", 5, 1, "shared", np.nan, 0.9),
     ]
     table = pd.DataFrame(rows, columns=["dataset", "size", "k", "quantity", "x", "value"])
-    found = at_largest(table.assign(low=table["value"] / 2, high=table["value"] * 2), [10, 50])
+    found = at_largest(table.assign(low=table["value"] / 2, high=table["value"] * 2))
     assert found["dataset"].tolist() == ["wikipedia", "humaneval"]
-    assert found["correlation"].tolist() == [0.2, 0.3]
-    assert found.loc[1, ["ratio 10", "gain both"]].tolist() == [0.7, 0.01]
+    assert found["shared"].tolist() == [0.2, 0.3]
+    assert found.loc[1, "gain both"] == 0.01
     assert found.loc[1, ["design effect", "effect low", "effect high"]].tolist() == [4.0, 2.0, 8.0]
-    assert found.loc[0, ["ratio 10", "gain both"]].isna().all()
-    assert found[["ratio 50", "shared"]].isna().all(axis=None)
+    assert found.loc[0, ["design effect", "gain both"]].isna().all()
 
 
 def test_the_ladder_comes_from_its_step_only_where_that_has_these_k_and_this_level(monkeypatch):

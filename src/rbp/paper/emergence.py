@@ -83,21 +83,6 @@ def _line(x: Reals, y: Reals) -> tuple[float, float]:
     return slope, 1 - float(np.sum((spread - slope * x) ** 2)) / total
 
 
-def single_fit(counts: pd.DataFrame) -> tuple[float, float]:
-    """R² of one line for all N, ln(−ln p/N) on ln S: about the mean of all points, and about the mean of each N.
-
-    counts: the rows of one k; lengths without success are left out. The line is that of equation 7. The first compares
-    with a flat line for all, the second with one for each N: levels of N that the law misses count there in full.
-    """
-    own = counts[(counts["p"] > 0) & (counts["p"] < 1)]
-    x = np.log(own["size"].to_numpy(float))
-    y = pd.Series(np.log(-np.log(own["p"].to_numpy(float)) / own["n"].to_numpy(float)), own.index)
-    slope, pooled = _line(x, y.to_numpy())
-    left = y - y.mean() - slope * (x - x.mean())
-    within = y - y.groupby(own["n"]).transform("mean")
-    return pooled, 1 - float((left**2).sum() / (within**2).sum())
-
-
 def recipes(counts: pd.DataFrame) -> pd.DataFrame:
     """Every recipe held against the printed numbers, the closest first.
 
@@ -121,25 +106,19 @@ def _off(counts: pd.DataFrame, k: int, combination: str, zero: float | None) -> 
         yield ours - printed
 
 
-def beside_printed(counts: pd.DataFrame, joint: pd.DataFrame, combination: str, zero: float | None) -> pd.DataFrame:
-    """Figure 7's printed α and R² beside a `recipe`, that recipe with zeros left out, and the joint fit with β free.
+def beside_printed(counts: pd.DataFrame, combination: str, zero: float | None) -> pd.DataFrame:
+    """Figure 7's printed α and R² beside a `recipe`, and beside one line for all N, as equation 7 has it.
 
-    counts as for `recipes`, with successes; joint: `fit_joint_table` of the same family. One row for each printed k: k,
-    zeros, alpha_printed, alpha, r_squared_printed, r_squared, r_squared_single and r_squared_within (`single_fit`),
-    alpha_without_zeros, joint_alpha, joint_length, and their intervals (joint_alpha_low …).
+    counts as for `recipes`, with successes. One row for each printed k: k, zeros, alpha_printed, alpha,
+    r_squared_printed, r_squared, r_squared_pooled (of the one line, zeros left out).
     """
     rows = []
     for k, (alpha, r_squared) in PRINTED.items():
         own = counts[counts["k"] == k]
-        ours, kept = recipe(own, combination, zero), recipe(own, combination, None)
-        rows.append(
-            (k, int((own["successes"] == 0).sum()), alpha, ours[0], r_squared, ours[1], *single_fit(own), kept[0])
-        )
-    names = ["k", "zeros", "alpha_printed", "alpha", "r_squared_printed", "r_squared", "r_squared_single"]
-    names += ["r_squared_within", "alpha_without_zeros"]
-    free = joint[joint["kind"] == "free length"].set_index("k")
-    fitted = [f"{name}{end}" for name in ("alpha", "length") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=names).join(free[fitted].add_prefix("joint_"), on="k")
+        ours, pooled = recipe(own, combination, zero), recipe(own, POOLED, None)
+        rows.append((k, int((own["successes"] == 0).sum()), alpha, ours[0], r_squared, ours[1], pooled[1]))
+    names = ["k", "zeros", "alpha_printed", "alpha", "r_squared_printed", "r_squared", "r_squared_pooled"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def algebra() -> dict[str, str]:
@@ -148,28 +127,21 @@ def algebra() -> dict[str, str]:
     - equation_6: p(N) = RBP_k^N for independent tokens that are alike.
     - equation_6_dependent, equation_6_unlike: the same without the one premise or the other (a stationary two-state
       chain; two independent places of unlike rates, RBP_k their mean).
-    - equation_7: with −ln RBP_k = C·S^(−α), −ln RBP_k^N = N·C·S^(−α).
     - sigmoid: exp(−C·N·S^(−α)) runs from 0 to 1 in ln S with one turning point.
-    - sharper: its steepest rise in ln S grows with N; sharper_in_size: the same in S itself.
+    - sharper: its steepest rise in ln S grows with N.
     """
-    rate, other, stay, n, c, alpha, size = sp.symbols("rate other stay N C alpha S", positive=True)
+    rate, other, stay, n, c, alpha = sp.symbols("rate other stay N C alpha", positive=True)
     x = sp.Symbol("x", real=True)
     curve = sp.exp(-c * n * sp.exp(-alpha * x))
     turns = sp.solve(sp.simplify(sp.diff(curve, x, 2) / curve / sp.exp(-alpha * x)), x)
     ends = sp.limit(curve.subs({c: 1, n: 1, alpha: 1}), x, -sp.oo), sp.limit(curve, x, sp.oo)
     steepest = sp.simplify(sp.diff(curve, x).subs(x, turns[0]))
-    in_size = sp.exp(-c * n * size**-alpha)
-    turn = (c * n * alpha / (1 + alpha)) ** (1 / alpha)  # where the second derivative in S is 0
-    change = sp.simplify(sp.diff(sp.log(sp.diff(in_size, size).subs(size, turn)), n))
-    power = sp.expand_log(-sp.log(sp.exp(-c * size**-alpha) ** n), force=True)
     true = {
         "equation_6": all(sp.Mul(*[rate] * m) == rate**m for m in range(1, 10)),
         "equation_6_dependent": sp.simplify(rate * stay ** (n - 1) - rate**n) == 0,
         "equation_6_unlike": sp.expand(rate * other - ((rate + other) / 2) ** 2) == 0,
-        "equation_7": sp.simplify(power - n * c * size**-alpha) == 0,
         "sigmoid": ends == (0, 1) and len(turns) == 1,
         "sharper": bool(sp.diff(steepest, n) > 0),
-        "sharper_in_size": change.is_positive is True,
     }
     return {name: "yes" if found else "no" for name, found in true.items()}
 

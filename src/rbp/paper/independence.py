@@ -16,20 +16,18 @@ from rbp.evidence.ranked import Ranked
 from rbp.paper.wording import dataset_order
 from rbp.ranks.store import RankStore
 from rbp.stats.clustering import (
-    autocorrelation,
     cluster_sums,
     design_effect,
     document_sums,
     jackknife_interval,
     log_design_effect,
     log_neg_log_share,
-    run_counts,
     studentized_interval,
     variance_parts,
 )
 from rbp.stats.compare import paired_exponents
 from rbp.stats.hit_models import PARAMETERS, fit_distance, held_out, summed
-from rbp.stats.windows import runs, window_counts, with_error
+from rbp.stats.windows import runs, with_error
 
 CELL = ["dataset", "family", "k"]
 
@@ -163,10 +161,8 @@ def closest(found: pd.DataFrame) -> "pd.Series[str]":
 
 K = (1, 10, 100)
 LEVEL = 0.95
-LAGS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
 RESAMPLES = 1000
-PAIRS = 1000  # the fewest pairs of tokens of which a correlation is shown
 
 Row = tuple[str, float, float, float, float]  # quantity, x, value, low, high
 _NONE = float("nan")
@@ -182,10 +178,8 @@ def dependence(
     """All that a chapter shows of hits along documents: dataset, model, family, size, k, quantity, x, value, low, high.
 
     quantity, with x:
-    - correlation, within: `clustering.autocorrelation`, x the lag, where there are PAIRS.
-    - runs, runs independent: `clustering.run_counts`, x the length.
-    - ratio, ratio separate: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows (low and high by drawing whole
-      documents anew, `clustering.studentized_interval`), and of windows that do not overlap.
+    - ratio: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows; low and high by drawing whole documents anew,
+      `clustering.studentized_interval`.
     - p: success of overlapping windows, x = n, with its interval by documents.
     - shared: of `clustering.variance_parts`; design effect, with its `clustering.jackknife_interval`; x missing.
     - gain markov, gain documents, gain both: `hit_models.held_out`, nats per token, with intervals by documents.
@@ -227,19 +221,16 @@ def dependence_of(source: Source, k: Sequence[int] = K, *, level: float = LEVEL)
     return table[table["k"].isin(k)].reset_index(drop=True)
 
 
-def at_largest(table: pd.DataFrame, lengths: Sequence[int] = (10, 50)) -> pd.DataFrame:
+def at_largest(table: pd.DataFrame) -> pd.DataFrame:
     """`dependence` of the largest model, a row for each dataset and k.
 
-    Columns dataset, k, correlation (of neighbours), shared, design effect with effect low and effect high, gain
-    markov, gain documents, gain both, and the ratio at each of `lengths` (ratio 10 …). NaN where there is none.
+    Columns dataset, k, shared, design effect with effect low and effect high, gain markov, gain documents, gain both.
+    NaN where there is none.
     """
-    own = table[table["size"] == table["size"].max()].drop_duplicates(["dataset", "k", "quantity", "x"])
-    ratio = (own["quantity"] == "ratio") & own["x"].isin(list(lengths))
-    whole = own["x"].isna() | ((own["quantity"] == "correlation") & (own["x"] == 1))
-    own = own.assign(quantity=own["quantity"].where(~ratio, own["x"].map("ratio {:g}".format)))[ratio | whole]
-    names = ["correlation", "shared", "design effect", "gain markov", "gain documents", "gain both"]
-    wide = own.pivot_table(index=["dataset", "k"], columns="quantity", values="value")
-    wide = wide.reindex(columns=[*names, *(f"ratio {n}" for n in lengths)])
+    own = table[(table["size"] == table["size"].max()) & table["x"].isna()]
+    own = own.drop_duplicates(["dataset", "k", "quantity"])
+    names = ["shared", "design effect", "gain markov", "gain documents", "gain both"]
+    wide = own.pivot_table(index=["dataset", "k"], columns="quantity", values="value").reindex(columns=names)
     ends = own[own["quantity"] == "design effect"].set_index(["dataset", "k"])[["low", "high"]]
     wide = wide.join(ends.add_prefix("effect "))
     found: pd.DataFrame = wide.reindex(dataset_order(own["dataset"]), level="dataset").rename_axis(columns=None)
@@ -247,13 +238,6 @@ def at_largest(table: pd.DataFrame, lengths: Sequence[int] = (10, 50)) -> pd.Dat
 
 
 def _rows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float) -> Iterator[Row]:
-    found = autocorrelation(hit, documents, positions, LAGS)
-    for lag, _, correlation, within in found[found["pairs"] >= PAIRS].itertuples(index=False):
-        yield "correlation", lag, correlation, _NONE, _NONE
-        yield "within", lag, within, _NONE, _NONE
-    for length, count, independent in run_counts(hit, documents, positions, LENGTHS).itertuples(index=False):
-        yield "runs", length, count, _NONE, _NONE
-        yield "runs independent", length, independent, _NONE, _NONE
     yield from _windows(hit, documents, positions, resamples, level)
     yield "shared", _NONE, variance_parts(hit, documents).shared, _NONE, _NONE
     yield "design effect", _NONE, *_design_effect(hit, documents, level)
@@ -294,8 +278,3 @@ def _windows(hit: np.ndarray, documents: Integers, positions: Integers, resample
             both = np.column_stack([own, sums[:, :2]])
             low, high = np.exp(studentized_interval(both, _log_ratio, level=level, resamples=resamples)) / length
             yield "ratio", length, float(np.log(p[i]) / (length * np.log(p[0]))), float(low), float(high)
-    apart = window_counts(hit, documents, positions, lengths[1:], overlapping=False)
-    for length, successes, windows in apart.itertuples(index=False):
-        if successes:
-            separate = np.log(successes / windows) / (length * np.log(p[0]))
-            yield "ratio separate", length, float(separate), _NONE, _NONE

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rbp.book.figure_style import INK, LABELS, Panels, log_axis, power_of_ten, single_panel
-from rbp.paper.display import INTERVAL, Columns, shown
+from rbp.paper.display import Columns, shown
 from rbp.paper.wording import dataset_label, dataset_order
 
 
@@ -278,58 +278,11 @@ def law_factors(found: pd.DataFrame) -> Panels:
     return Panels(list(keys), draw, size=(4.8, 4.4))
 
 
-def correlations(table: pd.DataFrame) -> Panels:
-    """The correlation of hits with those `lag` tokens on, a panel for each dataset, a colour for each of three sizes.
-
-    table: dataset, size, x (lag), value, within (less what documents share; dotted, of the largest).
-    """
-    sizes = spread(table["size"], 3)
-    colours = shades(sizes)
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = table[table["dataset"] == dataset]
-        ax.axhline(0, color=INK, lw=0.8)
-        for size, rows in by_number(own[own["size"].isin(sizes)], "size"):
-            rows = rows.dropna(subset=["value"]).sort_values("x")
-            ax.plot(rows["x"], rows["value"], "o-", color=colours[size], ms=4, mew=0, lw=1.4)
-            if size == sizes[-1]:
-                ax.plot(rows["x"], rows["within"], ":", color=colours[size], lw=1.6)
-        ax.set_xscale("log")
-        log_axis(ax, "x")
-        ax.set_xlabel("distance (tokens)")
-        ax.set_ylabel("correlation of hits")
-        ax.set_title(dataset_label(dataset))
-        sns.despine(ax=ax)
-        shade_legend(ax, colours, "S")
-
-    return Panels(dataset_order(table["dataset"]), draw, size=(4.8, 4.4))
-
-
 # ── Tables: what `Page.table` takes
 
 
-def recipes_shown(tried: pd.DataFrame) -> dict[str, Any]:
-    """The recipes of `emergence.recipes` that come closest to figure 7."""
-    top = tried.head(8)
-    zero = ["left out" if pd.isna(each) else power_of_ten(each) for each in top["zero"]]
-    columns: Columns = {
-        "combination": "how lengths are put together",
-        "zero": "in place of p = 0",
-        "agree": "numbers that agree",
-        "numbers": "of",
-        "alpha_off": ("largest difference of α", "{:.4f}"),
-        "r_squared_off": ("of R²", "{:.4f}"),
-    }
-    caption = (
-        "<b>How figure 7 was fitted: the closest of the recipes tried.</b> Agree: to all three printed digits. A "
-        "length at which no model has a success becomes a flat line, with α = 0 and R² = 1."
-    )
-    return shown(top.assign(zero=zero), columns, caption=caption, data=tried)
-
-
-def printed_shown(printed: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def printed_shown(printed: pd.DataFrame) -> dict[str, Any]:
     """Figure 7's printed fits beside ours (`emergence.beside_printed`)."""
-    interval = f"{level:.0%} interval"
     columns: Columns = {
         "k": "k",
         "zeros": "zeros",
@@ -337,57 +290,32 @@ def printed_shown(printed: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "alpha": ("α recomputed", "{:.3f}"),
         "r_squared_printed": ("R² printed", "{:.3f}"),
         "r_squared": ("R² recomputed", "{:.3f}"),
-        "r_squared_single": ("R², one line for all N", "{:.3f}"),
-        "r_squared_within": ("about each N’s mean", "{:.3f}"),
-        "alpha_without_zeros": ("α, zeros left out", "{:.3f}"),
-        "joint_alpha": ("α, joint fit", "{:.3f}"),
-        ("joint_alpha_low", "joint_alpha_high"): (interval, INTERVAL),
-        "joint_length": ("β, joint fit", "{:.2f}"),
-        ("joint_length_low", "joint_length_high"): (f"{interval} of β", INTERVAL),
+        "r_squared_pooled": ("R², one line for all N", "{:.3f}"),
     }
     caption = (
-        "<b>Figure 7’s printed fits, recomputed, beside one joint fit.</b> Recomputed: the mean over nine lengths, "
-        "zeros replaced. One line for all N: of ln(−ln p/N), zeros left out; R² about the mean of all points, and "
-        "about that of each N, where it can be negative. Zeros left out: the mean over the lengths that have three "
-        "models with a success. Joint fit: all lengths at once, zeros as limits, and a power β of N."
+        "<b>Figure 7’s printed fits, recomputed.</b> Zeros: lengths and models without a success. The one line for all "
+        "N leaves them out."
     )
     return shown(printed, columns, caption=caption)
-
-
-def effective_shown(mean: pd.DataFrame) -> dict[str, Any]:
-    """The effective number of independent tokens, by family and k, a column for each N (`ratio_by_length`)."""
-    named = mean.assign(label=[f"N = {n}" for n in mean["n"]]).sort_values("n")
-    wide = named.pivot_table(index=["family", "k"], columns="label", values="effective").reset_index()
-    columns: Columns = {"family": "Family", "k": "k"} | {label: (label, "{:.1f}") for label in named["label"].unique()}
-    caption = (
-        "<b>The effective number of independent tokens</b> in a window of N, from the mean ratio. A dash: not "
-        "measured, or some model has no success."
-    )
-    return shown(wide, columns, caption=caption, data=mean)
 
 
 def dependence_shown(found: pd.DataFrame, size: int, *, level: float) -> dict[str, Any]:
     """Dependence in a ladder's largest rung (`independence.at_largest`), of `size` parameters."""
     gains = {"chain": "gain markov", "documents": "gain documents", "both": "gain both"}
     table = found.assign(**{gain: 1000 * found[gain] for gain in gains.values()})
-    ratios = [name for name in map(str, found) if name.startswith("ratio ")]
     columns: Columns = {
         "dataset": "Domain",
         "k": "k",
-        "correlation": ("correlation, next token", "{:.3f}"),
-        "shared": ("correlation in a document", "{:.3f}"),
+        "shared": ("correlation", "{:.3f}"),
         ("design effect", "effect low", "effect high"): (
             f"design effect, {level:.0%} interval",
             "{:.1f} [{:.1f}, {:.1f}]",
         ),
-        **{name: (name.replace("ratio", "ratio, N ="), "{:.3f}") for name in ratios},
         **{gain: (f"gain, {label}", "{:.2f}") for label, gain in gains.items()},
     }
     caption = (
-        f"<b>Dependence in the largest rung measured</b>, S = {size:,}. Correlation in a document: of two of its "
-        "tokens at any distance (intraclass). Design effect: how many times larger the variance of RBPₖ is "
-        f"by documents than by tokens, with its {level:.0%} interval by leaving out one document at a time. Gain: of a "
-        "law over independence on documents that it was not fitted to, in thousandths of a nat per token: a two-state "
-        "chain; documents with rates of their own (beta-binomial); both."
+        f"<b>Dependence in the largest rung</b>, S = {size:,}. Correlation: of two tokens of one document. Design "
+        "effect: the variance of RBPₖ by documents over that by tokens. Gain: of a law over independence, in "
+        "thousandths of a nat per token."
     )
     return shown(table, columns, caption=caption, data=found)

@@ -1,7 +1,7 @@
 """Interactive figures: Plotly's frames under a slider, without animation, small enough for a page and a phone."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -63,13 +63,8 @@ def size_axis(sizes: "pd.Series[Any]") -> dict[str, Any]:
     }
 
 
-_OTHER: dict[str, str] = {"n": "k", "k": "n"}
-_NAME = {"n": "N", "k": "k"}
-_PREFIX = {"n": "window of N tokens, N = ", "k": "threshold k = "}
-
-
-def success_slider(counts: pd.DataFrame, over: Literal["n", "k"], *, start: int | None = None) -> Any:
-    """Success against S with a slider over N (a line for each k) or over k (a line for each N).
+def success_slider(counts: pd.DataFrame, *, start: int | None = None) -> Any:
+    """Success against S, a line for each k, with a slider over N.
 
     counts: dataset, family, size, k, n, p, of one family on one dataset, n = 1 included. Points joined by lines are
     measured; dotted is what independence would give, RBP_k^N. `start` is shown first (default: the smallest).
@@ -79,8 +74,7 @@ def success_slider(counts: pd.DataFrame, over: Literal["n", "k"], *, start: int 
 
     if len(counts[["dataset", "family"]].drop_duplicates()) != 1:
         raise DataError("the slider shows one family on one dataset", "windows", "Select one of each.")
-    other = _OTHER[over]
-    stops, lines = (sorted(int(x) for x in counts[name].unique()) for name in (over, other))
+    stops, lines = (sorted(int(x) for x in counts[name].unique()) for name in ("n", "k"))
     single = counts[counts["n"] == 1].set_index(["size", "k"])["p"]
     colours = shades(lines)
 
@@ -92,7 +86,7 @@ def success_slider(counts: pd.DataFrame, over: Literal["n", "k"], *, start: int 
             go.Scatter(
                 y=[float(f"{p:.4g}") for p in own["p"]],
                 mode="lines+markers",
-                name=f"{_NAME[other]} = {line}",
+                name=f"k = {line}",
                 marker={"color": colours[line], "size": 7},
                 line={"color": colours[line], "width": 1.6},
                 text=own["model"].tolist(),
@@ -111,13 +105,13 @@ def success_slider(counts: pd.DataFrame, over: Literal["n", "k"], *, start: int 
 
     ordered = counts.sort_values("size")
     frames = {
-        stop: [t for line in lines for t in pair(ordered[(ordered[over] == stop) & (ordered[other] == line)], line)]
+        stop: [t for line in lines for t in pair(ordered[(ordered["n"] == stop) & (ordered["k"] == line)], line)]
         for stop in stops
     }
     figure = with_slider(
         frames,
         start=stops[0] if start is None else start,
-        prefix=_PREFIX[over],
+        prefix="window of N tokens, N = ",
         plot=340,
         legend=24 * -(-len(lines) // 2),  # two names in a row on a phone
         left=60,
