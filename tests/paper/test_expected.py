@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.paper.noise import BEYOND, ENOUGH, OPEN, design_effects_at, floors, one_cell, rises, scatter_judged, tokens_for
+from rbp.paper.noise import BEYOND, ENOUGH, OPEN, design_effects_at, one_cell, rises, scatter_judged, tokens_for
 
 SIZES = np.geomspace(1e6, 1e9, 6)
 
@@ -102,13 +102,6 @@ def test_only_rising_misses_are_tested():
     for high, beyond in ((row["trend_needed"] * 1.01, False), (row["trend_needed"] * 0.99, True)):
         found = rises(points, tokens(100_000), effects(high=high, what="difference"))
         assert found["beyond"].tolist() == [beyond]
-
-
-def test_floors_fall_with_tokens_and_rise_with_the_effect():
-    both = pd.concat([tokens(10_000), tokens(1_000_000).assign(family="Other")])
-    found = floors(both, (0.5,), (1.0, 4.0)).set_index(["family", "effect"])["floor"]
-    assert found["Other", 1.0] < found["Other", 4.0] < found["Toy", 1.0] < found["Toy", 4.0]
-    assert (floors(both, (0.5,), (1.0, 4.0), level=0.9)["floor"].to_numpy() < found.to_numpy()).all()
 
 
 def test_so_many_tokens_leave_just_the_error_that_was_wanted():

@@ -27,7 +27,7 @@ from rbp.stats.clustering import (
     scatter_sums,
     trend_bound,
 )
-from rbp.stats.counting import alpha_error, noise_floor, tokens_needed
+from rbp.stats.counting import alpha_error, tokens_needed
 from rbp.stats.overdispersion import scatter_about_law
 from rbp.stats.power_law import fit_power_law
 
@@ -54,9 +54,9 @@ def scatter_judged(
     of three sizes whose number of tokens is known (not "at most"). One row a cell: CELL, k, range (of RANGES), n,
     tokens, misses (fewest of a model), counting (its noise in ln(−ln RBP_k), tokens taken as independent), deviance,
     df, p, p_holm, extra with extra_low and extra_high (the scatter of models beyond it); effect with effect_low and
-    effect_high (the ladder's `design_effects_at` this share of misses, NaN without); p_clustered, p_clustered_holm,
-    extra_clustered, … (the same with that effect); and two verdicts that hold for independent tokens and for those
-    that cluster as far as the interval of the effect goes, either way:
+    effect_high (the ladder's `design_effects_at` this share of misses, NaN without); p_clustered and p_clustered_holm
+    (with that effect); and two verdicts that hold for independent tokens and for those that cluster as far as the
+    interval of the effect goes, either way:
 
     - verdict: BEYOND where the deviance is more than chance makes, after Holm's correction, for the largest of these
       effects; ENOUGH where, for the least of them, the whole interval of the scatter beyond counting lies below
@@ -88,7 +88,6 @@ def scatter_judged(
         row |= {"counting": one.counting, "deviance": one.deviance, "df": one.df, "p": one.p}
         row |= {"extra": one.extra, "extra_low": one.extra_low, "extra_high": one.extra_high}
         row |= {"effect": effect, "effect_low": low, "effect_high": high, "p_clustered": clustering.p}
-        row |= {f"extra_clustered{end}": getattr(clustering, f"extra{end}") for end in ("", "_low", "_high")}
         rows.append(row | {"p_most": wide.p, "enough": narrow.enough, "mostly": narrow.extra <= narrow.counting})
     if not rows:
         raise FitError("no family has three models that miss tokens", "measurements", "Give more models, or another k.")
@@ -103,8 +102,8 @@ def scatter_judged(
     return table.drop(columns=["p_most", "p_most_holm", "enough"])
 
 
-def summary(judged: pd.DataFrame, level: float) -> dict[str, float]:
-    """How many of these rows of `scatter_judged` are what, and their median scatter beyond counting in per cent."""
+def summary(judged: pd.DataFrame, level: float) -> dict[str, int]:
+    """How many of these rows of `scatter_judged` are what."""
     return {
         "tests": len(judged),
         "p": int((judged["p"] < 1 - level).sum()),
@@ -114,8 +113,6 @@ def summary(judged: pd.DataFrame, level: float) -> dict[str, float]:
         "beyond": int((judged["verdict"] == BEYOND).sum()),
         "enough": int((judged["verdict"] == ENOUGH).sum()),
         "mostly": int(judged["mostly"].sum()),
-        "extra": float(100 * judged["extra"].median()),
-        "extra_high": float(100 * judged["extra_high"].median()),
     }
 
 
@@ -166,25 +163,6 @@ def rises(points: pd.DataFrame, tokens: pd.DataFrame, clustered: pd.DataFrame, *
     names += [f"{kind}_{name}" for kind in ("ends", "trend") for name in ("z", "p", "needed")]
     table = pd.DataFrame(rows, columns=[*names, "effect", "effect_high", "beyond"])
     return table.astype({"beyond": bool}).sort_values("trend_z", ascending=False, ignore_index=True)
-
-
-def floors(
-    tokens: pd.DataFrame, precisions: tuple[float, ...], effects: tuple[float, ...], *, level: float = 0.95
-) -> pd.DataFrame:
-    """`counting.noise_floor` of each family's tokens at `level`, for several precisions and design effects.
-
-    tokens: dataset, family, tokens. Columns CELL, tokens, precision, effect, floor (−ln RBP_k), misses (there).
-    """
-    rows = []
-    for cell in tokens.dropna(subset=["tokens"]).to_dict("records"):
-        for precision in precisions:
-            for effect in effects:
-                total = float(cell["tokens"])
-                floor = noise_floor(total, precision=precision, design_effect=effect, level=level)
-                rows.append(
-                    (cell["dataset"], cell["family"], total, precision, effect, floor, -np.expm1(-floor) * total)
-                )
-    return pd.DataFrame(rows, columns=[*CELL, "tokens", "precision", "effect", "floor", "misses"])
 
 
 def one_cell(points: pd.DataFrame, family: str = "", dataset: str = "") -> pd.DataFrame:
@@ -408,7 +386,7 @@ def group_rates(table: pd.DataFrame) -> pd.DataFrame:
 
     table: `by_training_count` at one rate. One row for each dataset and group of GROUPS: dataset, group, tokens,
     share_of_tokens, share_of_misses (of the largest model's), smallest, largest (their shares of missed tokens, NaN
-    without tokens), fall (largest over smallest: 1 where size does not help).
+    without tokens).
     """
     starts = np.array(list(GROUPS.values()))
     named = table.assign(group=np.searchsorted(starts, table["low"].to_numpy(np.int64), side="right") - 1)
@@ -419,9 +397,8 @@ def group_rates(table: pd.DataFrame) -> pd.DataFrame:
             tokens = int(first[i, 0])
             rates = [float(end[i, 1]) / tokens if tokens else np.nan for end in (first, last)]
             shares = tokens / first[:, 0].sum(), last[i, 1] / last[:, 1].sum()
-            fall = rates[1] / rates[0] if tokens and rates[0] else np.nan
-            rows.append((dataset, name, tokens, *shares, *rates, fall))
-    columns = ["dataset", "group", "tokens", "share_of_tokens", "share_of_misses", "smallest", "largest", "fall"]
+            rows.append((dataset, name, tokens, *shares, *rates))
+    columns = ["dataset", "group", "tokens", "share_of_tokens", "share_of_misses", "smallest", "largest"]
     return pd.DataFrame(rows, columns=columns)
 
 

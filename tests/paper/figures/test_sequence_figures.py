@@ -7,14 +7,7 @@ import pytest
 from rbp.core.errors import DataError
 from rbp.paper.figures.emergence import against_length, moved_curves, shades, success_panels
 from rbp.paper.figures.interactive import success_slider
-from rbp.paper.figures.noise import (
-    effects_shown,
-    floors_shown,
-    scatter_panels,
-    scatter_shown,
-    tokens_shown,
-    tokens_slider,
-)
+from rbp.paper.figures.noise import scatter_panels, scatter_shown, tokens_slider
 from rbp.paper.noise import BEYOND, OPEN
 
 SIZES = [10**6, 10**7, 10**8]
@@ -91,8 +84,7 @@ def judged() -> pd.DataFrame:
     table = table.assign(
         dataset="wikipedia", family="Toy", effect=1.2, effect_low=0.25, effect_high=4.0, n=4, misses=9.0
     )
-    table = table.assign(deviance=3.0, df=2, p=0.1, p_holm=0.2, p_clustered_holm=0.3)
-    return table.assign(**{f"extra_clustered{end}": table[f"extra{end}"] for end in ("", "_low", "_high")})
+    return table.assign(p=0.1, p_holm=0.2)
 
 
 def test_a_fit_beyond_noise_is_filled() -> None:
@@ -102,9 +94,7 @@ def test_a_fit_beyond_noise_is_filled() -> None:
     assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True]
     bars = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 5]
     assert bars[0] == pytest.approx([1.0, 4.0])  # per cent of counting, by the roots of the effects
-    row = scatter_shown(judged(), level=0.9)["table"].iloc[0]
-    assert row["beyond it, %"] == "30.0 [10.0, 60.0]"
-    assert row["design effect"] == "1.20 [0.25, 4.00]"
+    assert scatter_shown(judged())["table"].loc[0, "beyond it, %"] == "30.0 [10.0, 60.0]"
 
 
 def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
@@ -115,39 +105,3 @@ def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
         ("10", [[0.01]]),
     ]
     assert figure.layout.sliders[0].active == 1
-
-
-def test_design_effects_stand_with_their_intervals() -> None:
-    rows = [
-        ("humaneval", "misses", "small", 10, np.nan),
-        ("humaneval", "misses", "big", 30, np.nan),
-        ("humaneval", "misses", None, None, 3.0),
-        ("humaneval", "difference", None, None, 2.0),
-        ("wikipedia", "misses", "small", 20, np.nan),
-        ("wikipedia", "misses", None, None, 5.0),
-    ]
-    table = pd.DataFrame(rows, columns=["dataset", "what", "model", "misses", "effect"]).assign(k=5, rate=0.01)
-    table = table.assign(documents=3, effect_low=table["effect"] / 2, effect_high=table["effect"] * 2)
-    for end in ("", "_low", "_high"):
-        table[f"effect_pieces{end}"] = table[f"effect{end}"] / 2
-    shown = effects_shown(table.astype({"misses": "Int64"}))["table"].set_index("Domain")
-    assert shown.index.tolist() == ["Wikipedia", "HumanEval"]
-    assert shown["misses"].tolist() == [20, 20]
-    assert shown.loc["HumanEval", "misses, by documents"] == "3.0 [1.5, 6.0]"
-    assert shown.loc["HumanEval", "difference, by pieces"] == "1.0 [0.5, 2.0]"
-    assert shown.loc["Wikipedia", "difference, by pieces"] == shown.loc["Wikipedia", "scatter, by pieces"] == "–"
-
-
-def test_each_design_effect_has_a_column() -> None:
-    rows = [(p, e, 100 / p * e) for p in (0.5, 0.1) for e in (1.0, 3.0)]
-    floor = pd.DataFrame(rows, columns=["precision", "effect", "floor"])
-    shown = floors_shown(floor.assign(dataset="c4", family="Toy", tokens=1e4), level=0.9)["table"]
-    assert shown.iloc[0, 3:].to_dict() == {
-        "± 10%": 1000, "± 10%, effect 3": 3000, "± 50%": 200, "± 50%, effect 3": 600
-    }  # fmt: skip
-    needed = pd.DataFrame({"k": [1, 1, 10], "effect": [1.0, 3.0, 1.0], "tokens": [10.0, 30.0, 50.0]})
-    needed = needed.assign(models=4, alpha=0.1, fitted=0.2, by_counting=0.1, half_width=0.01)
-    shown = tokens_shown(needed, "Toy")["table"]
-    assert shown["k"].tolist() == [1, 10]
-    assert shown["tokens, independent"].tolist() == [10, 50]
-    assert shown["tokens, effect 3"].tolist() == [30, pytest.approx(np.nan, nan_ok=True)]

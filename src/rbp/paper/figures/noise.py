@@ -134,30 +134,24 @@ def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None)
 # ── Tables: what `Page.table` takes
 
 
-def scatter_shown(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def scatter_shown(judged: pd.DataFrame) -> dict[str, Any]:
     """The scatter of each fit, tested and estimated (rows of `noise.scatter_judged`)."""
-    percent = ["counting", *(f"extra{kind}{end}" for kind in ("", "_clustered") for end in ("", "_low", "_high"))]
+    percent = ["counting", "extra", "extra_low", "extra_high"]
     columns: Columns = {
         "dataset": "Dataset",
         "family": "Family",
         "k": "k",
         "n": "sizes",
         "misses": ("fewest missed", "{:,.0f}"),
-        "deviance": ("deviance", "{:.1f}"),
-        "df": "df",
         "p": ("p", "{:.3f}"),
         "p_holm": ("p, Holm", "{:.3f}"),
         "counting": ("counting, %", "{:.1f}"),
-        ("extra", "extra_low", "extra_high"): ("beyond it, %", WITH_ENDS),
-        ("effect", "effect_low", "effect_high"): ("design effect", "{:.2f} [{:.2f}, {:.2f}]"),
-        "p_clustered_holm": ("p with it, Holm", "{:.3f}"),
-        ("extra_clustered", "extra_clustered_low", "extra_clustered_high"): ("beyond it with the effect, %", WITH_ENDS),
+        ("extra", "extra_low", "extra_high"): ("beyond it, %", "{:.1f} [{:.1f}, {:.1f}]"),
         "verdict": "verdict",
     }
     caption = (
-        "<b>Is the scatter about the line more than counting?</b> p: that counting independent tokens makes as much; "
-        f"Holm: corrected. Counting, and beyond it: standard deviations of ln(−ln RBPₖ), with {level:.0%} intervals. "
-        "Open: shown to be neither more than noise nor mostly noise."
+        "<b>Is the scatter about the line more than counting?</b> p: that counting independent tokens makes as much. "
+        "Counting, and beyond it: standard deviations of ln(−ln RBPₖ). Open: neither is shown."
     )
     table = judged.assign(**{name: 100 * judged[name] for name in percent})
     order = dataset_order(table["dataset"])
@@ -171,7 +165,6 @@ def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "dataset": "Dataset",
         "family": "Family",
         "k": "k",
-        "models": "models",
         "misses_smallest": ("missed, smallest model", "{:.0f}"),
         "misses_largest": ("missed, largest model", "{:.0f}"),
         "ends_z": ("z at least", "{:.1f}"),
@@ -182,95 +175,7 @@ def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "effect_high": ("at most (95%)", "{:.1f}"),
     }
     caption = (
-        "<b>All cases with known tokens in which misses rise with size.</b> z at least: for the smallest against the "
-        "largest model, and for the trend in ln S. Effect needed: the design effect from which on the change is within "
-        f"chance at {level:.0%}. On the ladder: of differences between models."
+        "<b>All cases in which misses rise with size.</b> z at least: of the largest model against the smallest, and "
+        f"of the trend in ln S. Effect needed: the design effect that would make it chance, at {level:.0%}."
     )
     return shown(rising, columns, caption=caption)
-
-
-def effects_shown(clustered: pd.DataFrame) -> dict[str, Any]:
-    """The design effects of misses, of differences and of scatter (`noise.clustering_table`), by domain and rate."""
-    cell = ["dataset", "rate"]
-    whole = clustered[clustered["model"].isna()].dropna(subset="effect")
-    first = whole.groupby(cell)[["k", "documents"]].first()
-    table = first.join(clustered[clustered["what"] == "misses"].groupby(cell)["misses"].mean().astype(float))
-    for what, rows in whole.groupby("what"):
-        table = table.join(rows.set_index(cell).filter(like="effect").add_prefix(f"{what} "))
-    wanted = [f"{what} {name}{end}" for what, name, _ in EFFECTS for end in ("", "_low", "_high")]
-    table = table.reindex(columns=[*table.columns, *(name for name in wanted if name not in table)]).reset_index()
-    order = dataset_order(table["dataset"])
-    table = table.assign(place=table["dataset"].map(order.index), missed=100 * table["rate"])
-    table = table.sort_values(["place", "rate"], ascending=[True, False])
-    columns: Columns = {
-        "dataset": "Domain",
-        "missed": ("missed, %", "{:.1f}"),
-        "k": "k",
-        "documents": "documents",
-        "misses": ("misses", "{:.0f}"),
-        **{
-            tuple(f"{what} {name}{end}" for end in ("", "_low", "_high")): (label, WITH_ENDS)
-            for what, name, label in EFFECTS
-        },
-    }
-    caption = (
-        "<b>Design effects of misses</b>, by documents or by pieces of at most 511 tokens. Misses: of one model. "
-        "Difference: between two, which is what a rise is made of. Scatter: of all models about a line in ln S. "
-        "Intervals: 95%, by leaving out one document at a time."
-    )
-    return shown(table, columns, caption=caption, data=clustered)
-
-
-WITH_ENDS = "{:.1f} [{:.1f}, {:.1f}]"
-#: what has a design effect, drawn by what, in a few words
-EFFECTS = [
-    ("misses", "effect", "misses, by documents"),
-    ("misses", "effect_pieces", "misses, by pieces"),
-    ("difference", "effect", "difference, by documents"),
-    ("difference", "effect_pieces", "difference, by pieces"),
-    ("scatter", "effect_pieces", "scatter, by pieces"),
-]
-
-
-def floors_shown(floor: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The noise floors of `noise.floors`, a column for each precision and design effect."""
-    named = floor.sort_values(["precision", "effect"])
-    labels = [f"± {p:.0%}" + _effect(e) for p, e in zip(named["precision"], named["effect"], strict=True)]
-    cell = ["dataset", "family", "tokens"]
-    wide = named.assign(label=labels).pivot_table(index=cell, columns="label", values="floor").reset_index()
-    columns: Columns = {
-        "dataset": "Dataset",
-        "family": "Family",
-        "tokens": ("tokens", "{:,.0f}"),
-        **{label: (label, "{:.1e}") for label in labels},
-    }
-    effects = " and ".join(f"{effect:g}" for effect in sorted(floor["effect"].unique()))
-    caption = (
-        "<b>The noise floor</b>: the −ln RBPₖ that the tokens used tell to the precision named, at "
-        f"{level:.0%}, with a design effect of {effects} (1: tokens are independent)."
-    )
-    return shown(wide, columns, caption=caption, data=floor)
-
-
-def _effect(effect: float) -> str:
-    return "" if effect == 1 else f", effect {effect:g}"
-
-
-def tokens_shown(needed: pd.DataFrame, name: str) -> dict[str, Any]:
-    """The tokens for one precision (`noise.tokens_for`), a column for each design effect; name: whose."""
-    labels = ["tokens" + (_effect(effect) or ", independent") for effect in needed["effect"]]
-    wide = needed.assign(label=labels).pivot_table(index="k", columns="label", values="tokens")
-    wide = needed.drop_duplicates("k").drop(columns="tokens").join(wide, on="k")
-    columns: Columns = {
-        "k": "k",
-        "models": "models",
-        "alpha": ("α", "{:.3f}"),
-        "fitted": ("half-width of the fit", "{:.3f}"),
-        "by_counting": ("by counting", "{:.4f}"),
-        **{label: (label, "{:,.0f}") for label in labels},
-    }
-    caption = (
-        f"<b>Tokens for α ± {needed['half_width'].iloc[0]:g}</b> ({name}), beside the half-width that the fit has, "
-        "which holds all scatter, and that which counting the tokens used would leave."
-    )
-    return shown(wide, columns, caption=caption, data=needed)
