@@ -53,7 +53,6 @@ def test_no_architecture_is_ranked_wrongly() -> None:
     grouped = by_outcome(table)
     assert grouped["models"].sum() == len(table)
     assert grouped["outcome"].iloc[0] == "exact"
-    assert all(name in faults.names_of_models(table) for name in table["model"])
 
 
 def test_outcomes_are_counted() -> None:

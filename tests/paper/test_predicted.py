@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from simulated import in_bins
 
-from rbp.core.errors import DataError
 from rbp.evidence import histograms, open_source, published
 from rbp.paper import predicted_curves
 from rbp.stats.rank_counts import RankCounts
@@ -65,8 +64,6 @@ def test_published_counts_add_up_to_the_recovered_tokens() -> None:
         assert own.counts.total == pytest.approx(317_684, abs=4)
         assert own.cross_entropy is not None
         assert (own.counts.count == np.rint(own.counts.count)).all()
-        with pytest.raises(DataError, match="counts alone"):
-            own.by_document()
 
 
 def test_entropy_of_bins_brackets_the_truth() -> None:

@@ -85,4 +85,3 @@ def test_judgements_of_the_split() -> None:
     found = premise.judged(split)
     assert (found["mixing_grows"], found["mixing_datasets"]) == (1, 2)
     assert (found["split_cancel"], found["split_cells"]) == (2, 4)
-    assert found["split_least_calibrated"] == "large on HumanEval"

@@ -147,17 +147,6 @@ def test_best_leaves_the_diagnostic_out() -> None:
     assert "lognormal" in rank_distributions.best(table, 3)
 
 
-def test_a_shipped_store_has_documents() -> None:
-    own = next(each for each in open_source("ladder:v1").histograms if each.dataset == "humaneval")
-    table = own.by_document()
-    assert table.sum() == own.counts.total
-    np.testing.assert_array_equal(np.asarray(table.sum(axis=0)).ravel(), own.counts.count)
-    there = fit(family("power_law"), own.counts).distribution
-    seen = rank_distributions.distribution_functions(rank_distributions.redrawn(own), own.counts, 1)
-    far = rank_distributions.distances_by_document(there, own.counts, seen)
-    assert np.quantile(far, 0.01) < rank_distributions.distance(there, own.counts) < np.quantile(far, 0.99)
-
-
 def test_the_family_of_the_largest_model_stands_for_all() -> None:
     counts = made_up(1).counts
     cells = [
@@ -189,7 +178,6 @@ def test_a_ratio_straight_in_log_size_is_found_to_be(published: pd.DataFrame) ->
     (found,) = rank_distributions.lines_of_ratio(errors.assign(at_limit=False)).to_dict("records")
     assert found["ratio_slope"] == pytest.approx(-0.5)
     assert found["ratio_r_squared_lnS"] == pytest.approx(1)
-    assert found["ratio_r_squared_S"] == pytest.approx(stats.linregress(size, np.log(size)).rvalue ** 2)
     assert rank_distributions.lines_of_ratio(errors.assign(at_limit=[False, True, False])).empty
     assert rank_distributions.lines_of_ratio(errors[:2].assign(at_limit=False)).empty
 
@@ -205,7 +193,4 @@ def test_a_family_agrees_where_both_of_its_exponents_lie_within_the_intervals(pu
     assert list(lines["both"]) == within
     assert 0 < sum(within) < len(lines)
     assert lines["far"].dropna().is_monotonic_increasing
-    counted = rank_distributions.agreement(lines.reset_index()).set_index("distribution")
-    assert counted["both_in"].sum() == sum(within)
-    assert counted["lines_in"].sum() == (lines["at_limit"] == 0).sum()
     assert rank_distributions.exponents_on_lines(published, measured[:0]).empty

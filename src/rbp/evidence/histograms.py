@@ -5,13 +5,10 @@ Rank 1, which figure 8c leaves out, is added from RBP_1; masses become whole cou
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
@@ -30,7 +27,7 @@ class MeasuredRanks:
     """The ranks of one model on one dataset.
 
     counts: of ranks 1 … V, single or in bins; cross_entropy: measured on the same tokens (nats), or None; store: where
-    the ranks of single tokens lie, or None; rule: how equal scores counted.
+    the ranks of single tokens lie, or None.
     """
 
     dataset: str
@@ -40,30 +37,11 @@ class MeasuredRanks:
     counts: RankCounts
     cross_entropy: float | None
     store: RankStore | None = None
-    rule: TieRule = "paper"
-
-    @cached_property
-    def tokens(self) -> pd.DataFrame:
-        """document, rank and nll, one row per token. Raises DataError where only counts are known."""
-        if self.store is None:
-            raise DataError(f"of {self.model} on {self.dataset} counts alone are known", "ranks", "Take a rank store.")
-        ranked = Ranked(self.store, self.rule)
-        return ranked.tokens[["document", "nll"]].assign(rank=np.asarray(ranked.ranks, dtype=np.int64))
 
     @property
     def neg_log_rbp1(self) -> float:
         """−ln RBP_1."""
         return float(-np.log(self.counts.count[self.counts.high == 1].sum() / self.counts.total))
-
-    def by_document(self) -> Any:
-        """Counts by document, a sparse matrix of shape (documents, bins of `counts`).
-
-        Raises DataError where only counts are known.
-        """
-        _, document = np.unique(self.tokens["document"], return_inverse=True)
-        place = np.searchsorted(self.counts.low, self.tokens["rank"])
-        shape = (int(document.max()) + 1, len(self.counts.low))
-        return csr_matrix((np.ones(len(place)), (document, place)), shape=shape)
 
 
 def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
@@ -77,7 +55,6 @@ def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
         counts=RankCounts.of_ranks(ranked.ranks, store.vocabulary),
         cross_entropy=float(ranked.tokens["nll"].astype("float64").mean()),
         store=store,
-        rule=rule,
     )
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import nearest
 from rbp.core.paths import ROOT, label
-from rbp.paper.display import Column, shown
+from rbp.paper.display import shown
 from rbp.paper.gpu import GPU, read_gpu, worked
 from rbp.study.config import Dtype, Study, short_name
 from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
@@ -137,23 +137,6 @@ def hours_on_gpus(
 def gpus_in_words(number: int) -> str:
     """ "1 GPU", "64 GPUs"."""
     return f"{number} GPU" + ("s" if number > 1 else "")
-
-
-def hours_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The table of `hours_on_gpus` for a page: a row for each dtype and number of shards; the hours, the shares."""
-    found = table.pivot_table(["hours", "share"], ["dtype", "shards"], "gpus", sort=False)
-    words = {"hours": ("{}, hours", "{:,.2f}"), "share": ("operations, {}", "{:.0%}")}
-    pairs = cast("list[tuple[str, int]]", found.columns.to_list())
-    headings = [words[name][0].format(gpus_in_words(gpus)) for name, gpus in pairs]
-    columns: dict[str | tuple[str, ...], Column] = {"dtype": "dtype", "shards": "shards"}
-    columns |= {heading: (heading, words[name][1]) for heading, (name, _) in zip(headings, pairs, strict=True)}
-    return shown(
-        found.set_axis(headings, axis=1).reset_index(),
-        columns,
-        caption="<b>Hours on each number of GPUs</b>, and the share of the GPUs’ time that goes into operations. Few "
-        "shards leave GPUs idle at the end; many read the weights too often.",
-        data=table,
-    )
 
 
 def evenness(table: pd.DataFrame, dtype: str, shards: int) -> float:

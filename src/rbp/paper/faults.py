@@ -2,7 +2,6 @@
 the slow set has saved.
 """
 
-import html
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,16 +95,11 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
 def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
     """`architectures` in groups, those with most models first.
 
-    Columns outcome, ranked (from what), padding, why (not exact), models (how many), tokens, undecided (of these), and
-    names (of the models, in a line).
+    Columns outcome, ranked (from what), padding, why (not exact), models (how many), tokens, undecided (of these).
     """
-    named = table.assign(
-        names=table["model"] + table["variant"].map(lambda variant: f" ({variant})" if variant else ""),
-        why=table["reason"].map(_why),
-    )
-    groups = named.groupby(["outcome", "route", "padding", "why"], sort=False)
+    groups = table.assign(why=table["reason"].map(_why)).groupby(["outcome", "route", "padding", "why"], sort=False)
     columns = {"models": ("model", "size"), "tokens": ("tokens", "sum"), "undecided": ("near", "sum")}
-    grouped = groups.agg(**columns, names=("names", ", ".join)).reset_index().rename(columns={"route": "ranked"})
+    grouped = groups.agg(**columns).reset_index().rename(columns={"route": "ranked"})
     return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
 
 
@@ -161,20 +155,9 @@ def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
             "undecided": ("undecided", "{:,}"),
         },
         caption="<b>What the extraction makes of each architecture.</b> Ranks come from the output layer, or, where "
-        "that "
-        "does not give the logits, from the model’s own. “Undecided”: tokens with another logit within rounding.",
+        "that does not give the logits, from the model’s own. The download names the models.",
         data=surveyed,
     )
-
-
-def names_of_models(surveyed: pd.DataFrame) -> str:
-    """Which models are in each group of `by_outcome`: a list that opens on demand, as HTML."""
-    items = ""
-    for row in by_outcome(surveyed).to_dict("records"):
-        padding = row["padding"] and f"padding {row['padding']}"
-        group = ", ".join(filter(None, [row["outcome"], row["ranked"], padding, row["why"]]))
-        items += f"<li><em>{html.escape(group)}:</em> {html.escape(row['names'])}</li>"
-    return f"<details><summary>Which models these are</summary><ul>{items}</ul></details>"
 
 
 def _why(reason: str) -> str:

@@ -27,7 +27,6 @@ from rbp.core.paths import LADDER
 from rbp.evidence import histograms, open_source
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper.appendix_c.numbers import authors_points, equation_terms
-from rbp.paper.wording import dataset_label
 from rbp.ranks.protocols import Protocol, Row, plan_rows
 from rbp.stats.rank_families import family
 from rbp.stats.rank_fits import fit
@@ -218,14 +217,12 @@ def make() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def judged(split: pd.DataFrame) -> dict[str, int | str]:
-    """What the table of `make` shows: where mixing grows, who is too sure, where two parts have the same sign."""
-    worst = split.sort_values("confidence").iloc[-1]
+def judged(split: pd.DataFrame) -> dict[str, int]:
+    """What the table of `make` shows: where mixing grows, and where two parts have the same sign."""
     mixing = split.sort_values("size").groupby("dataset")["mixing"]
     return {
         "mixing_grows": int((mixing.last() > mixing.first()).sum()),
         "mixing_datasets": int(mixing.ngroups),
-        "split_least_calibrated": f"{worst['model']} on {dataset_label(worst['dataset'])}",
         "split_cancel": int((np.sign(split["profile"]) == np.sign(split["confidence"])).sum()),
         "split_cells": len(split),
     }

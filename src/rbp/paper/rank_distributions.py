@@ -12,7 +12,6 @@ import pandas as pd
 from rbp.core.arrays import Reals
 from rbp.evidence import histograms, open_source
 from rbp.evidence.histograms import MeasuredRanks
-from rbp.stats.clustering import draws
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_families import FAMILIES, family
@@ -20,7 +19,6 @@ from rbp.stats.rank_fits import MARGIN, RankDistribution, RankFit, covariance, f
 
 SOURCE = ("published", "ladder:v1")
 DIAGNOSTIC = ("log_quadratic",)  # no family of the question: it tells which way the ranks curve
-RESAMPLES = 200
 DRAWS = 199  # of a parametric bootstrap
 
 
@@ -51,41 +49,18 @@ def distance(distribution: RankDistribution, counts: RankCounts) -> float:
     return float(np.abs(seen - distribution.cdf(own.high)).max())
 
 
-def redrawn(ranks: MeasuredRanks) -> Reals:
-    """Counts in corpora of whole documents drawn anew with replacement, shape (RESAMPLES, bins).
-
-    Raises DataError where documents are unknown.
-    """
-    table = ranks.by_document()
-    return np.asarray(next(draws(table.shape[0], RESAMPLES)) @ table, dtype=np.float64)
-
-
-def distribution_functions(corpora: Reals, counts: RankCounts, first: int) -> Reals:
-    """Of the ranks from `first` on, at the ends of the bins, for each of `corpora`, shape (…, bins of `counts`)."""
-    seen = np.cumsum(corpora[:, counts.low >= first], axis=1)
-    return np.asarray(seen / seen[:, -1:], dtype=np.float64)
-
-
-def distances_by_document(distribution: RankDistribution, counts: RankCounts, seen: Reals) -> Reals:
-    """`distance` to each of the corpora whose `distribution_functions` these are; the fit stays."""
-    return np.asarray(np.abs(seen - distribution.cdf(counts.since(distribution.first).high)).max(axis=1))
-
-
 def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
     """Every family fitted to every model's ranks, from rank 1 and from rank 2.
 
     Columns dataset, model, family, size, vocabulary, first, distribution, count (how many parameters it has), found
     (the distribution that was found: its limit where at_limit), parameters (of that, as JSON), log_likelihood,
-    per_token, total, aic, at_limit, rounding (of the parameters at most, relative), distance, distance_low,
-    distance_high (95 per cent, by resampling documents; missing where documents are unknown), p1, rbp10 and entropy
+    per_token, total, aic, at_limit, rounding (of the parameters at most, relative), distance, p1, rbp10 and entropy
     (missing unless first is 1).
     """
     rows = []
     for own in measured:
-        corpora = None if own.store is None else redrawn(own)
         for first in firsts:
-            seen = None if corpora is None else distribution_functions(corpora, own.counts, first)
-            rows += [_row(own, name, first, seen) for name in _families(first)]
+            rows += [_row(own, name, first) for name in _families(first)]
     return pd.DataFrame(rows)
 
 
@@ -93,7 +68,7 @@ def _families(first: int) -> list[str]:
     return [name for name in FAMILIES if first == 1 or not name.startswith("mass_at_1")]
 
 
-def _row(own: MeasuredRanks, name: str, first: int, seen: Reals | None) -> dict[str, object]:
+def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
     found = fit(family(name), own.counts, first=first)
     it = found.distribution
     row: dict[str, object] = {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
@@ -103,10 +78,6 @@ def _row(own: MeasuredRanks, name: str, first: int, seen: Reals | None) -> dict[
     row |= {"log_likelihood": found.log_likelihood, "per_token": found.per_token, "total": found.total}
     row |= {"aic": found.aic, "at_limit": found.at_limit, "rounding": found.rounding}
     row |= {"distance": distance(it, own.counts)}
-    low = high = np.nan
-    if seen is not None:
-        low, high = np.quantile(distances_by_document(it, own.counts, seen), [0.025, 0.975])
-    row |= {"distance_low": low, "distance_high": high}
     whole = first == 1
     row |= {"p1": float(it.pmf(1)) if whole else np.nan, "rbp10": float(it.cdf(10)) if whole else np.nan}
     return row | {"entropy": it.entropy if whole else np.nan}
@@ -118,15 +89,10 @@ def distribution_of(row: pd.Series) -> RankDistribution:
     return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
 
 
-def limit_note(row: pd.Series) -> str:
-    """What a table says beside a row of `fits`: "at its limit: power law", or nothing."""
-    return f"at its limit: {family(row['found']).label}" if row["at_limit"] else ""
-
-
 def fit_label(row: pd.Series) -> str:
     """How a figure calls the distribution of a row of `fits`: the family, where it begins, and its limit."""
     notes = ["from 2"] if row["first"] == 2 else []
-    notes += [limit_note(row)] if row["at_limit"] else []
+    notes += [f"at its limit: {family(row['found']).label}"] if row["at_limit"] else []
     return FAMILIES[row["distribution"]].label + (f" ({', '.join(notes)})" if notes else "")
 
 
@@ -269,19 +235,18 @@ def lognormal_errors(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, 
 
 
 def lines_of_ratio(errors: pd.DataFrame) -> pd.DataFrame:
-    """Is μ/σ a line in ln S, or in S? For each version of the lognormal in one family's `lognormal_errors`.
+    """Is μ/σ a line in ln S? For each version of the lognormal in one family's `lognormal_errors`.
 
-    Columns distribution, ratio_slope (per unit of ln S), ratio_r_squared_lnS, ratio_r_squared_S. Versions with fewer
+    Columns distribution, ratio_slope (per unit of ln S), ratio_r_squared_lnS. Versions with fewer
     than three models, or a fit at its limit, are left out.
     """
     rows = []
     for name, own in errors.groupby("distribution"):
         if len(own) > 2 and not own["at_limit"].any():
-            size, log_size = own["size"], np.log(own["size"])
-            row = {"distribution": name, "ratio_slope": np.polyfit(log_size, own["ratio"], 1)[0]}
-            row |= {"ratio_r_squared_lnS": np.corrcoef(log_size, own["ratio"])[0, 1] ** 2}
-            rows.append(row | {"ratio_r_squared_S": np.corrcoef(size, own["ratio"])[0, 1] ** 2})
-    return pd.DataFrame(rows, columns=["distribution", "ratio_slope", "ratio_r_squared_lnS", "ratio_r_squared_S"])
+            log_size = np.log(own["size"])
+            r_squared = np.corrcoef(log_size, own["ratio"])[0, 1] ** 2
+            rows.append((name, np.polyfit(log_size, own["ratio"], 1)[0], r_squared))
+    return pd.DataFrame(rows, columns=["distribution", "ratio_slope", "ratio_r_squared_lnS"])
 
 
 def profile(own: MeasuredRanks, at: pd.Series, *, reach: float = 6.0, points: int = 34) -> pd.DataFrame:
@@ -350,12 +315,6 @@ def exponents_on_lines(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFr
         inside &= told.between(lines[f"alpha_{metric}_low"], lines[f"alpha_{metric}_high"])
         off[metric] = (told / lines[f"alpha_{metric}"] - 1).abs()
     return lines.assign(both=inside, far=off.max(axis=1)).sort_values([*cell, "far"], ignore_index=True)
-
-
-def agreement(lines: pd.DataFrame) -> pd.DataFrame:
-    """In how many groups of `exponents_on_lines` each distribution gives both exponents (both_in), of lines_in."""
-    counted = lines.assign(both_in=lines["both"], lines_in=lines["at_limit"] == 0).groupby("distribution")
-    return counted[["both_in", "lines_in"]].sum().sort_values("both_in", ascending=False, kind="stable").reset_index()
 
 
 def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from rbp.core.errors import ParameterError
 from rbp.paper.appendix_c import all_checked, notation, numbers
 
 
@@ -42,19 +41,6 @@ def test_zeta_is_missing_where_it_does_not_exist(terms: pd.DataFrame) -> None:
     assert (terms["zeta_p1"].dropna() > terms["neg_log_p1"][terms["lam"] > 0]).all()  # damping takes terms away
 
 
-@pytest.mark.parametrize("sigma", [0.7, 3.69, 40.0])
-def test_where_the_approximated_p1_is_1(sigma: float) -> None:
-    mu = numbers.approximated_p1_is_1(sigma)
-    assert float(numbers.approximate_sums(mu, sigma).neg_log_p1) == pytest.approx(0, abs=1e-9)
-    assert float(numbers.approximate_sums(mu - 0.1, sigma).neg_log_p1) < 0
-    assert float(numbers.exact_sums(mu - 0.1, sigma).neg_log_p1) > 0
-
-
-def test_bad_sigma_is_named() -> None:
-    with pytest.raises(ParameterError, match="above 0"):
-        numbers.approximated_p1_is_1(0)
-
-
 def test_ways_on_pass_by_the_points_and_part(terms: pd.DataFrame) -> None:
     linear, other = numbers.extrapolations(terms)
     for way, off in ((linear, 0.25), (other, 0.1)):
@@ -72,13 +58,6 @@ def test_the_asymptotic_exponent_is_approached(terms: pd.DataFrame) -> None:
     found = numbers.local_exponents(curve).iloc[0]
     assert found["alpha_p1"] == pytest.approx(way.asymptotic, rel=0.02)
     assert found["alpha_ce"] < found["alpha_p1"]  # a factor that grows as ln S
-
-
-def test_more_euler_maclaurin_terms_help_where_lambda_is_small() -> None:
-    errors = numbers.euler_maclaurin_errors(5.0, [0.3, 6.0], 2).set_index(["lam", "terms"])["error"].abs()
-    assert errors[0.3, 1] < 0.2 * errors[0.3, 0]
-    assert errors[0.3, 2] < errors[0.3, 1]
-    assert errors[6.0, 2] > errors[6.0, 0]
 
 
 def test_every_checked_expression_is_on_the_page() -> None:

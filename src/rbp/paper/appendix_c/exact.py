@@ -40,10 +40,10 @@ def check_10() -> Checked:
         EQ10,
         _VERDICT[whole == 1],
         "definition; integral by sympy",
-        "The density integrates to 1. That ranks follow it is the hypothesis.",
+        "That ranks follow it is the hypothesis.",
         (
             (
-                r"the density integrates to",
+                "the integral",
                 latex(sp.Eq(sp.Integral(notation.psi(x), (x, 0, sp.oo)), whole, evaluate=False)),
             ),
         ),
@@ -62,8 +62,8 @@ def check_11() -> Checked:
         EQ11,
         _VERDICT[limit == -sp.oo],
         "limit by sympy",
-        "It converges for every μ and σ. Real ranks end at the vocabulary's size; the sum does not.",
-        ((r"the terms fall faster than 1/k²", rf"\lim_{{x \to \infty}} \ln\left(x^2 \psi(x)\right) = {latex(limit)}"),),
+        "It converges. Real ranks end at the vocabulary's size.",
+        (("faster than 1/k²", rf"\lim_{{x \to \infty}} \ln\left(x^2 \psi(x)\right) = {latex(limit)}"),),
     )
 
 
@@ -113,8 +113,8 @@ def check_moment(equation: Equation, power: int) -> Checked:
         equation,
         _VERDICT[equation.holds()],
         "integral by sympy",
-        "The integral equals the closed form, for every μ and σ.",
-        (("the integral, as sympy gives it", latex(integral)),),
+        "For every μ and σ.",
+        (("the integral", latex(integral)),),
     )
 
 
@@ -126,7 +126,7 @@ def check_16() -> Checked:
         EQ16,
         _VERDICT[EQ16.holds()],
         "sympy",
-        "Exact. The three terms are not independent: the last two are −ln ψ(1), and c contains ψ(1) as its first term.",
+        "The last two terms are −ln ψ(1), and c contains ψ(1).",
         (("with p₁ = ψ(1)/c", EQ16.tex),),
     )
 
@@ -144,8 +144,8 @@ def check_17() -> Checked:
         EQ17,
         _VERDICT[holds],
         "sympy",
-        "The algebra follows. But −Σ p ln p is the entropy of the rank, not the cross-entropy of the model.",
-        (("each term, to be weighted by p_k and summed", EQ17.tex),),
+        "But −Σ p ln p is the entropy of the rank, not the cross-entropy.",
+        (("each term", EQ17.tex),),
     )
 
 

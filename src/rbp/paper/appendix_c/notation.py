@@ -182,18 +182,19 @@ def badge(verdict: str) -> str:
 
 
 def rendered(checked: Iterable[Checked]) -> str:
-    """One block for each: claim and verdict, the equation, what was found, and the lines of the check."""
+    """One block for each: verdict, the equation (or the sentence), what was found, and the lines of the check."""
     return "".join(_block(one) for one in checked)
 
 
 def _block(one: Checked) -> str:
     lines = "".join(f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in one.work)
-    name = f"Equation ({one.number})" if one.number[0].isdigit() else one.number[0].upper() + one.number[1:]
-    claim = f"<p><b>{html.escape(name)}.</b> {html.escape(one.claim)} {badge(one.verdict)}</p>"
+    said = "" if one.number.isdigit() else f" {html.escape(one.claim)}"  # a sentence, which no equation says
+    name = f"Equation ({one.number})" if one.number.isdigit() else one.number[0].upper() + one.number[1:]
+    claim = f"<p><b>{html.escape(name)}.</b>{said} {badge(one.verdict)}</p>"
     return (
         f'<section class="rbp-equation">{claim}'
         f"{display(one.equation.tex)}<p>{html.escape(one.finding)}</p>"
-        f"<details><summary>How it was checked: {html.escape(one.by)}</summary><dl>{lines}</dl></details></section>"
+        f"<details><summary>The check</summary><dl>{lines}</dl></details></section>"
     )
 
 

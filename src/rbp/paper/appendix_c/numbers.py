@@ -1,6 +1,6 @@
 """The sums and terms of appendix C in numbers: exact in high precision, and as the appendix approximates them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +8,10 @@ import mpmath
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import sympy as sp
-from scipy.optimize import brentq
-from scipy.stats import linregress, norm
+from scipy.stats import linregress
 
-from rbp.core.errors import ParameterError
 from rbp.evidence import published
-from rbp.paper.appendix_c import notation, paths
-from rbp.paper.appendix_c.approximate import boundary
+from rbp.paper.appendix_c import paths
 
 mp: Any = mpmath.MPContext()  # a context of its own: its numbers keep their precision wherever they are used
 mp.dps = 40
@@ -170,22 +166,6 @@ def _zeta(lam: float) -> tuple[float, float]:
     return paths.value(on_path.neg_log_p1, lam), paths.value(on_path.entropy, lam)
 
 
-def approximated_p1_is_1(sigma: float) -> float:
-    """The μ at which equation 20 gives p₁ = 1; for a smaller μ it gives more. Raises ParameterError unless σ > 0.
-
-    There 1/2 + σΦ(μ/σ)/φ(μ/σ) = 1.
-    """
-    if not sigma > 0:
-        raise ParameterError(f"σ must be above 0, not {sigma}", "sigma", None)
-
-    def excess(b: float) -> float:
-        return float(np.log(2 * sigma) + norm.logcdf(-b) - norm.logpdf(b))
-
-    if excess(-10) < 0:
-        raise ParameterError(f"σ = {sigma} is too small for p₁ = 1 at any μ in reach", "sigma", "Try 0.1 or more.")
-    return -sigma * float(brentq(excess, -10, 10 + 10 * sigma))
-
-
 @dataclass(frozen=True)
 class Extrapolation:
     """A smooth curve through the fitted parameters, each of two numbers being linear in ln S.
@@ -257,16 +237,3 @@ def local_exponents(curve: pd.DataFrame) -> pd.DataFrame:
         for name, column in (("alpha_p1", "neg_log_p1"), ("alpha_ce", "entropy"))
     }
     return pd.DataFrame({"size": np.exp((x[1:] + x[:-1]) / 2), **found})
-
-
-def euler_maclaurin_errors(sigma: float, lam: Sequence[float], most: int) -> pd.DataFrame:
-    """−ln p₁ with 0 … `most` Euler–Maclaurin terms beyond equation 20, less the exact one: lam, terms, error."""
-    further = [sp.lambdify((notation.lam, notation.sigma), boundary(0, order)) for order in range(1, most + 1)]
-    rows = []
-    for value in lam:
-        own = exact_sums(-value * sigma**2, sigma)
-        z = float(approximate_sums(-value * sigma**2, sigma).z)
-        for terms in range(most + 1):
-            z += further[terms - 1](value, sigma) if terms else 0
-            rows.append((value, terms, np.log(z) - float(own.neg_log_p1) if z > 0 else np.nan))
-    return pd.DataFrame(rows, columns=["lam", "terms", "error"])

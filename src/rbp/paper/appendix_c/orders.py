@@ -101,7 +101,7 @@ def check_22() -> Checked:
         EQ22,
         FOLLOWS if limit == 0 else FAILS,
         "limit by sympy",
-        "True: the ratio vanishes like 1/|x|, slowly.",
+        "As x → −∞ the ratio vanishes like 1/|x|, slowly.",
         (
             ("the limit", limit_line(r"\frac{\Phi(x)}{\varphi(x)}", r"x \to -\infty", limit)),
             ("how fast, at x = −b", rf"\frac{{\Phi(-b)}}{{\varphi(b)}} = {latex(series)}"),
@@ -119,7 +119,7 @@ def check_23() -> Checked:
         EQ23,
         FOLLOWS if limit == 0 else FAILS,
         "limit by sympy",
-        "True, whatever μ does: the ratio is 1/σ. But it needs σ itself to grow without bound.",
+        "The ratio is 1/σ: σ itself must grow without bound.",
         (("the ratio", rf"\frac{{\psi(1)}}{{\varphi(a)}} = {latex(ratio)}"),),
     )
 
@@ -137,7 +137,7 @@ def check_24() -> Checked:
         EQ24,
         PART if sound and fixed == 1 / sigma and both == 0 else FAILS,
         "bounds and limits by sympy",
-        "It needs two limits at once: μ/σ → −∞ and σ → ∞. With σ fixed it fails: c/φ(μ/σ) → 1/σ.",
+        "It needs both μ/σ → −∞ and σ → ∞. With σ fixed, c/φ(μ/σ) → 1/σ.",
         (
             ("with Z = c/ψ(1)", rf"\frac{{c}}{{\varphi(\mu/\sigma)}} = {latex(ratio)}"),
             (
@@ -165,7 +165,7 @@ def check_25() -> Checked:
         EQ25,
         PART if is_z_below_sigma and on_a == on_b == 1 else FAILS,
         "sympy, limits",
-        "The inequality is Z < σ, and holds once σ is large. “Faster” does not follow: the ratio of −ln c to μ²/(2σ²) "
+        "The inequality is Z < σ, and holds once σ is large. But −ln c grows no faster than μ²/(2σ²): their ratio "
         "tends to 1.",
         (
             ("left side less right side", latex(difference)),
@@ -187,8 +187,7 @@ def check_dominant(term: sp.Expr, number: str, claim: str, name: str) -> Checked
         Equation(number, -sp.log(notation.psi(1) / c), "=", sp.log(Z)),
         FAILS if limit == 0 and sum_of_all == sp.log(Z) else FOLLOWS,
         "sympy, limit",
-        f"{name} is cancelled by the other two terms. What is left of −ln p₁ is ln Z, which stays bounded where {name} "
-        "does not.",
+        f"{name} is cancelled by the other two terms. What is left is ln Z, which stays bounded.",
         (
             ("equation 16 with c = ψ(1)Z put in", rf"-\ln p_1 = {latex(sum_of_all)}"),
             ("(b) λ fixed", limit_line(rf"\frac{{-\ln p_1}}{{{latex(term)}}}", r"\sigma \to \infty", limit)),
@@ -208,9 +207,8 @@ def check_26() -> Checked:
         EQ26,
         PART if same and on_b.is_positive else FAILS,
         "sympy, limit",
-        "A polynomial over something that vanishes would explode. In fact P and φ(a) vanish together with c, and the "
-        "fraction tends to a constant. That is negligible against ln c, but ln c is cancelled: the fraction is all by "
-        "which CE exceeds −ln p₁.",
+        "P and φ(a) vanish together with c, and the fraction tends to a constant. That is negligible against ln c, but "
+        "ln c is cancelled: the fraction is all by which CE exceeds −ln p₁.",
         (
             ("equation 21 less equation 16", rf"\mathrm{{CE}} - (-\ln p_1) = {latex(FRACTION)}"),
             ("(b) λ fixed, with c of equation 20", limit_line(r"(26)", r"\sigma \to \infty", on_b)),

@@ -45,49 +45,6 @@ def terms_figure(terms: pd.DataFrame) -> Figure:
     return single_panel(draw, size=(7.2, 4.6))
 
 
-def error_figure(errors: pd.DataFrame, seen: tuple[float, float]) -> Figure:
-    """How far −ln p₁ is off with more and more Euler–Maclaurin terms, against λ: columns lam, terms, error.
-
-    `seen` is the range of λ of the fitted points, shaded.
-    """
-
-    def draw(ax: Axes) -> None:
-        ax.axvspan(*seen, color="#8a8d91", alpha=0.25, lw=0)
-        ax.axhline(0, color=INK, lw=0.8)
-        for terms, colour in zip(range(errors["terms"].nunique()), _COLOURS, strict=False):
-            own = errors[errors["terms"] == terms]
-            name = "equation 20" if terms == 0 else f"{terms} more term{'s' if terms > 1 else ''}"
-            ax.plot(own["lam"], own["error"], color=colour, label=name)
-        ax.set_ylim(-0.5, 0.5)
-        ax.set_xlabel("λ = −μ/σ²")
-        ax.set_ylabel("−ln p₁: approximated less exact (nats)")
-        ax.legend(loc="lower left")
-        sns.despine(ax=ax)
-
-    return single_panel(draw, size=(6.4, 4.0))
-
-
-def region_figure(boundary: pd.DataFrame, points: pd.DataFrame) -> Figure:
-    """Where the approximated p₁ exceeds 1, in the plane of σ and −μ: boundary (sigma, mu), points (sigma, mu)."""
-
-    def draw(ax: Axes) -> None:
-        top = boundary["sigma"].max()
-        ax.fill_between(boundary["sigma"], -boundary["mu"], 1e4, color="#B3352B", alpha=0.16, lw=0)
-        ax.plot(boundary["sigma"], -boundary["mu"], color="#B3352B")
-        positive = points[points["mu"].lt(0)]
-        ax.plot(positive["sigma"], -positive["mu"], "o-", color="#2A7FC0", ms=5)
-        ax.set_xlim(boundary["sigma"].min(), top)
-        ax.set_ylim(0.5, -1.3 * float(boundary["mu"].min()))
-        log_axis(ax, "y")
-        ax.annotate("approximated p₁ > 1", (0.06, 0.9), xycoords="axes fraction", color="#B3352B", fontweight="bold")
-        ax.annotate("the authors’ points", (0.6, 0.3), xycoords="axes fraction", color="#2A7FC0", fontweight="bold")
-        ax.set_xlabel("σ")
-        ax.set_ylabel("−μ")
-        sns.despine(ax=ax)
-
-    return single_panel(draw, size=(6.4, 4.0))
-
-
 def path_panels(curves: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Panels:
     """−ln p₁ and the entropy along each extrapolation (tables of `numbers.along_path`), with the fitted points."""
     low = 0.8 * min(curve["neg_log_p1"].min() for curve in curves.values())
