@@ -156,11 +156,9 @@ def transitions(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
     Columns CELL; models; zeros (models without a success); p_min, p_max; visible (it runs from below 0.1 to above
     0.9: a whole sigmoid); turns (it passes 1/e, where a curve of the law turns); rises (how many steps to the next
-    larger model raise p); idle (how many lead from no
-    success to none); alpha, alpha_low, alpha_high of −ln p and constant (ln of its
-    prefactor) where all models have a success (else NaN); steepest
-    = α·ln(10)/e, the rise of p per tenfold S where the fitted curve is steepest, with steepest_low, steepest_high;
-    half: the S at which the fitted p is 1/2.
+    larger model raise p); alpha, alpha_low, alpha_high of −ln p and constant (ln of its prefactor) where all models
+    have a success (else NaN); steepest = α·ln(10)/e, the rise of p per tenfold S where the fitted curve is steepest,
+    with steepest_low, steepest_high; half: the S at which the fitted p is 1/2.
     """
     rows = []
     for key, own in counts.groupby(CELL):
@@ -174,7 +172,6 @@ def transitions(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             "visible": bool(p.min() < BOTTOM and p.max() > TOP),
             "turns": bool(p.min() < TURN < p.max()),
             "rises": int((np.diff(p) > 0).sum()),
-            "idle": int(((p[1:] == 0) & (p[:-1] == 0)).sum()),
         }
         if (p > 0).all():
             try:
@@ -186,7 +183,7 @@ def transitions(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
                 row["constant"] = float(np.log(fit.prefactor))
                 row["half"] = float((fit.prefactor / np.log(2)) ** (1 / fit.alpha)) if fit.alpha > 0 else np.nan
         rows.append(row)
-    names = [*CELL, "models", "zeros", "p_min", "p_max", "visible", "turns", "rises", "idle"]
+    names = [*CELL, "models", "zeros", "p_min", "p_max", "visible", "turns", "rises"]
     table = pd.DataFrame(rows, columns=[*names, "alpha", "alpha_low", "alpha_high", "constant", "half"])
     for end in ("", "_low", "_high"):
         table[f"steepest{end}"] = table[f"alpha{end}"] * np.log(10) / np.e

@@ -108,8 +108,6 @@ def summary(judged: pd.DataFrame, level: float) -> dict[str, int]:
         "tests": len(judged),
         "p": int((judged["p"] < 1 - level).sum()),
         "holm": int((judged["p_holm"] < 1 - level).sum()),
-        "p_clustered": int((judged["p_clustered"] < 1 - level).sum()),
-        "holm_clustered": int((judged["p_clustered_holm"] < 1 - level).sum()),
         "beyond": int((judged["verdict"] == BEYOND).sum()),
         "enough": int((judged["verdict"] == ENOUGH).sum()),
         "mostly": int(judged["mostly"].sum()),

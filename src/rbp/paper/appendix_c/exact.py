@@ -78,7 +78,7 @@ def check_12() -> Checked:
         EQ12,
         _VERDICT[holds],
         "derivative by sympy",
-        "A definition.",
+        "",
         (("the derivative", line),),
     )
 
@@ -92,7 +92,7 @@ def check_13() -> Checked:
         EQ13,
         _VERDICT[EQ13.holds() and EQ13B.holds()],
         "integral by sympy",
-        "Both follow.",
+        "",
         (
             ("the integral", latex(sp.Eq(sp.Integral(notation.psi(x), (x, 1, sp.oo)), integral, evaluate=False))),
             ("at 1", EQ13B.tex),
@@ -113,7 +113,7 @@ def check_moment(equation: Equation, power: int) -> Checked:
         equation,
         _VERDICT[equation.holds()],
         "integral by sympy",
-        "For every μ and σ.",
+        "",
         (("the integral", latex(integral)),),
     )
 

@@ -108,7 +108,8 @@ class Checked:
     """An equation or a sentence of the appendix with its verdict.
 
     number: the paper's; claim: what is claimed, in our words; equation: the statement checked; work: the lines of
-    the check (what each is, and its TeX); verdict: FOLLOWS, PART or FAILS; by: what decided; finding: in a sentence.
+    the check (what each is, and its TeX); verdict: FOLLOWS, PART or FAILS; by: what decided; finding: what there is to
+    say of it, or "".
     """
 
     number: str
@@ -187,14 +188,14 @@ def rendered(checked: Iterable[Checked]) -> str:
 
 
 def _block(one: Checked) -> str:
-    lines = "".join(f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in one.work)
+    lines = formula_list(one.work) if len(one.work) > 1 else display(one.work[0][1])
     said = "" if one.number.isdigit() else f" {html.escape(one.claim)}"  # a sentence, which no equation says
     name = f"Equation ({one.number})" if one.number.isdigit() else one.number[0].upper() + one.number[1:]
     claim = f"<p><b>{html.escape(name)}.</b>{said} {badge(one.verdict)}</p>"
     return (
         f'<section class="rbp-equation">{claim}'
         f"{display(one.equation.tex)}<p>{html.escape(one.finding)}</p>"
-        f"<details><summary>The check</summary><dl>{lines}</dl></details></section>"
+        f"<details><summary>The check</summary>{lines}</details></section>"
     )
 
 

@@ -151,7 +151,7 @@ def scatter_shown(judged: pd.DataFrame) -> dict[str, Any]:
     }
     caption = (
         "<b>Is the scatter about the line more than counting?</b> p: that counting independent tokens makes as much. "
-        "Counting, and beyond it: standard deviations of ln(−ln RBPₖ). Open: neither is shown."
+        "Per cent: standard deviations of ln(−ln RBPₖ)."
     )
     table = judged.assign(**{name: 100 * judged[name] for name in percent})
     order = dataset_order(table["dataset"])
