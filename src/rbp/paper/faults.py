@@ -95,10 +95,10 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
 def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
     """`architectures` in groups, those with most models first.
 
-    Columns outcome, ranked (from what), padding, why (not exact), models (how many), tokens, undecided (of these).
+    Columns outcome, ranked (from what), padding, why (not exact), models (how many), tokens.
     """
     groups = table.assign(why=table["reason"].map(_why)).groupby(["outcome", "route", "padding", "why"], sort=False)
-    columns = {"models": ("model", "size"), "tokens": ("tokens", "sum"), "undecided": ("near", "sum")}
+    columns = {"models": ("model", "size"), "tokens": ("tokens", "sum")}
     grouped = groups.agg(**columns).reset_index().rename(columns={"route": "ranked"})
     return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
 
@@ -152,7 +152,6 @@ def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
             "why": "why",
             "models": "models",
             "tokens": ("tokens", "{:,}"),
-            "undecided": ("undecided", "{:,}"),
         },
         caption="<b>What the extraction makes of each architecture.</b> Ranks come from the output layer, or, where "
         "that does not give the logits, from the model’s own. The download names the models.",

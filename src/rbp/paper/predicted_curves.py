@@ -82,15 +82,13 @@ def fits_with_and_without_1(ranks: Sequence[MeasuredRanks]) -> pd.DataFrame:
     """Lognormal fits of measured ranks, from rank 2 as the authors' library does, and with rank 1.
 
     Columns model, size, vocabulary; mu, sigma: of the continuous lognormal, rounded, from rank 2; density_p1: what
-    equation 10 makes of rank 1 at them; discrete_p1: of the discrete lognormal fitted from rank 2, carried on to rank
-    1; measured_p1; limit: whether with rank 1 the likelihood has its maximum at σ → ∞; tau: the curvature 1/σ² that
-    the ranks want then, of either sign; power_law_p1: of the power law that is left. mu, sigma and density_p1 are
-    missing where the ranks from 2 want σ → ∞ as well.
+    equation 10 makes of rank 1 at them; measured_p1; limit: whether with rank 1 the likelihood has its maximum at
+    σ → ∞; tau: the curvature 1/σ² that the ranks want then, of either sign; power_law_p1: of the power law that is
+    left. mu, sigma and density_p1 are missing where the ranks from 2 want σ → ∞ as well.
     """
     rows = []
     for own in ranks:
         rounded = fit(family("lognormal_rounded"), own.counts, first=2)
-        discrete = fit(family("lognormal"), own.counts, first=2).distribution
         whole = fit(family("lognormal"), own.counts)
         free = fit(family("log_quadratic"), own.counts).distribution
         power = fit(family("power_law"), own.counts).distribution
@@ -107,7 +105,6 @@ def fits_with_and_without_1(ranks: Sequence[MeasuredRanks]) -> pd.DataFrame:
                 "mu": mu,
                 "sigma": sigma,
                 "density_p1": density_p1,
-                "discrete_p1": _p1(RankDistribution(discrete.family, discrete.values, vocabulary)),
                 "measured_p1": float(np.exp(-own.neg_log_rbp1)),
                 "limit": whole.at_limit,
                 "tau": free.parameters["tau"],

@@ -170,14 +170,13 @@ def _zeta(lam: float) -> tuple[float, float]:
 class Extrapolation:
     """A smooth curve through the fitted parameters, each of two numbers being linear in ln S.
 
-    name: which are linear; r_squared: of the worse of the two lines; at(size): μ and σ; end: what becomes of them as S
-    grows; asymptotic: the exponent that −ln p₁ and CE share in the end, or None where neither is a power of S.
+    name: which are linear; r_squared: of the worse of the two lines; at(size): μ and σ; asymptotic: the exponent that
+    −ln p₁ and CE share in the end, or None where neither is a power of S.
     """
 
     name: str
     r_squared: float
     at: Callable[[float], tuple[float, float]]
-    end: str
     asymptotic: float | None
 
 
@@ -205,17 +204,10 @@ def extrapolations(points: pd.DataFrame) -> list[Extrapolation]:
     def worse(*lines: Any) -> float:
         return float(min(line.rvalue**2 for line in lines))
 
-    end = f"μ/σ → {mu_line.slope / sigma_line.slope:.1f} and λ → 0".replace("-", "−")
     power = float(lam_line.slope * np.log(2))
     return [
-        Extrapolation(
-            "μ and σ linear in ln S",
-            worse(mu_line, sigma_line),
-            first,
-            end,
-            None,
-        ),
-        Extrapolation("λ and σ linear in ln S", worse(lam_line, sigma_line), second, "λ → ∞", power),
+        Extrapolation("μ and σ linear in ln S", worse(mu_line, sigma_line), first, None),
+        Extrapolation("λ and σ linear in ln S", worse(lam_line, sigma_line), second, power),
     ]
 
 

@@ -141,10 +141,10 @@ def check_24() -> Checked:
         (
             ("with Z = c/ψ(1)", rf"\frac{{c}}{{\varphi(\mu/\sigma)}} = {latex(ratio)}"),
             (
-                "bounds, since the summand falls",
+                "bounds",
                 rf"\frac{{1}}{{\sigma}} \le \frac{{Z}}{{\sigma}} \le \frac{{1}}{{\sigma}} + {latex(MILLS)}",
             ),
-            ("(a) σ fixed: both bounds agree", limit_line(r"\frac{Z}{\sigma}", r"\mu \to -\infty", fixed)),
+            ("(a) σ fixed", limit_line(r"\frac{Z}{\sigma}", r"\mu \to -\infty", fixed)),
             ("both limits", limit_line(r"\frac{Z}{\sigma}", r"\sigma \to \infty,\ \mu/\sigma \to -\infty", both)),
         ),
     )
@@ -165,8 +165,7 @@ def check_25() -> Checked:
         EQ25,
         PART if is_z_below_sigma and on_a == on_b == 1 else FAILS,
         "sympy, limits",
-        "The inequality is Z < σ, and holds once σ is large. But −ln c grows no faster than μ²/(2σ²): their ratio "
-        "tends to 1.",
+        "The inequality is Z < σ, and holds once σ is large. But the ratio of −ln c to μ²/(2σ²) tends to 1.",
         (
             ("left side less right side", latex(difference)),
             ("(a) σ fixed", limit_line(r"\frac{-\ln c}{\mu^2/(2\sigma^2)}", r"\mu \to -\infty", on_a)),
@@ -187,9 +186,9 @@ def check_dominant(term: sp.Expr, number: str, claim: str, name: str) -> Checked
         Equation(number, -sp.log(notation.psi(1) / c), "=", sp.log(Z)),
         FAILS if limit == 0 and sum_of_all == sp.log(Z) else FOLLOWS,
         "sympy, limit",
-        f"{name} is cancelled by the other two terms. What is left is ln Z, which stays bounded.",
+        f"{name} is cancelled by the other two terms; ln Z is left, and stays bounded.",
         (
-            ("equation 16 with c = ψ(1)Z put in", rf"-\ln p_1 = {latex(sum_of_all)}"),
+            ("equation 16", rf"-\ln p_1 = {latex(sum_of_all)}"),
             ("(b) λ fixed", limit_line(rf"\frac{{-\ln p_1}}{{{latex(term)}}}", r"\sigma \to \infty", limit)),
         ),
     )
@@ -207,12 +206,11 @@ def check_26() -> Checked:
         EQ26,
         PART if same and on_b.is_positive else FAILS,
         "sympy, limit",
-        "P and φ(a) vanish together with c, and the fraction tends to a constant. That is negligible against ln c, but "
-        "ln c is cancelled: the fraction is all by which CE exceeds −ln p₁.",
+        "P and φ(a) vanish together with c. The fraction tends to a constant, which is all by which CE exceeds −ln p₁.",
         (
-            ("equation 21 less equation 16", rf"\mathrm{{CE}} - (-\ln p_1) = {latex(FRACTION)}"),
-            ("(b) λ fixed, with c of equation 20", limit_line(r"(26)", r"\sigma \to \infty", on_b)),
-            ("the same over −ln p₁", limit_line(r"\frac{(26)}{-\ln p_1}", r"\sigma \to \infty", ratio)),
+            ("21 less 16", rf"\mathrm{{CE}} - (-\ln p_1) = {latex(FRACTION)}"),
+            ("(b) λ fixed", limit_line(r"(26)", r"\sigma \to \infty", on_b)),
+            ("over −ln p₁", limit_line(r"\frac{(26)}{-\ln p_1}", r"\sigma \to \infty", ratio)),
         ),
     )
 

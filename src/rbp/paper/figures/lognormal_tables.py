@@ -21,35 +21,17 @@ def _distribution(heading: str) -> Headings:
     return {"distribution": (heading, lambda name: FAMILIES[name].label)}
 
 
-# ── Appendix C, line by line
-
-
-def terms(table: pd.DataFrame) -> Shown:
-    """A table of `numbers.equation_terms`."""
-    sums = {"neg_log_p1": "−ln p₁", "entropy": "CE", "fraction": "CE + ln p₁", "fraction_approx": "(26) as printed"}
-    sums |= {"c_over_phi": "c/φ(μ/σ)"}
-    return shown(
-        table,
-        {"model": "model"}
-        | _all_as("{:.2f}", mu="μ", sigma="σ")
-        | _all_as("{:.3f}", lam="λ", log_c="ln c", log_scale="ln(√(2π)σ)", square="μ²/(2σ²)", **sums),
-        caption="<b>Every term at the ten points</b>, by sums in 40 digits. The fraction of equation 26 approximates "
-        "CE + ln p₁.",
-    )
-
-
 # ── Does the lognormal predict both curves?
 
 
 def predicted(exponents: pd.DataFrame, level: float) -> Shown:
     """The table of `predicted_curves.exponents`."""
-    alpha = "{:.4f} " + INTERVAL_4
     return shown(
         exponents,
         {
             "kind": "curves",
-            ("alpha_ce", "alpha_ce_low", "alpha_ce_high"): ("α, cross-entropy", alpha),
-            ("alpha_p1", "alpha_p1_low", "alpha_p1_high"): ("α, −ln RBP₁", alpha),
+            "alpha_ce": ("α, cross-entropy", "{:.4f}"),
+            "alpha_p1": ("α, −ln RBP₁", "{:.4f}"),
             "difference": ("difference", "{:+.4f}"),
             ("low", "high"): (f"{level:.0%} interval", INTERVAL_4),
         },
@@ -60,11 +42,10 @@ def predicted(exponents: pd.DataFrame, level: float) -> Shown:
 def rank_1(fits: pd.DataFrame) -> Shown:
     """`predicted_curves.fits_with_and_without_1`, with the published parameters as mu_published, sigma_published."""
     ours = {"mu": "μ, ours", "mu_published": "μ, published", "sigma": "σ, ours", "sigma_published": "σ, published"}
-    p1 = {"measured_p1": "RBP₁ measured", "density_p1": "p₁ by equation 10", "discrete_p1": "p₁, discrete fit"}
+    p1 = {"measured_p1": "RBP₁ measured", "density_p1": "p₁ by equation 10"}
     return shown(
         fits,
         {"model": "model"}
-        | _all_as("{:,}", vocabulary="V")
         | _all_as("{:.3f}", **ours, **p1)
         | _all_as("{:.4f}", tau="1/σ² with rank 1")
         | _all_as("{:.3f}", power_law_p1="p₁, power law"),
@@ -86,10 +67,7 @@ def exponents(lines: pd.DataFrame, models: int, level: float, data: pd.DataFrame
     entropy = {"line_alpha_entropy": "α of the entropy", "alpha_entropy": "measured "}
     return shown(
         lines.assign(words=words),
-        {"family": "models", "dataset": "dataset"}
-        | _distribution("distribution")
-        | _all_as("{:.4f}", **p1, **entropy, alpha_ce="α of cross-entropy, measured")
-        | {"words": "both within"},
+        _distribution("distribution") | _all_as("{:.4f}", **p1, **entropy) | {"words": "both within"},
         caption=f"<b>Exponents that follow from straight lines in ln S</b>, {cell_label(lines.iloc[0])}. Last: are "
         f"both within the {level:.0%} intervals of the measured ones?",
         data=data,
