@@ -14,7 +14,8 @@ def loop_and_slow(light: Any, full: Any) -> list[Any]:
 
 def rest_slow(loop: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
     """The values of a test's parameter: those of `loop` wherever tests run, the `rest` in `make test-slow` alone."""
-    return [*loop, *(pytest.param(each, marks=pytest.mark.slow) for each in rest)]
+    several = [each if isinstance(each, tuple) else (each,) for each in rest]
+    return [*loop, *(pytest.param(*each, marks=pytest.mark.slow) for each in several)]
 
 
 def may_be(found: int, draws: int, least: float, most: float | None = None) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from draws import rest_slow
 from mini import outputs, write_chapter
 
 from rbp.book import workers
@@ -114,12 +115,10 @@ KILL = """
 
 @pytest.mark.parametrize(
     ("which", "says"),
-    [
-        ("program", r"SIGKILL ended rbp.cli --root \S+ _chapter 01_a"),
-        ("job", "The book is not complete"),
-        ("kernel", "01_a failed at cell 2: Kernel died"),
-        ("server", "The book is not complete"),
-    ],
+    rest_slow(
+        [("program", r"SIGKILL ended rbp.cli --root \S+ _chapter 01_a"), ("server", "The book is not complete")],
+        [("job", "The book is not complete"), ("kernel", "01_a failed at cell 2: Kernel died")],
+    ),
 )
 def test_a_killed_process_is_named_and_takes_the_rest_with_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], which: str, says: str

@@ -33,13 +33,13 @@ def test_no_page_breaks_a_rule_and_the_keyboard_reaches_all(
     wrong: dict[str, Any] = {}
     tab.on("pageerror", lambda error: wrong.setdefault("script", []).append(str(error)))
     for page in [*pages[::every], "search.html"]:
+        tab.goto(f"{address}/{page}")
+        tab.add_style_tag(content="* { transition: none !important }")
+        tab.wait_for_function("!window.MathJax?.startup || window.MathJax.startup.promise.then(() => true)")
+        tab.evaluate(AXE)
         for theme, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):  # the rest has no colour
             tab.emulate_media(color_scheme=theme)
-            tab.goto(f"{address}/{page}")
-            tab.add_style_tag(content="* { transition: none !important }")
-            tab.wait_for_function("!window.MathJax?.startup || window.MathJax.startup.promise.then(() => true)")
             tab.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
-            tab.evaluate(AXE)
             if found := tab.evaluate(RUN, options):
                 wrong[f"{page}, {theme}"] = found
         if unreached := tab.evaluate(UNREACHED):

@@ -18,9 +18,9 @@ ADDRESS = re.compile(r"http://\S+")
 LONG = 120_000  # milliseconds that a chapter may take on a busy machine
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served(book: Path) -> Iterator[str]:
-    """The address for the first browser. What the test runs is removed in the end."""
+    """The address for the first browser. What the tests run is removed in the end."""
     runs = Project().runs / "live"
     before = set(runs.glob("*")) | set(runs.glob("uploads/*"))
     command = [sys.executable, "-m", "rbp.cli", "serve", "--port", "0"]
@@ -36,7 +36,7 @@ def served(book: Path) -> Iterator[str]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def context(browser: Browser, served: str) -> Iterator[BrowserContext]:
     """A browser that is in."""
     context = browser.new_context()

@@ -81,16 +81,17 @@ def _switch(tab: Page, mode: str) -> None:
         tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=2000)
 
 
-@pytest.fixture(scope="module", params=loop_and_slow([[*MODES]], [[mode] for mode in MODES]))
+@pytest.fixture(scope="module", params=loop_and_slow((2, [[*MODES]]), (1, [[mode] for mode in MODES])))
 def look(request: pytest.FixtureRequest, browser: Browser, pages: list[str], open_page: Open) -> Look:
-    """look(mode): what every page shows in a mode; it is opened once for all modes, and in the slow set for each."""
+    """look(mode): what pages show in a mode: each second, opened once for all modes; in the slow set all, for each."""
+    every, opened_for = request.param
 
     @cache
     def looked() -> dict[str, dict[str, dict[str, Any]]]:
         found: dict[str, dict[str, dict[str, Any]]] = {mode: {} for mode in MODES}
-        for modes in request.param:
+        for modes in opened_for:
             with closing(browser.new_context(**MODES[modes[0]])) as context:
-                for page in pages:
+                for page in pages[::every]:
                     with closing(context.new_page()) as tab:
                         wrong = open_page(tab, page)
                         tab.add_style_tag(content="* { transition: none !important }")  # colours change at once

@@ -7,6 +7,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
+from draws import rest_slow
 from playwright.sync_api import Browser
 
 from rbp.core.paths import ROOT
@@ -22,7 +23,7 @@ CELL = ["dataset", "family", "k"]
 
 @pytest.mark.parametrize(
     ("chapter", "fits", "keys"),
-    [("10_k1", "fits-k1", CELL), ("13_every_k", "figure-6b", ["models", *CELL])],
+    rest_slow([("10_k1", "fits-k1", CELL)], [("13_every_k", "figure-6b", ["models", *CELL])]),
 )
 def test_a_chapter_reruns_with_another_level(
     browser: Browser, book: Path, tmp_path: Path, chapter: str, fits: str, keys: list[str]
