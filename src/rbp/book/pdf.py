@@ -31,6 +31,7 @@ details.hide, .rbp-downloads, .headerlink, .rbp-more { display: none !important;
 /* What scrolls within itself cannot break, and is cut. */
 main :not(svg, svg *) { overflow: visible !important; }
 main :is(div, pre) { max-height: none !important; }
+.rbp-scroll, .pst-scrollable-table-container, mjx-container { background: none !important; }
 .rbp-contents, span[id^="document-"] { display: block; break-before: page; }
 h1, h2, h3, h4 { break-after: avoid; break-inside: avoid; }
 /* A figure of many panels breaks between them; whole, it would leave the page before it blank. */
