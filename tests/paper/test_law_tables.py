@@ -48,7 +48,7 @@ def test_fits_by_k_have_a_column_for_each_k() -> None:
     row = table.iloc[0].to_dict()
     assert row.pop("k = 10: α ± 95%; R²") == "0.100 ± 0.000; 1.000"
     assert row.pop("k = 50: α ± 95%; R²") == "0.200 ± 0.000; 1.000"
-    assert row == {"Dataset": "new", "Family": "Toy", "sizes": 4}
+    assert row == {"Dataset": "new", "Family": "Toy"}
     own = points({10: 0.1})
     fits = fit_table(own.assign(value=own["value"] * [1.1, 0.9, 1.1, 0.9]))
     (fit,) = fits.itertuples()

@@ -179,8 +179,8 @@ def test_a_family_gives_a_table_and_a_law(tmp_path):
         }
     )
     shown = rank_study.family_shown(table, k=[1])["table"]
-    assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent"]
-    assert "α = 0.250 [0.250, 0.250]" in shown.iloc[-1].tolist()
+    assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent α"]
+    assert "0.250 [0.250, 0.250]" in shown.iloc[-1].tolist()
     few = rank_study.family_shown(table[table["size"] < 5e4], k=[1])["table"]
     assert few["model"].tolist() == ["m0", "m1"]
 

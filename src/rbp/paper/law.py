@@ -52,13 +52,12 @@ def fits_by_k_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
     numbers = fitted.assign(half=fitted["alpha_high"] - fitted["alpha"])  # the interval of a slope is symmetric
     rows = numbers[["alpha", "half", "r_squared"]].itertuples(index=False, name=None)
     texts = [written("{:.3f} ± {:.3f}; {:.3f}", row) for row in rows]
-    wide = fitted.assign(text=texts).pivot_table("text", ["dataset", "family", "n"], "k", aggfunc="first")
+    wide = fitted.assign(text=texts).pivot_table("text", ["dataset", "family"], "k", aggfunc="first")
     return shown(
         wide.reset_index(),
         {
             "dataset": "Dataset",
             "family": "Family",
-            "n": "sizes",
             **{k: f"k = {k}: α ± {level:.0%}; R²" for k in wide.columns},
         },
         caption=f"<b>The fits.</b> After ±, half of the {level:.0%} interval of α. R² is that of ln(−ln RBPₖ).",

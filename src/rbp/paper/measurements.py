@@ -103,7 +103,7 @@ def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFra
         ),
     ]
     return {
-        "table": pd.DataFrame(rows, columns=["where", "what", "printed", "ours"]),
+        "table": pd.DataFrame(rows, columns=["where", "what", "printed", "ours"])[["what", "printed", "ours", "where"]],
         "caption": "<b>The paper’s setup beside the published numbers.</b> Orders: of magnitude. Our "
         "vocabularies: how wide the models’ output layers are.",
     }

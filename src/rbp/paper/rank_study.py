@@ -184,14 +184,14 @@ def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 100), level: float 
     if points["size"].nunique() >= SIZES:
         fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
         last = {
-            name: written(f"α = {{:.3f}} {INTERVAL}", (fit.alpha, fit.alpha_low, fit.alpha_high))
+            name: written(f"{{:.3f}} {INTERVAL}", (fit.alpha, fit.alpha_low, fit.alpha_high))
             for name, fit in fits.items()
         }
-        rows = pd.concat([rows, pd.DataFrame([{"model": "exponent", "size": ""} | last])], ignore_index=True)
+        rows = pd.concat([rows, pd.DataFrame([{"model": "exponent α", "size": ""} | last])], ignore_index=True)
     return shown(
         rows,
         {name: name for name in ("model", "size", *names)},
-        caption="<b>A family on one text.</b> In the last row, the exponent α of the power law in S with its "
+        caption="<b>A family on one text.</b> In the last row, the exponent of the power law in S with its "
         f"{level:.0%} interval.",
         data=table,
     )

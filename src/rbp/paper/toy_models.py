@@ -133,9 +133,9 @@ def ties_by_hand_shown() -> dict[str, Any]:
         "paper": "paper (equation 3)",
         "strict": "strict",
         "expected": "expected",
-        "list": "list of k, equals shuffled",
+        "list": "list, shuffled",
     }
-    within = {f"in the top {k}": rbp_by_rule(*counts, k) for k in (1, 2, 3, 4)}
+    within = {f"k = {k}": rbp_by_rule(*counts, k) for k in (1, 2, 3, 4)}
     rank = {rule: float(metric.rank(*counts, rule)) for rule in RULES}
     table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
     return {

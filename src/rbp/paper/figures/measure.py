@@ -258,8 +258,8 @@ def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[st
     totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
     return {
         "figure": fraction_panels(part, totals),
-        "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings of RBPₖ for "
-        f"{name}: how far their products with N are from whole numbers.",
+        "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings for {name}, "
+        "times N: how far from whole numbers.",
         "alt": "Two histograms: all distances near zero for the right number of tokens, spread over all distances for "
         "another number",
         "data": pd.DataFrame({"share": part} | {title: part * n - np.rint(part * n) for title, n in totals.items()}),
