@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from itertools import zip_longest
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -79,8 +78,8 @@ def print_pdf(project: Project) -> None:
         write_file(page, str(soup))
         _print(browser, page, target)
         begins = pages_of(target)
-        for link in soup.select(".rbp-contents a"):
-            link.b.string = str(begins[str(link["href"]).removeprefix("#")])
+        for number in soup.select(".rbp-contents b"):
+            number.string = str(begins[str(number["data-of"])])
         write_file(page, str(soup))
         _print(browser, page, target)
         write_file(site.pdf_file(project), target.read_bytes())
@@ -110,13 +109,14 @@ def _add_contents(soup: BeautifulSoup, parts: list[str]) -> None:
     contents = tag("nav", **{"class": "rbp-contents", "aria-label": "Contents"})
     contents.append(tag("h2", "Contents"))
     listed = soup.select(".toctree-wrapper")
-    for part, caption in zip_longest(listed, parts[: len(listed)], fillvalue=""):
+    for part, caption in zip(listed, [*parts, *[""] * len(listed)], strict=False):
         chapters = tag("ol")
         for place in part.select('span[id^="document-"]'):
-            link = tag("a", href=f"#{place['id']}")
-            link.extend([tag("span", place.find_next(["h1", "h2"]).get_text()), tag("b")])
-            chapters.append(tag("li"))
-            chapters.contents[-1].append(link)
+            title, of = place.find_next(["h1", "h2"]), str(place["id"])
+            link, item = tag("a", href=f"#{of}"), tag("li")
+            link.extend([tag("span", title.get_text() if title else of), tag("b", **{"data-of": of})])
+            item.append(link)
+            chapters.append(item)
         contents.extend([tag("p", caption), chapters])
     if listed:
         listed[0].insert_before(contents)
