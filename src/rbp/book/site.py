@@ -143,8 +143,9 @@ def _check_values(text: str, page: str) -> None:
 
 
 _START = """
-import gc, importlib, json, pathlib, sys
+import atexit, gc, importlib, json, pathlib, sys
 gc.set_threshold(100_000)
+atexit.register(gc.freeze)  # at the end nobody waits for a last look at all that was imported
 from jupyter_book.cli.main import main
 from jupyter_book.config import get_final_config
 from sphinx.application import builtin_extensions
