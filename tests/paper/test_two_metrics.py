@@ -72,7 +72,7 @@ def test_a_pair_is_near_where_its_whole_interval_is():
     assert found.verdict.to_dict() == {"near": "near", "more": "outside", "less": "outside", "wild": "not decided"}
     assert found.relative["more"] == pytest.approx(30, abs=1)
     assert found.relative["less"] == pytest.approx(-30, abs=1)
-    assert near_test_shown(found.reset_index(), 0.95)["table"]["over"].tolist() == ["models"] * 4
+    assert near_test_shown(found.reset_index(), 0.95)["table"]["verdict"].tolist() == found["verdict"].tolist()
 
 
 def documents(rng, count=60, models=5):

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from rbp.paper.wording import dataset_label, dataset_order, model_label
-from rbp.stats import power_law
 
 Format = str | Callable[[Any], str]
 Column = str | tuple[str, Format]
@@ -19,7 +18,6 @@ Columns = Mapping[str | tuple[str, ...], Column]
 
 LABELLED = {"dataset": dataset_label, "model": model_label}
 INTERVAL, INTERVAL_4, INTERVAL_1 = "[{:.3f}, {:.3f}]", "[{:.4f}, {:.4f}]", "[{:+.1f}, {:+.1f}]"
-WEAK = "weak: few sizes"
 
 
 def shown(
@@ -63,8 +61,3 @@ def _by_dataset(rows: pd.DataFrame, before: Sequence[str | tuple[str, ...]]) -> 
 def written(how: str, values: tuple[Any, ...]) -> str:
     """Several values in one text, with true minus signs; a dash where one is missing."""
     return "–" if any(map(pd.isna, values)) else re.sub(r"(?<!\w)-(?=\d)", "−", how.format(*values))
-
-
-def weak(sizes: "pd.Series[int]") -> "pd.Series[str]":
-    """A note on each fit of so many sizes: that four or fewer are weak evidence, or nothing."""
-    return sizes.le(power_law.WEAK).map({True: WEAK, False: ""})

@@ -192,7 +192,6 @@ def forms_shown(table: pd.DataFrame) -> dict[str, Any]:
             "n": "n",
             "explained": ("explained", "{:.3f}"),
             "elsewhere": ("explained, left out", "{:.3f}"),
-            ("units", "unit"): ("left out in turn", "each of {} {}s"),
         },
         caption="<b>Forms of one law of S and D</b>: the sum is called additive. Explained: the share of the deviance, "
         "of the rows fitted and of units left out.",

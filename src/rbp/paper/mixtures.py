@@ -204,7 +204,7 @@ def slopes_shown(lines: pd.DataFrame, label: str) -> dict[str, Any]:
             "expected": (f"with {label} b", "{:.2f}"),
         },
         caption="<b>The slope d ln(−ln RBP₁)/d ln CE, and the straight line of RBP₁ in CE.</b> "
-        f"“With {label} b”: the slope that this one b gives at the models’ own RBP₁ and CE.",
+        f"“With {label} b”: the slope that this b gives.",
     )
 
 
@@ -213,10 +213,7 @@ def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     names: dict[Any, Any] = {
         "share": "λ",
         "gap": "L_m − L_h",
-        "hit_cost": "L_h",
-        "miss_cost": "L_m",
         "per_nat": "b",
-        "slope": "slope",
     }
     cells = zip(table["value"], table["low"], table["high"], strict=True)
     texts = [f"{value:.3f}" + (f" [{low:.3f}, {high:.3f}]" if np.isfinite(low) else "") for value, low, high in cells]
@@ -225,8 +222,7 @@ def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     return shown(
         wide,
         {"dataset": "text", "family": "family"} | names,
-        caption="<b>What a fall of the cross-entropy is made of.</b> λ: its share from misses that become hits. "
-        "Such a token saves L_m − L_h nats, the mean −ln p of misses less that of hits: b = λ/(L_m − L_h). "
-        f"{level:.0%} intervals by documents.",
+        caption="<b>What a fall of the cross-entropy is made of.</b> λ: its share from misses that become hits, "
+        f"at L_m − L_h nats each. b = λ/(L_m − L_h). {level:.0%} intervals by documents.",
         data=table,
     )

@@ -61,7 +61,7 @@ def datasets_shown(cells: pd.DataFrame, level: float) -> Iterator[tuple[str, dic
             low=-own["alpha_high"],
             high=-own["alpha_low"],
             agrees=own["verdict"].map({"agrees": "yes", "differs": "no"}),
-        )
+        ).replace({"metric": {"cross-entropy": "CE"}})
         yield (
             dataset,
             shown(

@@ -265,7 +265,7 @@ def extremes(store: RankStore, tokens: Tokens, count: int = 4, before: int = 12)
     """The tokens of a store whose rank and −ln p disagree most, by where they stand among all its tokens.
 
     The rule: take the share of the store's tokens with a smaller −ln p (ties by half) less the share with a smaller
-    rank. Its `count` largest values are sort "improbable, yet near the top", its smallest "probable, yet not first";
+    rank. Its `count` largest values are sort "improbable, high", its smallest "probable, yet not first";
     of each token of the vocabulary the most extreme alone. Columns sort, context (the `before` tokens that come
     before, with line breaks as ⏎), token, rank, p, entropy (nats; NaN where it is not known), document, position.
     """
@@ -273,7 +273,7 @@ def extremes(store: RankStore, tokens: Tokens, count: int = 4, before: int = 12)
     apart = (_standing(tokens.nll) - _standing(tokens.rank)) / len(ranks)
     decode, rows = _decoder(store), []
     token, document = ranks["token"].to_numpy(), ranks["document"].to_numpy()
-    for sort, value in (("improbable, yet near the top", -apart), ("probable, yet not first", apart)):
+    for sort, value in (("improbable, high", -apart), ("probable, not first", apart)):
         order = np.lexsort((np.arange(len(value)), value))
         first = np.unique(token[order], return_index=True)[1]
         for i in order[np.sort(first)[:count]]:
@@ -464,7 +464,7 @@ def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
         rows,
         columns,
         caption="<b>How much of a token’s rank is told</b>, in the largest model on each text: the share of the "
-        "deviance that is gone on other documents. “Wrong”: tokens for which hit or miss is guessed wrong.",
+        "deviance that is gone on other documents. “Wrong”: hit or miss guessed wrong.",
         data=table,
     )
 

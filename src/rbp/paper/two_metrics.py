@@ -12,7 +12,7 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import published
 from rbp.evidence.document_hits import count, document_losses
-from rbp.paper.display import INTERVAL_1, INTERVAL_4, shown, weak
+from rbp.paper.display import INTERVAL_1, INTERVAL_4, shown
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
 from rbp.stats.compare import equivalence, paired_exponents
@@ -158,7 +158,7 @@ def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, An
     """The differences of `paired_table` as a page shows them, the cells that have a test."""
     tested = tests.dropna(subset="difference")
     return shown(
-        tested.assign(note=weak(tested["n"])),
+        tested,
         {
             "dataset": "Dataset",
             "family": "Family",
@@ -168,8 +168,6 @@ def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, An
             "difference": ("difference", "{:.4f}"),
             ("low", "high"): ("over models", INTERVAL_4),
             ("text_low", "text_high"): ("over documents", INTERVAL_4),
-            "p": ("p, models", "{:.2g}"),
-            "note": "note",
         },
         caption="<b>Equal or not.</b> The difference of the exponents, from the slope of the ratio, with its "
         f"{level:.0%} intervals: over models and, where ranks are kept, over documents.",
@@ -180,16 +178,14 @@ def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, An
 def near_test_shown(tests: pd.DataFrame, level: float) -> dict[str, Any]:
     """The tests of nearness of `paired_table` as a page shows them, the cells that have one."""
     tested = tests.dropna(subset="difference")
-    over = tested["text_low"].isna().map({True: "models", False: "models and documents"})
     return shown(
-        tested.assign(over=over),
+        tested,
         {
             "dataset": "Dataset",
             "family": "Family",
             "n": "sizes",
             "relative": ("difference, %", "{:+.1f}"),
             ("relative_low", "relative_high"): (f"{2 * level - 1:.0%} interval, %", INTERVAL_1),
-            "over": "over",
             "verdict": "verdict",
         },
         caption="<b>Near or not.</b> By how many per cent the exponent of cross-entropy is larger. Near: all of the "
@@ -204,14 +200,13 @@ def printed_shown(printed: pd.DataFrame) -> dict[str, Any]:
     least = least[["dataset", "family", "k"]].rename(columns={"k": "nearest"})
     table = printed[printed["k"] == 1].merge(least, on=["dataset", "family"])
     return shown(
-        table.assign(within=table["within"].map({True: "yes", False: "no"})),
+        table,
         {
             "dataset": "Dataset",
             "family": "Family",
             "alpha_ce": ("α, cross-entropy", "{:.3f}"),
             "alpha_rbp": ("α, −ln RBP₁", "{:.3f}"),
             "difference": ("difference", "{:.3f}"),
-            "within": "rounding explains it",
             "nearest": "nearest k",
             "r_squared_ce": ("R², cross-entropy", "{:.3f}"),
             "r_squared_rbp": ("R², −ln RBP₁", "{:.3f}"),

@@ -132,18 +132,14 @@ def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
             "dataset": "Dataset",
             "family": "Family",
             "k": "k",
-            "n": "models",
             "slope": ("slope", "{:.3f}"),
             ("low", "high"): (f"{level:.0%}, models", INTERVAL),
             ("text_low", "text_high"): (f"{level:.0%}, documents", INTERVAL),
             "scatter": ("scatter about CE (%)", "{:.2f}"),
             "scatter_size": ("about S (%)", "{:.2f}"),
-            "smooth": ("bent, about CE (%)", "{:.2f}"),
-            "smooth_size": ("bent, about S (%)", "{:.2f}"),
-            "in_entropy": ("bent, in per cent of CE", "{:.2f}"),
         },
         caption="<b>ln(−ln RBPₖ) on ln CE, a line for each family and text.</b> Scatter: of −ln RBPₖ about power laws "
-        "in CE and in S; bent: about parabolas in logarithms.",
+        "in CE and in S.",
     )
 
 
@@ -157,19 +153,15 @@ def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     return shown(
         table.assign(where=where, **names, apart=table["apart"].map({True: "yes", False: "no"})),
         {
-            "between": "between",
             "where": "on, or of",
             ("second", "first"): ("which, over which", "{} over {}"),
             "k": "k",
-            ("from_entropy", "to_entropy"): ("CE of both (nats)", "{:.2f} to {:.2f}"),
             "offset": ("offset (%)", "{:.1f}"),
             ("low", "high"): (f"{level:.0%}, models", "[{:.1f}, {:.1f}]"),
             ("text_low", "text_high"): (f"{level:.0%}, documents", "[{:.1f}, {:.1f}]"),
-            "shift": ("in per cent of CE", "{:.1f}"),
             "apart": "apart",
         },
-        caption="<b>−ln RBPₖ at equal cross-entropy</b>. In per cent of CE: how far CE would have to move to explain "
-        "it. Apart: every interval leaves out 0.",
+        caption="<b>−ln RBPₖ at equal cross-entropy</b>. Apart: every interval leaves out 0.",
         data=table,
     )
 

@@ -7,7 +7,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis
-from rbp.paper.display import INTERVAL_4, Columns, shown
+from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.figures.ladder import ramp
 from rbp.paper.sister_law import TERMS
 from rbp.paper.wording import cell_label, dataset_label, dataset_order, model_label
@@ -125,7 +125,7 @@ def _by_cell(table: pd.DataFrame) -> Any:
 def shares_shown(shares: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Error-entropy's share of the smallest and the largest model of each text: measured, and without the bias."""
     ends = pd.concat([own.iloc[[0, -1]].drop_duplicates() for _, own in _by_cell(shares.sort_values("size"))])
-    percent = ["share", "low", "high", "share_measured", "share_few"]
+    percent = ["share", "low", "high"]
     columns: Columns = {
         "dataset": "Text",
         "model": "model",
@@ -133,15 +133,10 @@ def shares_shown(shares: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "error_entropy": ("error-entropy", "{:.3f}"),
         "self_alignment": ("self-alignment", "{:+.3f}"),
         "confidence": ("confidence", "{:+.3f}"),
-        "share_few": ("share, few tokens", "{:.1f}"),
-        "share_measured": ("share, all tokens", "{:.1f}"),
-        "share": ("share, extrapolated", "{:.1f}"),
+        "share": ("share, %", "{:.1f}"),
         ("low", "high"): (f"{level:.0%} interval", PERCENT),
     }
-    caption = (
-        "<b>The terms of the smallest and the largest model,</b> in nats, and the share of error-entropy. Few tokens: "
-        "parts of about as many tokens as the shortest text has."
-    )
+    caption = "<b>The terms of the smallest and the largest model,</b> in nats, and the share of error-entropy."
     return shown(ends.assign(**{name: 100 * ends[name] for name in percent}), columns, caption=caption, data=shares)
 
 
@@ -155,8 +150,8 @@ def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "family": "family",
         "name": "of",
         "alpha": ("α", "{:.4f}"),
-        ("alpha_low", "alpha_high"): ("from the scatter", INTERVAL_4),
-        ("text_low", "text_high"): ("from the documents", INTERVAL_4),
+        ("alpha_low", "alpha_high"): ("from the scatter", INTERVAL),
+        ("text_low", "text_high"): ("from the documents", INTERVAL),
         "r_squared": ("R²", "{:.4f}"),
         "note": "note",
     }
@@ -174,8 +169,6 @@ def changes_shown(changes: pd.DataFrame, *, level: float) -> dict[str, Any]:
     parts = [f"{name}{end}" for name in TERMS for end in ("", "_low", "_high")]
     columns: Columns = {
         "dataset": "Text",
-        "smallest": "from",
-        "largest": "to",
         "fall": ("fall, nats", "{:.3f}"),
         **{(name, f"{name}_low", f"{name}_high"): (f"{NAMES[name]}, %", f"{{:.1f}} {PERCENT}") for name in TERMS},
     }
