@@ -94,7 +94,7 @@ def test_a_table_is_uploaded_and_read(context: BrowserContext, served: str, tmp_
     page = tab.frame_locator(".rbp-shown iframe")
     expect(page.locator("body")).to_contain_text("<b>mine</b>")
     expect(tab.locator(".rbp-earlier")).to_contain_text("measurements = mine.csv")
-    tab.click("text=The book's values")
+    tab.get_by_role("button", name="The book's values").click()
     expect(tab.get_by_label("mine.csv (uploaded)")).not_to_be_checked()
     expect(tab.get_by_label("the authors' published numbers")).to_be_checked()
     tab.set_input_files("input[type=file]", {"name": "bad.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"})
