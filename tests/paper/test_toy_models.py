@@ -67,7 +67,7 @@ def test_the_papers_examples_are_distributions_with_its_ranks():
 
 def test_ties_by_hand():
     table = toy_models.ties_by_hand_shown()["table"].set_index("rule")
-    assert table["rank"].dropna().to_dict() == {"paper (equation 3)": 4, "strict": 2, "expected": 3}
+    assert table["rank"].dropna().to_dict() == {"paper": 4, "strict": 2, "expected": 3}
     assert table["k = 3"].tolist() == [0, 1, 1, pytest.approx(2 / 3)]
 
 

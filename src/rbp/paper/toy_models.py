@@ -129,12 +129,7 @@ def rbp_by_rule(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> dict[st
 def ties_by_hand_shown() -> dict[str, Any]:
     """The rank of one of three equal scores among five, by each rule, for `Page.table`."""
     counts = metric.greater_equal([5, 3, 3, 3, 1], 2)
-    names = {
-        "paper": "paper (equation 3)",
-        "strict": "strict",
-        "expected": "expected",
-        "list": "list, shuffled",
-    }
+    names = {rule: rule for rule in ("paper", "strict", "expected")} | {"list": "list, shuffled"}
     within = {f"k = {k}": rbp_by_rule(*counts, k) for k in (1, 2, 3, 4)}
     rank = {rule: float(metric.rank(*counts, rule)) for rule in RULES}
     table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
