@@ -40,8 +40,8 @@ def predicted(exponents: pd.DataFrame, level: float) -> Shown:
 
 
 def rank_1(fits: pd.DataFrame) -> Shown:
-    """`predicted_curves.fits_with_and_without_1`, with the published parameters as mu_published, sigma_published."""
-    ours = {"mu": "μ, ours", "mu_published": "μ, published", "sigma": "σ, ours", "sigma_published": "σ, published"}
+    """The table of `predicted_curves.fits_with_and_without_1`."""
+    ours = {"mu": "μ", "sigma": "σ"}
     p1 = {"measured_p1": "RBP₁ measured", "density_p1": "p₁ by equation 10"}
     return shown(
         fits,
@@ -57,10 +57,10 @@ def rank_1(fits: pd.DataFrame) -> Shown:
 # ── Are ranks lognormal?
 
 
-def exponents(lines: pd.DataFrame, models: int, level: float, data: pd.DataFrame) -> Shown:
-    """`exponents_on_lines` of one family of so many models on one dataset."""
+def exponents(lines: pd.DataFrame, level: float, data: pd.DataFrame) -> Shown:
+    """`exponents_on_lines` of one family of models on one dataset."""
     words = [
-        f"no line: at its limit at {limits} of {models} models" if limits else "yes" if both else "no"
+        "no line" if limits else "yes" if both else "no"
         for limits, both in zip(lines["at_limit"], lines["both"], strict=True)
     ]
     p1 = {"line_alpha_p1": "α of −ln p₁", "alpha_p1": "measured"}

@@ -141,7 +141,6 @@ def scatter_shown(judged: pd.DataFrame) -> dict[str, Any]:
         "dataset": "Dataset",
         "family": "Family",
         "k": "k",
-        "n": "sizes",
         "misses": ("fewest missed", "{:,.0f}"),
         "p": ("p", "{:.3f}"),
         "p_holm": ("p, Holm", "{:.3f}"),
@@ -169,13 +168,12 @@ def rises_shown(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "misses_largest": ("missed, largest model", "{:.0f}"),
         "ends_z": ("z at least", "{:.1f}"),
         "ends_needed": ("effect needed", "{:.1f}"),
-        "trend_z": ("trend: z at least", "{:.1f}"),
         "trend_needed": ("trend: effect needed", "{:.1f}"),
         "effect": ("effect on the ladder", "{:.1f}"),
         "effect_high": ("at most (95%)", "{:.1f}"),
     }
     caption = (
-        "<b>All cases in which misses rise with size.</b> z at least: of the largest model against the smallest, and "
-        f"of the trend in ln S. Effect needed: the design effect that would make it chance, at {level:.0%}."
+        "<b>All cases in which misses rise with size.</b> z at least: of the largest model against the smallest. "
+        f"Effect needed: the design effect that would make it, or the trend, chance, at {level:.0%}."
     )
     return shown(rising, columns, caption=caption)
