@@ -19,7 +19,7 @@ from rbp.core.paths import ROOT, Project
 PLOTLY = """
 from IPython.display import HTML
 HTML('<div id="plot" class="plotly-graph-div"></div>'
-     '<script>Plotly.newPlot("plot", [{"y": [1, 2]}])</script>'
+     '<script type="module">Plotly.newPlot("plot", [{"y": [1, 2]}])</script>'
      '<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>')
 """
 

@@ -115,6 +115,8 @@ class Page:
             default_height="520px",
             config={"responsive": True, "displayModeBar": False},
         )
+        # as a module it waits for Plotly, which is deferred: its 4.8 MB would hold up the page
+        body = re.sub(r"<script[^>]*>", '<script type="module">', body)
         self._save_csv(name, data)
         label = html.escape(alt, quote=True)
         self._show(name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",))

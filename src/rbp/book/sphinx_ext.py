@@ -44,7 +44,7 @@ def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[s
     """Only the pages that use a script load it."""
     for mark, scripts in SCRIPTS.items():
         for script in scripts if mark in context.get("body", "") else []:
-            app.add_js_file(script)
+            app.add_js_file(script, loading_method="defer" if script == "plotly.min.js" else None)
     if pagename == "search":
         app.add_js_file("excerpts.js", priority=900)  # after Sphinx's own
 
