@@ -146,7 +146,7 @@ def scatter_shown(judged: pd.DataFrame) -> dict[str, Any]:
         "p_holm": ("p, Holm", "{:.3f}"),
         "counting": ("counting, %", "{:.1f}"),
         ("extra", "extra_low", "extra_high"): ("beyond it, %", "{:.1f} [{:.1f}, {:.1f}]"),
-        "verdict": "verdict",
+        "verdict": ("verdict", lambda verdict: verdict.removesuffix(" than noise")),  # short, to fit the page
     }
     caption = (
         "<b>Is the scatter about the line more than counting?</b> p: that counting independent tokens makes as much. "
