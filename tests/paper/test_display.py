@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from rbp.paper.display import INTERVAL, shown, weak, written
+from rbp.paper.display import INTERVAL, shown, written
 
 ROWS = pd.DataFrame(
     {
@@ -46,10 +46,6 @@ def test_several_columns_are_written_into_one():
 def test_a_missing_column_is_an_error():
     with pytest.raises(KeyError):
         shown(ROWS, {"beta": "β"}, caption="")
-
-
-def test_few_sizes_are_weak():
-    assert weak(pd.Series([4, 5])).tolist() == ["weak: few sizes", ""]
 
 
 def test_several_values_are_written_in_one_text_with_true_minus_signs():

@@ -12,7 +12,7 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import published
 from rbp.evidence.document_hits import count, document_losses
-from rbp.paper.display import INTERVAL_1, INTERVAL_4, shown
+from rbp.paper.display import INTERVAL, INTERVAL_1, shown
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
 from rbp.stats.compare import equivalence, paired_exponents
@@ -162,12 +162,11 @@ def paired_test_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, An
         {
             "dataset": "Dataset",
             "family": "Family",
-            "n": "sizes",
             "alpha_first": ("α, cross-entropy", "{:.4f}"),
             "alpha_second": (f"α, −ln RBP, k = {k}", "{:.4f}"),
             "difference": ("difference", "{:.4f}"),
-            ("low", "high"): ("over models", INTERVAL_4),
-            ("text_low", "text_high"): ("over documents", INTERVAL_4),
+            ("low", "high"): ("over models", INTERVAL),
+            ("text_low", "text_high"): ("over documents", INTERVAL),
         },
         caption="<b>Equal or not.</b> The difference of the exponents, from the slope of the ratio, with its "
         f"{level:.0%} intervals: over models and, where ranks are kept, over documents.",

@@ -129,14 +129,13 @@ def shares_shown(shares: pd.DataFrame, *, level: float) -> dict[str, Any]:
     columns: Columns = {
         "dataset": "Text",
         "model": "model",
-        "cross_entropy": ("cross-entropy", "{:.3f}"),
         "error_entropy": ("error-entropy", "{:.3f}"),
         "self_alignment": ("self-alignment", "{:+.3f}"),
         "confidence": ("confidence", "{:+.3f}"),
         "share": ("share, %", "{:.1f}"),
         ("low", "high"): (f"{level:.0%} interval", PERCENT),
     }
-    caption = "<b>The terms of the smallest and the largest model,</b> in nats, and the share of error-entropy."
+    caption = "<b>The terms of the smallest and the largest model,</b> in nats, and error-entropy’s share of their sum."
     return shown(ends.assign(**{name: 100 * ends[name] for name in percent}), columns, caption=caption, data=shares)
 
 
