@@ -170,7 +170,7 @@ def test_what_unfolds_says_what_it_is(soups: dict[str, BeautifulSoup]) -> None:
     solutions = {}
     for page, soup in soups.items():
         solved = soup.select("h2:-soup-contains('Exercises')")
-        said = [each.get_text(strip=True) for each in soup.select(".tag_hide-cell details.hide > summary")]
+        said = [each.get_text(strip=True) for each in soup.select(".tag_hide-cell details.hide > summary p")]
         solutions[page] = (len(solved), sorted(set(said)))
     expected = {(0, ()), (1, ("Hide the solution", "Show the solution"))}
     assert {(count, tuple(said)) for count, said in solutions.values()} == expected
