@@ -151,8 +151,21 @@ class _Ranks(_Part):
     def entropies(self) -> list[Entropies]:
         return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
 
+    def hits(self, thresholds: Sequence[int]) -> list[Hits]:
+        """The hits in each document, other seeds of a rung included."""
+        return count([*self.stores(), *self.repeats()], thresholds, self.rule)
+
     def _now(self, store: RankStore) -> tuple[Path, str, TieRule]:
         return store.folder, canonical_json(store.manifest), self.rule
+
+
+class _Family(_Ranks):
+    """A family trained here, at its largest budget: rank stores of seed 0, and sums of all its models."""
+
+    def hits(self, thresholds: Sequence[int]) -> list[Hits]:
+        name = self.folders[0].name
+        counted = grid.counted(thresholds, families=[name], rule=self.rule, folder=LADDER)
+        return [one.hits_of(name) for one in counted]
 
 
 class _Grid(_Ranks):
@@ -169,7 +182,7 @@ class _Grid(_Ranks):
 
 
 def _family(word: str, name: str) -> "Callable[[TieRule], _Part]":
-    return lambda rule: _Ranks(word, (LADDER / grid.RANKS / name,), rule)
+    return lambda rule: _Family(word, (LADDER / grid.RANKS / name,), rule)
 
 
 #: what comes with the project, by the word that asks for it, which is the name of a part
@@ -179,7 +192,7 @@ _MAKE: dict[str, Callable[[TieRule], _Part]] = {
     "ladder:v1": lambda rule: _Ranks("ladder:v1", (LADDER / "ranks", LADDER / "seeds"), rule),
     "ladder:lstm": _family("ladder:lstm", "lstm"),
     "ladder:mamba2": _family("ladder:mamba2", "mamba2"),
-    "ladder:ngrams": _family("ladder:ngrams", "ngrams"),
+    "ladder:ngrams": lambda rule: _Ranks("ladder:ngrams", (LADDER / grid.RANKS / "ngrams",), rule),
     "ladder:all": lambda rule: _Grid("ladder:all", tuple(sorted((LADDER / grid.RANKS).glob("*"))), rule),
     "outside": lambda rule: _Outside("outside", (outside.FOLDER,)),
 }
@@ -292,10 +305,12 @@ class Source:
         return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts)
 
     def hits(self, thresholds: Sequence[int]) -> list[Hits]:
-        """The hits in each document at each k, a dataset each; of the ladder, with its rungs' other seeds.
+        """The hits in each document at each k, a dataset each; of the ladders, with their rungs' other seeds.
 
         Raises what `document_hits.count` raises.
         """
+        if len(self._parts) == 1 and isinstance(part := self._parts[0], _Ranks):
+            return part.hits(thresholds)
         repeats = [store for part in self._parts for store in part.repeats()]
         return count([*self.stores, *repeats], thresholds, self.rule)
 

@@ -40,6 +40,12 @@ def rung_of(model: str, family: str) -> str:
     return model.removeprefix(f"{family}-").partition("-at-")[0]
 
 
+def what_differs(model: str) -> str:
+    """What a model trained again has of its own by the recipe, beside its first training: "weights" or "order"."""
+    ladders, _ = read_ladders()
+    return "weights" if ladders.repeats[int(model.rpartition("-seed")[2])].weights else "order"
+
+
 def planned() -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
     """What the recipe would train: the rungs of each family, by size, and the budgets. Not all of it need be there."""
     ladders, _ = read_ladders()

@@ -360,6 +360,27 @@ def luck(counted: Sequence[Hits], k: int) -> tuple[float, int]:
     return (float(away @ away) / df if df else nan), df
 
 
+def reruns(
+    counted: Sequence[Hits], k: int, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> pd.DataFrame:
+    """How far a rung that was trained again lies from its first training, a row for each text and model.
+
+    Columns dataset, model, first (its name), size, difference (of ln(−ln RBP_k), times 100: nearly per cent of
+    −ln RBP_k), low, high (with the same documents drawn anew for both).
+    """
+    rows = []
+    for hits in counted:
+        place = hits.thresholds.index(k)
+        y, drawn = heights(hits)[:, place], resample(hits, resamples=resamples, seed=seed)[:, :, place]
+        first = {int(hits.sizes[i]): i for i in hits.rungs}
+        for i, size in enumerate(hits.sizes):
+            if i != (at := first[int(size)]):
+                low, high = _percentiles(100 * (drawn[:, i] - drawn[:, at]), level)
+                names = {"dataset": hits.dataset, "model": hits.models[i], "first": hits.models[at], "size": int(size)}
+                rows.append(names | {"difference": 100 * (y[i] - y[at]), "low": low, "high": high})
+    return pd.DataFrame(rows, columns=["dataset", "model", "first", "size", "difference", "low", "high"])
+
+
 def zigzag(
     counted: Sequence[Hits],
     sizes: tuple[int, int],

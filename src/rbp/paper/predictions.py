@@ -25,7 +25,7 @@ from rbp.evidence.ranked import Ranked
 from rbp.ladder.grid import PREDICTIONS
 from rbp.paper import sister_law
 from rbp.paper.grid import CE, LSTM, TRANSFORMER, Grid, measure_label, planned, rung_of, whole
-from rbp.paper.ladder import exponents
+from rbp.paper.ladder import exponents, heights
 from rbp.stats.power_law import curvature
 
 EVENT = "event"
@@ -194,6 +194,16 @@ def _sister_law(row: Any, found: Findings) -> float:
     raise KeyError(row.rung)
 
 
+def _seeds(row: Any, found: Findings) -> float:
+    """The root mean square over the rungs that were trained again with this seed. Raises KeyError if none was."""
+    (hits,) = (one for one in found.stores[TRANSFORMER].hits([int(row.k)]) if one.dataset == row.dataset)
+    y, ending = dict(zip(hits.models, heights(hits)[:, 0], strict=True)), f"-seed{row.seed:.0f}"
+    away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
+    if not away:
+        raise KeyError(row.seed)
+    return float(np.sqrt(np.mean(np.square(away))))
+
+
 _MEASURES: dict[str, Callable[[Any, Findings], float]] = {
     "exponent": _exponent,
     "exponent_difference": _exponent_difference,
@@ -205,6 +215,7 @@ _MEASURES: dict[str, Callable[[Any, Findings], float]] = {
     "budgets": _budgets,
     "slope_in_cross_entropy": _slope,
     "sister_law": _sister_law,
+    "seeds": _seeds,
 }
 
 
@@ -270,8 +281,7 @@ def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
     """Each prediction with what came: `outcome` (1 or 0 of an event; missing where none can be measured), `untested`.
 
     `untested` says why there is none. `short`: what it speaks of is there but for some models, such as a family's
-    largest rung, and the outcome is that of the others: nearly what was asked for, and not it. Seeds and ablations are
-    tested where their runs are given, which none are.
+    largest rung, and the outcome is that of the others: nearly what was asked for, and not it.
     """
     rungs, budgets = planned()
     there = {(family, rung, budget) for family, budget in found.grid.lines for rung in found.grid.rungs(family, budget)}
@@ -288,8 +298,8 @@ def _outcome(row: Any, found: Findings) -> tuple[float, str]:
     families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
     if row.kind == EVENT and happens is None:
         return nothing, NO_FAMILY
-    if row.kind in ("seeds", "ablation"):
-        return nothing, NO_SEEDS if row.kind == "seeds" else NO_ABLATION
+    if row.kind == "ablation":
+        return nothing, NO_ABLATION
     named = {*families, *(name for name in (row.family, row.than) if isinstance(name, str))}
     if "mamba2" in named - set(found.grid.families):
         return nothing, NO_FAMILY
@@ -297,8 +307,8 @@ def _outcome(row: Any, found: Findings) -> tuple[float, str]:
         return nothing, NO_RUNG
     try:
         value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
-    except KeyError:  # of a rung or a budget
-        return nothing, NO_RUNG
+    except KeyError:  # of a rung, a budget or a seed
+        return nothing, NO_SEEDS if row.kind == "seeds" else NO_RUNG
     return value, "" if np.isfinite(value) else NOT_REACHED
 
 

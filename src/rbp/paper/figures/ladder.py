@@ -20,7 +20,7 @@ from rbp.book.figure_style import (
     neg_log_rbp_label,
 )
 from rbp.core.errors import FitError
-from rbp.paper.display import INTERVAL, Columns, shown
+from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
 
@@ -172,37 +172,6 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
 # ── Tables: what `Page.table` takes
 
 
-def rungs_shown(runs: pd.DataFrame) -> dict[str, Any]:
-    """What was trained: one row for each rung of `shipping.shipped_runs`."""
-    first = runs[runs["first"]]
-    table = first.assign(
-        seeds=first["rung"].map(runs.groupby("rung")["seed"].nunique()),
-        head=first["width"] // first["heads"],
-        million=first["tokens"] / 1e6,
-        minutes=first["seconds"] / 60,
-        weights=first["checksum"].str[:8],
-    )
-    columns: Columns = {
-        "rung": "rung",
-        "layers": "layers",
-        "width": "width",
-        "head": "head size",
-        "size": ("S", "{:,}"),
-        "parameters": ("all parameters", "{:,}"),
-        "seeds": "seeds",
-        "million": ("tokens, million", "{:.1f}"),
-        "minutes": ("minutes", "{:.0f}"),
-        "loss": ("final loss", "{:.3f}"),
-        "weights": "weights",
-    }
-    caption = (
-        "<b>The first ladder’s rungs.</b> S counts what is not embedding. Minutes: of one core, beside other work. "
-        "Final loss: nats per token, the mean of the last steps. Weights: how the SHA-256 checksum of the shipped file "
-        "begins."
-    )
-    return shown(table, columns, caption=caption, data=runs)
-
-
 def texts_shown(text: pd.DataFrame) -> dict[str, Any]:
     """The text that was trained and evaluated on (`shipping.shipped_text`)."""
     use = text["use"].map({"training": "trained on", "evaluation": "evaluated on"})
@@ -259,6 +228,20 @@ def parts_shown(parts: pd.DataFrame) -> dict[str, Any]:
         "both."
     )
     return shown(table, columns, caption=caption, data=parts)
+
+
+def reruns_shown(again: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """How far rungs trained again lie from their first training (`rbp.paper.ladder.reruns`, with `what` differs)."""
+    columns: Columns = {
+        "dataset": "Text",
+        "size": ("S", "{:,}"),
+        "what": "another",
+        "difference": ("difference, %", "{:+.1f}"),
+        ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
+    }
+    caption = "<b>Trained again:</b> −ln RBP<sub>k</sub> beside the first training’s; intervals by documents."
+    rows = again.replace({"what": {"weights": "start", "order": "order of the text"}})
+    return shown(rows, columns, caption=caption, data=again)
 
 
 def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
