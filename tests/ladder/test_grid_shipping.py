@@ -14,8 +14,9 @@ from rbp.evidence import sources
 from rbp.ladder import aggregates, floor
 from rbp.ladder import grid as grid_module
 from rbp.ladder.grid import Grid
-from rbp.ladder.grid_shipping import RESOLUTION, costs, ship
+from rbp.ladder.grid_shipping import RESOLUTION, ship
 from rbp.ladder.ngrams import ORDERS
+from rbp.paper.grid import costs
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.metric import rank
 from rbp.ranks.store import open_store, store_folders

@@ -37,9 +37,8 @@ class Family:
 
     @property
     def model(self) -> str:
-        return sorted((self.folder / "models").iterdir(), key=lambda path: (path / "model.safetensors").stat().st_size)[
-            0
-        ].name
+        weights = (self.folder / "models").glob("*/model.safetensors")
+        return min(weights, key=lambda path: path.stat().st_size).parent.name
 
     @property
     def store(self) -> RankStore:

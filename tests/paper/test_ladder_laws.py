@@ -13,7 +13,7 @@ from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
 from rbp.paper.figures.ladder import beside_panels, law_panels, scatter_panels
-from rbp.paper.ladder import LadderLaws, beside, departures, ladder_laws, published_laws
+from rbp.paper.ladder import LadderLaws, beside, departures, ladder_laws, published_laws, reruns
 from rbp.stats.power_law import fit_power_law
 
 SIZES = {"a": 1000, "b": 4000, "c": 16000, "d": 64000}
@@ -45,6 +45,22 @@ def test_a_folder_of_stores_is_studied(ranks):
     pd.testing.assert_frame_equal(again.laws, found.laws)
     only = ladder_laws(open_source(ranks), ["humaneval"], [1], [], resamples=200)
     assert [one.dataset for one in only.counted] == ["humaneval"]
+
+
+def test_what_was_trained_again_stands_beside_its_first_training(ranks):
+    source = open_source(ranks)
+    table = reruns(source.hits([1, 5]), 5, resamples=200).set_index("dataset")
+    assert set(table.model) == {"a-seed1"}
+    assert set(table["first"]) == {"a"}
+    for dataset in ("wikipedia", "humaneval"):
+        heights = {
+            store.model: np.log(-np.log((store.ranks()["greater"] < 5).mean()))
+            for store in source.stores
+            if store.dataset == dataset
+        }
+        row = table.loc[dataset]
+        assert row.difference == pytest.approx(100 * (heights["a-seed1"] - heights["a"]))
+        assert row.low < row.difference < row.high
 
 
 def test_departures_are_two_tests_of_each_line(ranks):

@@ -8,6 +8,7 @@ from scipy import integrate
 from scipy.stats import norm
 
 from rbp.core.errors import DataError
+from rbp.evidence.document_hits import Hits
 from rbp.paper import predictions as study
 from rbp.paper.grid import from_rows
 
@@ -64,6 +65,25 @@ def result():
 class _NoStores:
     stores = ()
 
+    def hits(self, ks):
+        return [one.largest("neox")[text] for one in [make(spread=0.0)] for text in one.datasets]
+
+
+class _Seeds(_NoStores):
+    """Two rungs of one document of 10⁷ tokens, each trained three times, by shares of misses."""
+
+    away = (0.0, 0.03, -0.01, 0.0, 0.01, -0.05)  # of ln(−ln RBP_1), seeds 0 to 2 of each rung
+
+    def hits(self, ks):
+        counted = [round(1e7 * np.exp(-2 * np.exp(y))) for y in self.away]
+        models = [f"neox-{rung}-at-8m{seed}" for rung in ("10k", "22k") for seed in ("", "-seed1", "-seed2")]
+        sizes = np.repeat([10_000, 22_000], 3)
+        hits = np.array(counted)[None, :, None]
+        return [
+            Hits(text, "neox", 4096, tuple(models), sizes, tuple(ks), np.array([10**7]), hits, np.ones((1, 6)))
+            for text in TEXTS
+        ]
+
 
 def test_what_is_measured_is_what_was_asked_for(result):
     table, _ = result
@@ -98,6 +118,14 @@ def test_what_is_measured_is_what_was_asked_for(result):
     assert of(kind="cross_entropy_difference", family="lstm") == pytest.approx(0, abs=1e-6)
     slope = np.polyfit(np.log(2 * np.exp(y) + 1), y, 1)[0]
     assert of(kind="slope_in_cross_entropy", family="neox", dataset="wikipedia") == pytest.approx(slope, abs=1e-3)
+
+
+def test_seeds_are_the_root_mean_square_of_what_they_move():
+    table, _ = study.read_predictions()
+    found = study.outcomes(table, study.Findings(make(spread=0.0), {"neox": _Seeds(), "lstm": _NoStores()}))
+    own = found[found.kind == "seeds"].set_index(["seed", "dataset"]).outcome
+    assert own[1, "wikipedia"] == pytest.approx(np.sqrt((0.03**2 + 0.01**2) / 2), rel=1e-3)
+    assert own[2, "wikipedia"] == pytest.approx(np.sqrt((0.01**2 + 0.05**2) / 2), rel=1e-3)
 
 
 def test_what_cannot_be_tested_says_why(result):

@@ -12,13 +12,11 @@ import pandas as pd
 
 from rbp.core.errors import DataError
 from rbp.core.files import folder_beside, parse_json, swap_in, write_file, write_json
-from rbp.core.paths import LADDER, label
 from rbp.evidence.grid import RANKS, RECORDS, SUMS, TABLES
 from rbp.ladder import aggregates, floor
 from rbp.ladder.grid import Grid
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
-from rbp.ladder.recipe import LADDERS, read_ladders
 from rbp.ranks.entropies import BY_TEMPERATURE, ENTROPY, Entropies
 from rbp.ranks.store import RankStore, Store, open_store
 
@@ -26,36 +24,6 @@ MODELS = "families"
 RESOLUTION = 4096  # −ln p in shipped stores is rounded to 1/RESOLUTION nat, which makes them a fifth smaller
 _CODES = {"dataset", "model", "equal"}  # columns of few different values
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": sorted(_CODES)}
-
-
-def costs(folder: Path = LADDER) -> pd.DataFrame:
-    """What the shipped families took to train, and how large they are, a row for each, in the order of the records.
-
-    Columns family; models (trained); core_hours: of training, where budgets of a line share the trunk up to where they
-    branch off; slowest, fastest: tokens per second of one core, over the models (of n-grams: counted); weights, ranks,
-    sums: bytes. Raises DataError for a missing or malformed file.
-    """
-    try:
-        table = pd.DataFrame(parse_json((folder / RECORDS).read_bytes()))
-        cooldown = read_ladders(folder / LADDERS.name)[0].training.cooldown
-        rate = table["tokens"] / table["cpu_seconds"].clip(lower=0.1)
-        last = table["budget"] == table.groupby(["family", "rung", "seed"])["budget"].transform("max")
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DataError("this is no list of the families' models", label(folder / RECORDS), None) from None
-    branched = table["family"] != floor.FAMILY
-    share = (~branched).astype(float).mask(branched, cooldown + (1 - cooldown) * last)
-    whole = table.assign(core_hours=table["cpu_seconds"] * share / 3600, rate=rate).groupby("family", sort=False)
-    found = whole.agg(
-        models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
-    ).reset_index()
-    found["weights"] = [sum(_bytes(path) for path in (folder / MODELS).glob(f"{name}-*")) for name in found["family"]]
-    for column, place in (("ranks", RANKS), ("sums", SUMS)):
-        found[column] = [_bytes(folder / place / name) for name in found["family"]]
-    return found
-
-
-def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 class Shipped(NamedTuple):
@@ -105,6 +73,10 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
     ]
     write_json(path, sorted(entries, key=lambda entry: order.index(entry["name"])))
     return shipped
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:

@@ -94,7 +94,7 @@ def read_token_counts(folder: Path = LADDER) -> Integers:
     return table["count"].to_numpy(np.int64)
 
 
-WEIGHTS = 25_000_000  # bytes in all; rungs that do not fit are shipped without weights
+WEIGHTS = 12_000_000  # bytes in all; rungs that do not fit are shipped without weights
 POINTS = 200  # of a learning curve
 
 

@@ -6,6 +6,7 @@ what is compared is compared on the same draws.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,10 @@ import pandas as pd
 from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
+from rbp.core.files import parse_json
+from rbp.core.paths import LADDER, label
 from rbp.evidence.document_hits import Hits
-from rbp.evidence.grid import Counted, counted
+from rbp.evidence.grid import RANKS, RECORDS, SUMS, Counted, counted
 from rbp.ladder.recipe import LADDERS, read_ladders
 from rbp.paper.ladder import heights, resample_both
 from rbp.paper.wording import dataset_order
@@ -195,3 +198,36 @@ def from_rows(rows: pd.DataFrame) -> Grid:
             nll=ordered["nll"].to_numpy(np.float64).reshape(len(models), -1).T,
         )
     return Grid(lines)
+
+
+def costs(folder: Path = LADDER) -> pd.DataFrame:
+    """What the shipped families took to train, and how large they are, a row for each, in the order of the records.
+
+    Columns family; models (trained); core_hours: of training, where budgets of a line share the trunk up to where they
+    branch off; slowest, fastest: tokens per second of one core, over the models (of n-grams: counted); weights, ranks,
+    sums: bytes. Raises DataError for a missing or malformed file.
+    """
+    try:
+        table = pd.DataFrame(parse_json((folder / RECORDS).read_bytes()))
+        cooldown = read_ladders(folder / LADDERS.name)[0].training.cooldown
+        rate = table["tokens"] / table["cpu_seconds"].clip(lower=0.1)
+        last = table["budget"] == table.groupby(["family", "rung", "seed"])["budget"].transform("max")
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError("this is no list of the families' models", label(folder / RECORDS), None) from None
+    provenance.note(folder / RECORDS)
+    branched = table["family"] != NGRAMS
+    share = (~branched).astype(float).mask(branched, cooldown + (1 - cooldown) * last)
+    whole = table.assign(core_hours=table["cpu_seconds"] * share / 3600, rate=rate).groupby("family", sort=False)
+    found = whole.agg(
+        models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
+    ).reset_index()
+    found["weights"] = [
+        sum(_bytes(path) for path in (folder / "families").glob(f"{name}-*")) for name in found["family"]
+    ]
+    for column, place in (("ranks", RANKS), ("sums", SUMS)):
+        found[column] = [_bytes(folder / place / name) for name in found["family"]]
+    return found
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -265,6 +265,24 @@ def ties_figure(table: pd.DataFrame) -> Panels:
     return Panels(dataset_order(wide["dataset"]), draw, size=(4.6, 3.5))
 
 
+def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
+    """What training the families took, and how large they are (`rbp.paper.grid.costs`)."""
+    sizes = ["weights", "ranks", "sums"]
+    rows = costs.assign(family=costs["family"].map(family_label), **{name: costs[name] / 1e6 for name in sizes})
+    columns: Columns = {
+        "family": "Family",
+        "models": "models",
+        "core_hours": ("core-hours", "{:.1f}"),
+        ("slowest", "fastest"): ("tokens/s", "{:,.0f} – {:,.0f}"),
+        **{name: (f"{name}, MB", "{:.1f}") for name in sizes},
+    }
+    caption = (
+        "<b>What it took.</b> Core-hours of training, in which budgets of one size share what they have read. "
+        "Tokens/s: of one core, by the slowest model and the fastest."
+    )
+    return shown(rows, columns, caption=caption, data=costs)
+
+
 def forms_shown(forms: pd.DataFrame) -> dict[str, Any]:
     """The forms of the surface (`size_and_training.forms`)."""
     columns: Columns = {
