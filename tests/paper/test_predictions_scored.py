@@ -132,7 +132,6 @@ def test_what_cannot_be_tested_says_why(result):
     table, level = result
     left = table[table.outcome.isna()]
     assert set(left.untested) <= {study.NO_FAMILY, study.NO_SEEDS, study.NO_ABLATION, study.NO_RUNG, study.NOT_REACHED}
-    assert not table.short.any()
     assert (left[left.family == "mamba2"].untested == study.NO_FAMILY).all()
     assert set(left[left.kind == "seeds"].untested) == {study.NO_SEEDS}
     found = study.scored(table, level)
@@ -143,26 +142,21 @@ def test_what_cannot_be_tested_says_why(result):
     assert not study.described(table).duplicated().any()
 
 
-def test_what_lacks_a_model_that_it_speaks_of_is_short_or_untested():
+def test_what_lacks_a_model_that_it_speaks_of_is_untested():
     some = rows(spread=0.0, texts=dict.fromkeys(TEXTS, 3))
     lstm, large = some.family == "lstm", some.model.str.contains("2.7m") & (some.budget < BUDGETS[-1])
     grid = from_rows(some[~large & ~(lstm & some.model.str.contains("1m-at"))])
     table, _ = study.read_predictions()
     found = study.outcomes(table, study.Findings(grid, {"neox": _NoStores(), "lstm": _NoStores()}))
-    short = found[found.short]
-    assert set(short[short.kind == "exponent"].family) == {"lstm"}
-    assert len(short[short.kind == "exponent_difference"]) == 4
+    gone = found[found.untested == study.NO_RUNG]
+    assert gone.outcome.isna().all()
+    assert set(gone[gone.kind == "exponent"].family) == {"lstm"}
+    assert len(gone[gone.kind == "exponent_difference"]) == 4
     # of the budgets that at 0.5 M tokens lacks neox's largest, that of D at 150k does not
-    assert len(short[(short.kind == "budgets") & (short.family == "neox")]) == 2
-    assert not found[(found.kind == "zigzag") | (found.kind == "offset")].short.any()
-    gone = found[(found.rung == "1m") & (found.family == "lstm")]
-    assert len(gone) > 1
-    assert set(gone.untested) == {study.NO_RUNG}
-    assert (
-        found[found.what == "the LSTM of 1m has a lower CE than neox of 1m on wikipedia"].untested.item()
-        == study.NO_RUNG
-    )
-    assert found[found.short].outcome.notna().all()
+    assert len(gone[(gone.kind == "budgets") & (gone.family == "neox")]) == 2
+    assert not (gone.kind == "zigzag").any()
+    lower = found[found.what == "the LSTM of 1m has a lower CE than neox of 1m on wikipedia"]
+    assert lower.untested.item() == study.NO_RUNG
 
 
 def test_at_equal_cross_entropy_nothing_is_taken_from_outside():

@@ -280,20 +280,15 @@ def needed(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int
 def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
     """Each prediction with what came: `outcome` (1 or 0 of an event; missing where none can be measured), `untested`.
 
-    `untested` says why there is none. `short`: what it speaks of is there but for some models, such as a family's
-    largest rung, and the outcome is that of the others: nearly what was asked for, and not it.
+    `untested` says why there is none: one of the models that it speaks of is not there, or none of them reaches it.
     """
     rungs, budgets = planned()
     there = {(family, rung, budget) for family, budget in found.grid.lines for rung in found.grid.rungs(family, budget)}
-    rows = [_outcome(row, found) for row in table.itertuples()]
-    short = [
-        why == "" and bool(needed(row, rungs, budgets) - there)
-        for row, (_, why) in zip(table.itertuples(), rows, strict=True)
-    ]
-    return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows], short=short)
+    rows = [_outcome(row, found, complete=needed(row, rungs, budgets) <= there) for row in table.itertuples()]
+    return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
 
 
-def _outcome(row: Any, found: Findings) -> tuple[float, str]:
+def _outcome(row: Any, found: Findings, *, complete: bool) -> tuple[float, str]:
     nothing = float("nan")
     families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
     if row.kind == EVENT and happens is None:
@@ -303,11 +298,11 @@ def _outcome(row: Any, found: Findings) -> tuple[float, str]:
     named = {*families, *(name for name in (row.family, row.than) if isinstance(name, str))}
     if "mamba2" in named - set(found.grid.families):
         return nothing, NO_FAMILY
-    if not all(map(found.last, named)):
+    if not complete or not all(map(found.last, named)):
         return nothing, NO_RUNG
     try:
         value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
-    except KeyError:  # of a rung, a budget or a seed
+    except KeyError:  # of a seed, or of a rung's store
         return nothing, NO_SEEDS if row.kind == "seeds" else NO_RUNG
     return value, "" if np.isfinite(value) else NOT_REACHED
 
