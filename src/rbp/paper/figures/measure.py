@@ -344,4 +344,4 @@ def cell_panels(cells: pd.DataFrame) -> Panels:
         for spine in ax.spines.values():
             spine.set_visible(False)
 
-    return Panels(list(dict.fromkeys(cells["dataset"])), draw, size=(4.2, 3.1))
+    return Panels(dataset_order(cells["dataset"]), draw, size=(4.2, 3.1))
