@@ -63,7 +63,7 @@ def test_every_file_agrees_with_its_store_and_the_two_with_each_other(found: Ent
 
 def test_all_that_is_shipped_with_weights_has_them() -> None:
     models = {path.parent.name for path in (LADDER / "models").glob("*/model.safetensors")}
-    assert {(one.store.model, one.store.dataset) for one in ALL} == {
+    assert {(one.store.model, one.store.dataset) for one in ALL} >= {
         (model, domain.name) for model in models for domain in read().domains
     }
 

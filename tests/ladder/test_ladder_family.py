@@ -130,7 +130,7 @@ def test_what_is_shipped_says_what_it_is_and_fits(family: Family) -> None:
         path = folder / "models" / entry["name"] / "model.safetensors"
         assert entry["shipped"] == path.is_file()
         first = entry["seed"] == family.recipe.rung(entry["rung"]).seeds[0]
-        assert (folder / "models" / entry["name"]).is_dir() == first
+        assert (folder / "models" / entry["name"]).is_dir() == entry["shipped"]
         if entry["shipped"]:
             assert sha256(path) == entry["checksum"]
             weights += path.stat().st_size
@@ -215,7 +215,7 @@ def test_weights_that_do_not_fit_are_left_out_and_said(
     place, recipe = workshop
     monkeypatch.setattr(shipping, "WEIGHTS", (place / "models" / "ladder-small" / "model.safetensors").stat().st_size)
     assert shipping.ship(place, recipe, tmp_path) == ["ladder-large"]
-    assert [path.name for path in (tmp_path / "models" / "ladder-large").iterdir()] == ["config.json"]
+    assert [path.name for path in (tmp_path / "models").iterdir()] == ["ladder-small"]
     entries = {entry["name"]: entry["shipped"] for entry in json.loads((tmp_path / "runs.json").read_text())}
     assert entries == {"ladder-small": True, "ladder-small-seed1": False, "ladder-large": False}
     part = next((place / "ranks").glob("*/parts/*"))

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from rbp.book import prose
 from rbp.book.build import chapter_names, times
 from rbp.book.chapters import Chapter, all_chapters, moved
@@ -23,12 +25,13 @@ FIGURE = re.compile(r"^<!-- figure (?P<chapter>\d\d_\w+)::(?P<name>[\w-]+) -->$"
 """The place of a chapter's figure on a page by hand."""
 
 LEADS_ON = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>This page has moved</title>
+<html lang="en"><meta charset="utf-8"><title>It stands elsewhere</title>
 <meta http-equiv="refresh" content="0; url={page}"><meta name="robots" content="noindex">
+<link rel="icon" href="data:,">
 <script>location.replace("{page}" + location.search + location.hash)</script>
-<p>This page has moved: <a href="{page}">{page}</a>.</p></html>
+<p>What you look for is <a href="{page}">{page}</a>.</p></html>
 """
-"""A page at an address that a chapter had before."""
+"""A page at an address that a chapter had before, and the first one: it leads on."""
 
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
@@ -188,7 +191,10 @@ def build_html(project: Project) -> None:
     """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError."""
     stage(project)
     with folder_beside(project.html) as aside:
-        swap_in(jupyter_book(project.build / "source", project.root / "_config.yml", aside), project.html)
+        pages = jupyter_book(project.build / "source", project.root / "_config.yml", aside)
+        toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
+        write_file(pages / "index.html", LEADS_ON.format(page=f"{toc['root']}.html"))
+        swap_in(pages, project.html)
     write_json(project.build / "site.json", {"chapters": fingerprint(project)})
 
 

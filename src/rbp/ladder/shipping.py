@@ -94,7 +94,7 @@ def read_token_counts(folder: Path = LADDER) -> Integers:
     return table["count"].to_numpy(np.int64)
 
 
-WEIGHTS = 12_000_000  # bytes in all; rungs that do not fit are shipped without weights
+WEIGHTS = 12_000_000  # bytes in all; rungs that do not fit are left out
 POINTS = 200  # of a learning curve
 
 
@@ -127,8 +127,8 @@ def assemble(place: Workspace, recipe: Recipe) -> list[dict[str, Any]]:
 def ship(place: Workspace, recipe: Recipe, to: Path) -> list[str]:
     """Copy the finished rungs from the working folder into `to`; gives the models whose weights do not fit.
 
-    Models are those of the first seeds, the smallest first, as long as the weights are WEIGHTS bytes at most; of
-    the others the configuration is copied. What `to` held before of the same names is replaced.
+    Models are those of the first seeds, the smallest first, as long as the weights are WEIGHTS bytes at most. What `to`
+    held before of the same names is replaced.
     """
     entries = assemble(place, recipe)
     total, left_out = 0, []
@@ -145,8 +145,6 @@ def ship(place: Workspace, recipe: Recipe, to: Path) -> list[str]:
                 shutil.copytree(folder, new / which.name)
             else:
                 left_out.append(which.name)
-                (new / which.name).mkdir()
-                shutil.copy(folder / "config.json", new / which.name)
         swap_in(new, to / "models")
     for name in ("ranks", "seeds"):
         if (place / name).is_dir():
