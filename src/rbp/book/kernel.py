@@ -6,6 +6,7 @@ too. So the exception itself is looked at, where it is raised, and written to ``
 
 import atexit
 import gc
+import logging
 import os
 import warnings
 from pathlib import Path
@@ -34,6 +35,8 @@ def load_ipython_extension(shell: Any) -> None:
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
+    # A kernel that is stopped while a message is on its way says so at length, after what there is to say is said.
+    logging.getLogger("tornado.general").setLevel(logging.CRITICAL)
     # tqdm's, where a library imports it into a kernel without widgets; whether one has depends on who started it.
     warnings.filterwarnings("ignore", "IProgress not found")
     shell.events.register("post_run_cell", _note)

@@ -212,7 +212,7 @@ def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     """`turned` of several texts as a page shows it."""
     names: dict[Any, Any] = {
         "share": "λ",
-        "gap": "L_m − L_h",
+        "gap": "miss less hit, nats",
         "per_nat": "b",
     }
     cells = zip(table["value"], table["low"], table["high"], strict=True)
@@ -223,6 +223,6 @@ def turned_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
         wide,
         {"dataset": "text", "family": "family"} | names,
         caption="<b>What a fall of the cross-entropy is made of.</b> λ: its share from misses that become hits, "
-        f"at L_m − L_h nats each. b = λ/(L_m − L_h). {level:.0%} intervals by documents.",
+        f"at so many nats each as a miss costs more than a hit. b is λ over that. {level:.0%} intervals by documents.",
         data=table,
     )
