@@ -131,6 +131,7 @@ def test_what_is_shipped_says_what_it_is_and_fits(family: Family) -> None:
         assert entry["shipped"] == path.is_file()
         first = entry["seed"] == family.recipe.rung(entry["rung"]).seeds[0]
         assert (folder / "models" / entry["name"]).is_dir() == entry["shipped"]
+        assert first >= entry["shipped"]
         if entry["shipped"]:
             assert sha256(path) == entry["checksum"]
             weights += path.stat().st_size

@@ -121,7 +121,8 @@ def test_the_ladders_study_makes_the_ranks_that_are_shipped(tmp_path: Path) -> N
     study = replace(read_study(ROOT / "studies" / "ladder.toml"), out=tmp_path)
     names = {f"{model_label(cell)}-{cell.corpus.name.removeprefix('ladder/')}": cell for cell in study.cells}
     shipped = sorted((ROOT / "data" / "ladder" / "ranks").iterdir())
-    assert set(names) < {folder.name.rsplit("-", 1)[0] for folder in shipped}  # of the largest rung no weights are here
+    ranked = {folder.name.rsplit("-", 1)[0] for folder in shipped}
+    assert set(names) == {name for name in ranked if not name.startswith("ladder-2.7m-")}  # whose weights are not here
     for job in shards_of(study, cell := names["ladder-10k-humaneval"]):
         tasks._shard(study, cell, job, "cpu")
     tasks._merge(study, cell)

@@ -199,6 +199,11 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
 
 
+def bytes_below(folder: Path) -> int:
+    """How many bytes the files below ``folder`` have; 0 if it is not there."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def expanded(paths: Iterable[Path]) -> list[Path]:
     """Each file, and in place of each folder all `files_below` it."""
     return [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]

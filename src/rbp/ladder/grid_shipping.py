@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.core.errors import DataError
-from rbp.core.files import folder_beside, parse_json, swap_in, write_file, write_json
+from rbp.core.files import bytes_below, folder_beside, parse_json, swap_in, write_file, write_json
 from rbp.evidence.grid import RANKS, RECORDS, SUMS, TABLES
 from rbp.ladder import aggregates, floor
 from rbp.ladder.grid import Grid
@@ -64,7 +64,7 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
         _copy_ranks(grid.place / "ranks", kept, to / RANKS / family)
         _write_sums(grid.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
         folders = [*(to / MODELS / name for name in kept), to / RANKS / family, to / SUMS / family]
-        shipped[family] = Shipped(sum(map(_bytes, folders)), left_out)
+        shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
     entries += [entry for entry in there if entry["family"] not in families]
     order = [
         name
@@ -73,10 +73,6 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
     ]
     write_json(path, sorted(entries, key=lambda entry: order.index(entry["name"])))
     return shipped
-
-
-def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:

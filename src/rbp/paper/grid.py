@@ -15,11 +15,11 @@ import pandas as pd
 from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
-from rbp.core.files import parse_json
+from rbp.core.files import bytes_below, parse_json
 from rbp.core.paths import LADDER, label
 from rbp.evidence.document_hits import Hits
 from rbp.evidence.grid import RANKS, RECORDS, SUMS, Counted, counted
-from rbp.ladder.recipe import LADDERS, read_ladders
+from rbp.ladder.recipe import LADDERS, Ladders, read_ladders
 from rbp.paper.ladder import heights, resample_both
 from rbp.paper.wording import dataset_order
 
@@ -43,17 +43,23 @@ def rung_of(model: str, family: str) -> str:
     return model.removeprefix(f"{family}-").partition("-at-")[0]
 
 
-def what_differs(model: str) -> str:
-    """What a model trained again has of its own by the recipe, beside its first training: "weights" or "order"."""
-    ladders, _ = read_ladders()
-    return "weights" if ladders.repeats[int(model.rpartition("-seed")[2])].weights else "order"
+def what_differs(models: Iterable[str]) -> list[str]:
+    """What each model trained again has of its own by the recipe, beside its first training: "weights" or "order"."""
+    repeats = _recipe().repeats
+    seeds = [int(model.rpartition("-seed")[2]) for model in models]
+    return ["weights" if repeats[seed].weights else "order" for seed in seeds]
 
 
 def planned() -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
     """What the recipe would train: the rungs of each family, by size, and the budgets. Not all of it need be there."""
+    ladders = _recipe()
+    return {family.name: family.rungs for family in ladders.families}, tuple(ladders.training.budgets)
+
+
+def _recipe() -> Ladders:
     ladders, _ = read_ladders()
     provenance.note(LADDERS, LADDERS.parent / ladders.text)
-    return {family.name: family.rungs for family in ladders.families}, tuple(ladders.training.budgets)
+    return ladders
 
 
 @dataclass(frozen=True)
@@ -222,12 +228,8 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
         models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
     ).reset_index()
     found["weights"] = [
-        sum(_bytes(path) for path in (folder / "families").glob(f"{name}-*")) for name in found["family"]
+        sum(bytes_below(path) for path in (folder / "families").glob(f"{name}-*")) for name in found["family"]
     ]
     for column, place in (("ranks", RANKS), ("sums", SUMS)):
-        found[column] = [_bytes(folder / place / name) for name in found["family"]]
+        found[column] = [bytes_below(folder / place / name) for name in found["family"]]
     return found
-
-
-def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

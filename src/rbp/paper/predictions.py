@@ -9,6 +9,7 @@ higher is better, and their difference does not depend on the unit.
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.core.paths import label
 from rbp.evidence import Source
+from rbp.evidence.document_hits import GRID, Hits
 from rbp.evidence.ranked import Ranked
 from rbp.ladder.grid import PREDICTIONS
 from rbp.paper import sister_law
@@ -75,6 +77,11 @@ class Findings:
 
     grid: Grid
     stores: Mapping[str, Source]
+
+    @cached_property
+    def trained_again(self) -> dict[str, Hits]:
+        """The transformer's hits at GRID at its largest budget, other seeds included, by text."""
+        return {one.dataset: one for one in self.stores[TRANSFORMER].hits(GRID)}
 
     def last(self, family: str) -> bool:
         """Whether the family is there."""
@@ -196,8 +203,8 @@ def _sister_law(row: Any, found: Findings) -> float:
 
 def _seeds(row: Any, found: Findings) -> float:
     """The root mean square over the rungs that were trained again with this seed. Raises KeyError if none was."""
-    (hits,) = (one for one in found.stores[TRANSFORMER].hits([int(row.k)]) if one.dataset == row.dataset)
-    y, ending = dict(zip(hits.models, heights(hits)[:, 0], strict=True)), f"-seed{row.seed:.0f}"
+    hits, ending = found.trained_again[row.dataset], f"-seed{row.seed:.0f}"
+    y = dict(zip(hits.models, heights(hits)[:, hits.thresholds.index(int(row.k))], strict=True))
     away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
     if not away:
         raise KeyError(row.seed)

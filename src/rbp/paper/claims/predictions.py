@@ -18,72 +18,56 @@ def _held(n: Numbers, *kinds: str) -> Judged:
     )
 
 
-@claim(
+def _predicted(number: int, part: str, says: str, *kinds: str, core: bool = False) -> None:
+    """Enter a claim that is judged by its intervals."""
+    enter = claim(number, part, PLACE, says, rule=INTERVALS, evidence=f"{CHAPTER}#tested", group=PREDICTIONS, core=core)
+    enter(lambda n: _held(n, *kinds))
+
+
+_predicted(
     59,
     "Sizes",
-    PLACE,
     "At 8 million tokens, our transformer's exponents in S lie near 0.06 to 0.10 at k = 1 and 0.06 to 0.13 at k = 10, and an "
     "LSTM's within 0.01 of them.",
-    rule=INTERVALS,
-    evidence=f"{CHAPTER}#tested",
-    group=PREDICTIONS,
+    "exponent",
+    "exponent_difference",
     core=True,
 )
-def _(n: Numbers) -> Judged:
-    return _held(n, "exponent", "exponent_difference")
-
-
-@claim(
+_predicted(
     60,
     "Sizes",
-    PLACE,
     "With heads of one size, the first ladder's zigzag is gone, and the law is straight: its quadratic term is near 0.",
-    rule=INTERVALS,
-    evidence=f"{CHAPTER}#tested",
-    group=PREDICTIONS,
+    "zigzag",
+    "curvature",
 )
-def _(n: Numbers) -> Judged:
-    return _held(n, "zigzag", "curvature")
-
-
-@claim(
+_predicted(
     61,
     "Training",
-    PLACE,
     "The exponent in S grows with training, from 0.02 after half a million tokens to three times that after 8 million.",
-    rule=INTERVALS,
-    evidence=f"{CHAPTER}#tested",
-    group=PREDICTIONS,
+    "budgets",
 )
-def _(n: Numbers) -> Judged:
-    return _held(n, "budgets")
-
-
-@claim(
+_predicted(
     62,
     "Cross-entropy",
-    PLACE,
     "At equal cross-entropy an LSTM's −ln RBP_1 lies within 0.1 of a transformer's; −ln RBP_1 goes as a power of cross-entropy "
     "that is a text's own, 1.6 to 2.6.",
-    rule=INTERVALS,
-    evidence=f"{CHAPTER}#tested",
-    group=PREDICTIONS,
+    "offset",
+    "slope_in_cross_entropy",
+    "cross_entropy",
+    "cross_entropy_difference",
 )
-def _(n: Numbers) -> Judged:
-    return _held(n, "offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference")
-
-
-@claim(
+_predicted(
     63,
     "Cross-entropy",
-    PLACE,
     "Error-entropy is 1.02 to 1.04 of cross-entropy, and self-alignment below 0.011 of it, in every family.",
-    rule=INTERVALS,
-    evidence=f"{CHAPTER}#tested",
-    group=PREDICTIONS,
+    "sister_law",
 )
-def _(n: Numbers) -> Judged:
-    return _held(n, "sister_law")
+_predicted(
+    65,
+    "Sizes",
+    "Other first weights or another order of the text move −ln RBP_1 of small models by about 1%, and by 3% on HotpotQA.",
+    "seeds",
+)
 
 
 @claim(
@@ -100,16 +84,3 @@ def _(n: Numbers) -> Judged:
     return UNCHECKED, (
         f"{mamba} predictions wait for Mamba-2, and {ablation} for runs with other heads. Chapter 9 has the commands."
     )
-
-
-@claim(
-    65,
-    "Sizes",
-    PLACE,
-    "Other first weights or another order of the text move −ln RBP_1 of small models by about 1%, and by 3% on HotpotQA.",
-    rule=INTERVALS,
-    evidence=f"{CHAPTER}#tested",
-    group=PREDICTIONS,
-)
-def _(n: Numbers) -> Judged:
-    return _held(n, "seeds")
