@@ -301,12 +301,3 @@ def test_the_tables_are_sums_over_tokens() -> None:
             assert len(rows) == (same.sum() > 0)
             for column in {"nll", "entropy"} & set(rows):
                 assert rows[column].sum() == pytest.approx(getattr(one, column)[same].sum(), rel=1e-12)
-
-
-def test_the_ablation_is_the_other_recipe_with_other_rungs(made: Grid) -> None:
-    (job,) = made.ablations("cpu", 20.0)
-    assert job.name == "ladder-small-1"
-    job.work(quiet, *job.arguments)
-    model = AutoModelForCausalLM.from_pretrained(made.place / "models" / job.name, dtype=torch.float32)
-    assert (model.config.num_hidden_layers, model.config.num_attention_heads) == (2, 1)
-    assert made.ablations("cpu", 20.0) == []

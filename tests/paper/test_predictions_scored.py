@@ -59,7 +59,9 @@ def test_honest_densities_hold_four_of_five_and_beat_wider_guesses():
 @pytest.fixture(scope="module")
 def result():
     table, level = study.read_predictions()
-    return study.outcomes(table, study.Findings(make(spread=0.0), {"neox": _NoStores(), "lstm": _NoStores()})), level
+    return study.outcomes(
+        table, study.Findings(make(spread=0.0), {"neox": _NoStores(), "lstm": _NoStores()}, [])
+    ), level
 
 
 class _NoStores:
@@ -122,16 +124,29 @@ def test_what_is_measured_is_what_was_asked_for(result):
 
 def test_seeds_are_the_root_mean_square_of_what_they_move():
     table, _ = study.read_predictions()
-    found = study.outcomes(table, study.Findings(make(spread=0.0), {"neox": _Seeds(), "lstm": _NoStores()}))
+    found = study.outcomes(table, study.Findings(make(spread=0.0), {"neox": _Seeds(), "lstm": _NoStores()}, []))
     own = found[found.kind == "seeds"].set_index(["seed", "dataset"]).outcome
     assert own[1, "wikipedia"] == pytest.approx(np.sqrt((0.03**2 + 0.01**2) / 2), rel=1e-3)
     assert own[2, "wikipedia"] == pytest.approx(np.sqrt((0.01**2 + 0.05**2) / 2), rel=1e-3)
 
 
+def test_an_ablation_is_what_it_moves_on_its_text():
+    hits = np.array([round(1e7 * np.exp(-2 * np.exp(y))) for y in (0.0, 0.04)])
+    models, sizes = ("ladder-150k", "ladder-150k-8"), np.array([150_080, 150_080])
+    one = Hits(
+        "auslegal", "Ladder", 4096, models, sizes, (10,), np.array([10**7]), hits[None, :, None], np.ones((1, 2))
+    )
+    table, _ = study.read_predictions()
+    found = study.Findings(make(spread=0.0), {"neox": _NoStores(), "lstm": _NoStores()}, [one])
+    own = study.outcomes(table, found).query("kind == 'ablation'").set_index("run")
+    assert own.outcome["150k-8"] == pytest.approx(0.04, abs=1e-5)
+    assert own.untested["59k-40"] == study.NO_RUNG
+
+
 def test_what_cannot_be_tested_says_why(result):
     table, level = result
     left = table[table.outcome.isna()]
-    assert set(left.untested) <= {study.NO_FAMILY, study.NO_SEEDS, study.NO_ABLATION, study.NO_RUNG, study.NOT_REACHED}
+    assert set(left.untested) <= {study.NO_FAMILY, study.NO_SEEDS, study.NO_RUNG, study.NOT_REACHED}
     assert (left[left.family == "mamba2"].untested == study.NO_FAMILY).all()
     assert set(left[left.kind == "seeds"].untested) == {study.NO_SEEDS}
     found = study.scored(table, level)
@@ -147,7 +162,7 @@ def test_what_lacks_a_model_that_it_speaks_of_is_untested():
     lstm, large = some.family == "lstm", some.model.str.contains("2.7m") & (some.budget < BUDGETS[-1])
     grid = from_rows(some[~large & ~(lstm & some.model.str.contains("1m-at"))])
     table, _ = study.read_predictions()
-    found = study.outcomes(table, study.Findings(grid, {"neox": _NoStores(), "lstm": _NoStores()}))
+    found = study.outcomes(table, study.Findings(grid, {"neox": _NoStores(), "lstm": _NoStores()}, []))
     gone = found[found.untested == study.NO_RUNG]
     assert gone.outcome.isna().all()
     assert set(gone[gone.kind == "exponent"].family) == {"lstm"}

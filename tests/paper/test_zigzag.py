@@ -9,8 +9,19 @@ from made_grid import BUDGETS, SIZES, make
 from scipy.stats import t as student
 
 from rbp.core.errors import FitError
+from rbp.evidence import open_source
 from rbp.paper.grid import TRANSFORMER
-from rbp.paper.ladder import bends, luck, resample, resampled_points, without_largest, zigzag
+from rbp.paper.ladder import (
+    bends,
+    counted_hits,
+    luck,
+    moved,
+    resample,
+    resampled_points,
+    with_ablations,
+    without_largest,
+    zigzag,
+)
 
 KINK = {SIZES["59k"]: 0.04, SIZES["150k"]: -0.03}
 
@@ -62,24 +73,53 @@ def test_a_bend_is_found_with_and_without_the_largest_rung():
         assert (found.p_holm >= found.p).all()
 
 
+def twice(hits, times):
+    """A ladder whose rungs were trained so many times."""
+    models = tuple(f"{name}-{i}" for name, n in zip("abcdefg", times, strict=True) for i in range(n))
+    arrays = {name: np.repeat(getattr(hits, name), times, axis=1) for name in ("hits", "nll")}
+    return replace(hits, models=models, sizes=np.repeat(hits.sizes, times), **arrays)
+
+
+def test_what_a_change_moves_is_that_over_the_texts_with_seeds_and_documents():
+    texts = [twice(hits, [1, 1, 2, 2, 1, 1, 1]) for hits in counted(power)]
+    still = moved(texts, 10, (0.0, 4), resamples=100)
+    assert still[["model", "first"]].to_numpy().tolist() == [["c-1", "c-0"], ["d-1", "d-0"]]
+    assert still[["difference", "low", "high"]].to_numpy() == pytest.approx(0)
+    away = []
+    for hits in texts:
+        place = hits.thresholds.index(10)
+        before = hits.hits[:, 3, place].sum() / hits.tokens.sum()
+        hits.hits[:, 3, place] = (hits.hits[:, 3, place] * 0.98).astype(int)
+        away.append(np.log(np.log(hits.hits[:, 3, place].sum() / hits.tokens.sum()) / np.log(before)))
+    found = moved(texts, 10, (0.01**2, 4), resamples=400).set_index("model")
+    assert found.difference["c-1"] == pytest.approx(100 * np.mean(away))
+    # Student's, from two trainings' seeds; documents add where the two differ
+    seeds = 100 * student.ppf(0.975, 4) * 0.01 * np.sqrt(2)
+    half = (found.high - found.low) / 2
+    assert half["d-1"] == pytest.approx(seeds)
+    assert seeds < half["c-1"] < 1.5 * seeds
+
+
+def test_the_shipped_ablations_stand_beside_their_rungs():
+    hits = counted_hits(open_source("ladder:v1"), [10], [])[0]
+    for one, first in zip(with_ablations(hits), hits, strict=True):
+        assert one.models == ("ladder-59k", "ladder-59k-40", "ladder-150k", "ladder-150k-8")
+        assert one.sizes.tolist() == [59_240] * 2 + [150_080] * 2
+        places = [first.models.index(name) for name in one.models[::2]]
+        np.testing.assert_array_equal(one.hits[:, ::2], first.hits[:, places])
+        np.testing.assert_array_equal(one.nll[:, ::2], first.nll[:, places])
+        assert (one.hits[:, 1::2].sum(axis=0) != one.hits[:, ::2].sum(axis=0)).all()
+
+
 def test_luck_is_the_variance_between_seeds_of_the_mean_over_texts():
     texts = counted(power, spread=0.0)
-    twice = [
-        replace(
-            hits,
-            models=("a", "a2", "b", "b2", *hits.models[2:]),
-            sizes=np.repeat(hits.sizes, [2, 2, 1, 1, 1, 1, 1]),
-            hits=np.repeat(hits.hits, [2, 2, 1, 1, 1, 1, 1], axis=1),
-            nll=np.repeat(hits.nll, [2, 2, 1, 1, 1, 1, 1], axis=1),
-        )
-        for hits in texts
-    ]
-    assert luck(twice, 10) == (0.0, 2)
+    again = [twice(hits, [2, 2, 1, 1, 1, 1, 1]) for hits in texts]
+    assert luck(again, 10) == (0.0, 2)
     assert luck(texts, 10)[1] == 0
-    for hits in twice:  # one of the seeds misses more: y grows by ln(ln share′/ln share)
+    for hits in again:  # one of the seeds misses more: y grows by ln(ln share′/ln share)
         hits.hits[:, 1] = (hits.hits[:, 1] * 0.99).astype(int)
     apart = []
-    for hits in twice:
+    for hits in again:
         shares = hits.hits[:, :2, hits.thresholds.index(10)].sum(axis=0) / hits.tokens.sum()
         apart.append(np.log(np.log(shares[1]) / np.log(shares[0])))
-    assert luck(twice, 10)[0] == pytest.approx(np.mean(apart) ** 2 / 2 / 2)
+    assert luck(again, 10)[0] == pytest.approx(np.mean(apart) ** 2 / 2 / 2)

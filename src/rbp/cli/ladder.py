@@ -37,7 +37,8 @@ Families = Annotated[
     str | None,
     typer.Option(
         "--family",
-        help="Families of data/ladder/ladders.toml (neox, lstm, mamba2), with commas; also ngrams; in runs/ladders.",
+        help="Families of data/ladder/ladders.toml (neox, lstm, mamba2), with commas; or ablation, or ngrams, by "
+        "themselves; in runs/ladders.",
     ),
 ]
 Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
@@ -86,18 +87,25 @@ def train(
     if family is not None:
         if steps is not None:
             raise ParameterError("the budgets of a family are in its recipe", "--steps", "Leave it out.")
+        from rbp.ladder import ablation
+
         if "ngrams" in (families := split_names(family)):
             remedy = "Count them: rbp ladder rank --family ngrams."
             raise ParameterError("n-grams are not trained, they are counted", "--family", remedy)
         grid, texts = _open_grid(context, config, out, texts, tokens)
         device = _device(device)
-        lines = [] if family == "ablation" else grid.choose(families, split_names(rungs), _seeds(seeds))
-        grid.prepare(texts)
-        todo = grid.ablations(device, every) if family == "ablation" else grid.jobs(lines, device, every)
+        if _alone(families, ablation.FAMILY):
+            runs = ablation.choose(grid, split_names(rungs), _seeds(seeds))
+            grid.prepare(texts)
+            todo, made = ablation.jobs(grid, runs, device, every), [grid.place.model(*which) for which in runs]
+        else:
+            lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=ablation.FAMILY)
+            grid.prepare(texts)
+            todo = grid.jobs(lines, device, every)
+            made = [grid.model(line, budget) for line in lines for budget in grid.ladders.budgets(line.seed)]
         _end(_work(todo, jobs, device))
-        for line in lines:
-            for budget in grid.ladders.budgets(line.seed):
-                typer.echo(str(grid.model(line, budget)))
+        for model in made:
+            typer.echo(str(model))
         return
     place, recipe, texts = _open(context, config, out, texts, tokens)
     from rbp.ladder import training
@@ -173,21 +181,23 @@ def rank(
     if family is not None:
         if domains is not None:
             raise ParameterError("a family is ranked on all domains", "--domains", "Leave it out.")
-        from rbp.ladder import aggregates, floor
+        from rbp.ladder import ablation, aggregates, floor
 
         grid, texts = _open_grid(context, config, out, texts)
         families = split_names(family)
-        if floor.FAMILY in families and len(families) > 1:
-            what = f"{floor.FAMILY} have rungs of their own, and no seeds"
-            raise ParameterError(what, "--family", f"Rank them by themselves: --family {floor.FAMILY}.")
-        if families == [floor.FAMILY]:
+        if _alone(families, ablation.FAMILY):
+            runs = ablation.choose(grid, split_names(rungs), _seeds(seeds))
+            grid.prepare(texts)
+            todo = ablation.ranking_jobs(grid, runs)
+        elif _alone(families, floor.FAMILY):
             if seeds is not None:
                 raise ParameterError("n-grams are counted, and have no seeds", "--seeds", "Leave it out.")
             orders = floor.choose(split_names(rungs))
             grid.prepare(texts)
             todo = floor.jobs(grid, orders)
         else:
-            lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=floor.FAMILY)
+            also = f"{ablation.FAMILY}, {floor.FAMILY}"
+            lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=also)
             grid.prepare(texts)
             todo = aggregates.jobs(grid, lines)
         _end(_work(todo, jobs))
@@ -285,6 +295,14 @@ def _with_text(
     if plain or (texts is None and (place / OWN).is_file()):
         return place, on_own_text(place, recipe), (place / OWN).parent
     return place, recipe, texts
+
+
+def _alone(families: "Sequence[str]", special: str) -> bool:
+    """Whether the families are this one, which has rungs of its own. Raises ParameterError if it is one of several."""
+    if special in families and len(families) > 1:
+        what = f"{special} cannot stand beside other families: its rungs are its own"
+        raise ParameterError(what, "--family", f"Give it by itself: --family {special}.")
+    return list(families) == [special]
 
 
 def _device(name: str) -> str:

@@ -37,6 +37,7 @@ from rbp.ranks.metric import TieRule, rank
 from rbp.stats.clustering import log_neg_log_share, studentized_interval
 
 RECORDS, SUMS, RANKS = "families.json", "families-sums", "families-ranks"
+ABLATION = "ablation"  # the first ladder's rungs with one thing changed: no family, and there only where it is named
 TABLES = {
     "counts": ("document", "greater", "equal", "tokens"),
     "by_rank": ("greater", "equal", "tokens", "nll"),
@@ -58,8 +59,8 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
     (D: tokens of training, as planned), trained (as read, whole batches). Then parameters (all), seconds, cpu_seconds,
     tokens_per_second (of training), processors (of what kinds, a list), vocabulary.
 
-    families: some of them; none named: all. Raises ParameterError for a family that is not shipped, DataError for a
-    missing or malformed file.
+    families: some of them; none named: all but ABLATION. Raises ParameterError for a family that is not shipped,
+    DataError for a missing or malformed file.
     """
     path = folder / RECORDS
     try:
@@ -76,7 +77,7 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
         if name not in shipped:
             there = f"There is: {', '.join(shipped) or 'none'}."
             raise ParameterError(f"family {name} is not shipped", "family", f"{there} {how_to_make(name)}")
-    chosen = table[table["family"].isin(families or shipped)]
+    chosen = table[table["family"].isin(families or [name for name in shipped if name != ABLATION])]
     place = chosen["family"].map({name: i for i, name in enumerate(shipped)})
     return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[MODEL + _COST]
 

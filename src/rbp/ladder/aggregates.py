@@ -65,6 +65,12 @@ def jobs(grid: Grid, lines: Sequence[Line]) -> list[Task]:
 
 def rank(told: Tell, grid: Grid, line: Line, tokens: int) -> None:
     """Rank all documents by one finished model, on one thread. A job."""
+    weights, keep = grid.about(line, tokens)["checksum"], keeps_ranks(grid, line, tokens)
+    rank_by(told, grid, grid.model(line, tokens), line.at(tokens), line.family.name, weights, ranks=keep)
+
+
+def rank_by(told: Tell, grid: Grid, folder: Path, name: str, family: str, weights: str, *, ranks: bool) -> None:
+    """Rank all documents by the model in a folder, whose weights have this checksum; ranks: keep each token's too."""
     import torch
 
     from rbp.ladder.architectures import by_matrices
@@ -72,8 +78,8 @@ def rank(told: Tell, grid: Grid, line: Line, tokens: int) -> None:
     from rbp.ranks.models import find_model, load_model, load_tokenizer
 
     torch.set_num_threads(1)
-    files = replace(find_model(str(grid.model(line, tokens))), name=line.at(tokens))
-    settings = Settings(device="cpu", family=line.family.name)
+    files = replace(find_model(str(folder)), name=name)
+    settings = Settings(device="cpu", family=family)
     with quiet():
         model = by_matrices(load_model(files, "float32", torch.device("cpu")).model)
         tokenizer = load_tokenizer(files)
@@ -82,15 +88,13 @@ def rank(told: Tell, grid: Grid, line: Line, tokens: int) -> None:
         told(domain.name)
         corpus = read_corpus(grid.place, domain.name)
         rows = plan_rows(corpus, tokenizer, windows(grid.base)).rows
-        if keeps_ranks(grid, line, tokens):
+        if ranks:
             store = store_of(files, corpus, windows(grid.base), grid.place / "ranks", settings)
             one = found[domain.name] = measure(model, rows, TEMPERATURES)
             write_entropies(store, one.entropy, one.document, one.tempered)
         else:
             found[domain.name] = measure(model, rows)
-    write(
-        grid.place / "aggregates" / line.at(tokens), aggregate(found), key(grid, grid.about(line, tokens)["checksum"])
-    )
+    write(grid.place / "aggregates" / name, aggregate(found), key(grid, weights))
     told(DONE)
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -158,11 +158,6 @@ class Grid:
         lines = self.choose(families, list(self.ladders.sweep.rates), [0])
         return [Task(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
 
-    def ablations(self, device: str, every: float) -> list[Task]:
-        """What is left to be trained of the recipe that has the text, with other rungs."""
-        recipe = replace(self.base, rungs=self.ladders.ablations)
-        return training.training_tasks(training.choose_runs(recipe), self.place, recipe, device, None, every)
-
 
 def train(told: Tell, grid: Grid, line: Line, device: str = "cpu", every: float = 20.0) -> None:
     """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
@@ -173,7 +168,7 @@ def train(told: Tell, grid: Grid, line: Line, device: str = "cpu", every: float 
     torch.set_num_threads(1)
     folder, rows = grid.place / "training" / line.name, grid.rows(line)
     with full_disk(folder), locked(folder):
-        begun = _begin(folder)
+        begun = begin(folder)
         trunk = Run(grid.course(line, None), rows, folder, device)
         training.take_up(trunk)
         for tokens in grid.ladders.budgets(line.seed):
@@ -221,8 +216,8 @@ def sweep(told: Tell, grid: Grid, line: Line, device: str = "cpu") -> None:
     told(DONE)
 
 
-def _begin(folder: Path) -> dict[str, str]:
-    """When the line began, and the SHA-256 that the predictions had then; written before the first step."""
+def begin(folder: Path) -> dict[str, str]:
+    """When a run began, and the SHA-256 that the predictions had then; written before its first step."""
     path = folder / "begun.json"
     if not path.exists():
         predictions = checksum(PREDICTIONS) if PREDICTIONS.is_file() else ""

@@ -13,7 +13,7 @@ import pandas as pd
 from rbp.core.errors import DataError
 from rbp.core.files import bytes_below, folder_beside, parse_json, swap_in, write_file, write_json
 from rbp.evidence.grid import RANKS, RECORDS, SUMS, TABLES
-from rbp.ladder import aggregates, floor
+from rbp.ladder import ablation, aggregates, floor
 from rbp.ladder.grid import Grid
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
@@ -61,17 +61,14 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
         kept = [record["name"] for record in records if _keeps_ranks(grid, record)]
         for name in kept if family != floor.FAMILY else ():
             _copy_model(grid.place / "models" / name, to / MODELS / name)
-        _copy_ranks(grid.place / "ranks", kept, to / RANKS / family)
+        if kept:
+            _copy_ranks(grid.place / "ranks", kept, to / RANKS / family)
         _write_sums(grid.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
         folders = [*(to / MODELS / name for name in kept), to / RANKS / family, to / SUMS / family]
         shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
     entries += [entry for entry in there if entry["family"] not in families]
-    order = [
-        name
-        for family in (*(each.name for each in grid.ladders.families), floor.FAMILY)
-        for name, _ in _models(grid, family)
-    ]
-    write_json(path, sorted(entries, key=lambda entry: order.index(entry["name"])))
+    order = [*(each.name for each in grid.ladders.families), floor.FAMILY, ablation.FAMILY]
+    write_json(path, sorted(entries, key=lambda entry: order.index(entry["family"])))
     return shipped
 
 
@@ -79,9 +76,11 @@ def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:
     """The models of a family in the order of the recipe, each with its record, {} if it is not trained."""
     if family == floor.FAMILY:
         return [(floor.name(grid, order), floor.about(grid, order)) for order in ORDERS]
+    if family == ablation.FAMILY:
+        return [(which.name, ablation.about(grid, which)) for which in ablation.choose(grid)]
     return [
         (line.at(tokens), grid.about(line, tokens))
-        for line in grid.choose([family], also=floor.FAMILY)
+        for line in grid.choose([family], also=f"{ablation.FAMILY}, {floor.FAMILY}")
         for tokens in grid.ladders.budgets(line.seed)
     ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from math import nan
 from typing import Any
 
@@ -13,8 +13,8 @@ from scipy import stats
 
 from rbp.book import steps
 from rbp.core.arrays import Reals
-from rbp.core.errors import FitError, ParameterError
-from rbp.evidence import Source, open_source, select
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.evidence import Source, grid, open_source, select
 from rbp.evidence.document_hits import GRID, Hits, as_table, from_table
 from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES, large
@@ -414,6 +414,66 @@ def zigzag(
     error = np.sqrt(np.var(np.mean(drawn, axis=0)) + variance * float(contrast @ contrast))
     at, half = float(np.mean(whole)), float(stats.t.ppf((1 + level) / 2, df) * error)
     return at, at - half, at + half
+
+
+def with_ablations(first: Sequence[Hits]) -> list[Hits]:
+    """The first ladder's rungs that were trained again with one thing changed, and after each those trainings.
+
+    first: the hits of the first ladder (`counted_hits`); its other seeds are left out. Raises DataError where the
+    ablations ranked other tokens; else what `rbp.evidence.grid.counted` raises.
+    """
+    found, counted = [], grid.counted(first[0].thresholds, families=[grid.ABLATION])
+    texts = {one.dataset: one.hits_of(grid.ABLATION) for one in counted}
+    for hits in first:
+        own = texts[hits.dataset]
+        if not np.array_equal(hits.tokens, own.tokens):
+            raise DataError(f"the ablations did not rank the same tokens of {hits.dataset}", "data/ladder", None)
+        rungs = [i for i in hits.rungs if hits.sizes[i] in own.sizes]
+        sizes = np.concatenate([hits.sizes[rungs], own.sizes])
+        order = np.argsort(sizes, kind="stable")
+        found.append(
+            replace(
+                own,
+                family=hits.family,
+                models=tuple(np.array([*(hits.models[i] for i in rungs), *own.models])[order].tolist()),
+                sizes=sizes[order],
+                hits=np.concatenate([hits.hits[:, rungs], own.hits], axis=1)[:, order],
+                nll=np.concatenate([hits.nll[:, rungs], own.nll], axis=1)[:, order],
+            )
+        )
+    return found
+
+
+def moved(
+    counted: Sequence[Hits],
+    k: int,
+    between: tuple[float, int],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """How far each rung that was trained with something changed lies from its first training, mean over the texts.
+
+    counted: see `with_ablations`; between: the variance between seeds (`luck`), of which each training has its own.
+    Columns model, first, size, difference (of ln(−ln RBP_k), times 100), low, high (Student's interval, from seeds and
+    from documents, each text's drawn anew apart from the others').
+    """
+    one, (variance, df) = counted[0], between
+    place, firsts = one.thresholds.index(k), {int(one.sizes[i]): i for i in one.rungs}
+    y = np.mean([heights(hits)[:, place] for hits in counted], axis=0)
+    drawn = np.mean(
+        [resample(hits, resamples=resamples, seed=seed + i)[:, :, place] for i, hits in enumerate(counted)], axis=0
+    )
+    rows = []
+    for i, size in enumerate(one.sizes):
+        if i != (at := firsts[int(size)]):
+            difference = float(y[i] - y[at])
+            half = stats.t.ppf((1 + level) / 2, df) * np.sqrt(np.var(drawn[:, i] - drawn[:, at]) + 2 * variance)
+            names = {"model": one.models[i], "first": one.models[at], "size": int(size)}
+            ends = {"low": 100 * (difference - half), "high": 100 * (difference + half)}
+            rows.append({**names, "difference": 100 * difference, **ends})
+    return pd.DataFrame(rows)
 
 
 def make_hits() -> pd.DataFrame:

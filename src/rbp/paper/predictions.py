@@ -23,6 +23,7 @@ from rbp.core.errors import DataError
 from rbp.core.paths import label
 from rbp.evidence import Source
 from rbp.evidence.document_hits import GRID, Hits
+from rbp.evidence.grid import ABLATION
 from rbp.evidence.ranked import Ranked
 from rbp.ladder.grid import PREDICTIONS
 from rbp.paper import sister_law
@@ -40,7 +41,7 @@ KINDS = {
     "offset": "offset at equal cross-entropy",
     "zigzag": "zigzag",
     "curvature": "curvature",
-    "ablation": "ablation of heads",
+    ABLATION: "ablation of heads",
     "budgets": "exponents and budgets",
     "slope_in_cross_entropy": "slope in cross-entropy",
     "sister_law": "terms of the sister law",
@@ -73,10 +74,15 @@ def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the predictions are compared with: the grid, and the rank stores of each family at its largest budget."""
+    """What the predictions are compared with.
+
+    stores: the rank stores of each family at its largest budget; ablated: rungs of the first ladder with their
+    ablations (`rbp.paper.ladder.with_ablations`).
+    """
 
     grid: Grid
     stores: Mapping[str, Source]
+    ablated: Sequence[Hits]
 
     @cached_property
     def trained_again(self) -> dict[str, Hits]:
@@ -211,6 +217,14 @@ def _seeds(row: Any, found: Findings) -> float:
     return float(np.sqrt(np.mean(np.square(away))))
 
 
+def _ablation(row: Any, found: Findings) -> float:
+    for hits in found.ablated:
+        if hits.dataset == row.dataset:
+            y = dict(zip(hits.models, heights(hits)[:, hits.thresholds.index(int(row.k))], strict=True))
+            return float(y[f"ladder-{row.run}"] - y[f"ladder-{row.than}"])
+    raise KeyError(row.dataset)
+
+
 _MEASURES: dict[str, Callable[[Any, Findings], float]] = {
     "exponent": _exponent,
     "exponent_difference": _exponent_difference,
@@ -223,6 +237,7 @@ _MEASURES: dict[str, Callable[[Any, Findings], float]] = {
     "slope_in_cross_entropy": _slope,
     "sister_law": _sister_law,
     "seeds": _seeds,
+    ABLATION: _ablation,
 }
 
 
@@ -257,7 +272,7 @@ _EVENTS: dict[str, tuple[tuple[str, ...], Callable[[Findings], bool]]] = {
     "the LSTM of 1m has a lower CE than neox of 1m on wikipedia": ((TRANSFORMER, LSTM), _lstm_is_lower),
 }
 
-NO_FAMILY, NO_SEEDS, NO_ABLATION = "Mamba-2 is not trained", "the seeds are not trained", "the ablation is not trained"
+NO_FAMILY, NO_SEEDS = "Mamba-2 is not trained", "the seeds are not trained"
 NO_RUNG, NOT_REACHED = "a model of it is not there", "the models do not reach it"
 
 
@@ -271,7 +286,7 @@ def needed(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int
         families = [TRANSFORMER]
     if row.kind == EVENT and row.what.startswith("the LSTM"):
         return {(family, "1m", last) for family in (TRANSFORMER, LSTM)}
-    if row.kind in ("offset", "ablation", "seeds"):
+    if row.kind in ("offset", ABLATION, "seeds"):
         return set()
     if isinstance(row.rung, str):
         return {(family, row.rung, last) for family in families}
@@ -300,9 +315,7 @@ def _outcome(row: Any, found: Findings, *, complete: bool) -> tuple[float, str]:
     families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
     if row.kind == EVENT and happens is None:
         return nothing, NO_FAMILY
-    if row.kind == "ablation":
-        return nothing, NO_ABLATION
-    named = {*families, *(name for name in (row.family, row.than) if isinstance(name, str))}
+    named = {*families, *(name for name in (row.family, row.than) if isinstance(name, str) and row.kind != ABLATION)}
     if "mamba2" in named - set(found.grid.families):
         return nothing, NO_FAMILY
     if not complete or not all(map(found.last, named)):

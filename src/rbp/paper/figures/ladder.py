@@ -240,7 +240,7 @@ def reruns_shown(again: pd.DataFrame, *, level: float) -> dict[str, Any]:
         ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
     }
     caption = "<b>Trained again:</b> −ln RBP<sub>k</sub> beside the first training’s; intervals by documents."
-    rows = again.replace({"what": {"weights": "start", "order": "order of the text"}})
+    rows = again.replace({"what": {"weights": "start", "order": "order of the text", "heads": "size of heads"}})
     return shown(rows, columns, caption=caption, data=again)
 
 
