@@ -270,7 +270,10 @@ def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
 
 
 def test_the_families_that_there_are(tmp_path: Path) -> None:
-    for command, there in (("train", "neox, lstm, mamba2, ablation."), ("rank", "mamba2, ablation, ngrams.")):
+    for command, there in (
+        ("train", "neox, lstm, mamba2, ablation."),
+        ("rank", "neox, lstm, mamba2, ablation, ngrams."),
+    ):
         refused(here("ladder", command, "--family", "nosuch", "--out", str(tmp_path)), "'nosuch'", f"is: {there}")
     refused(
         here("ladder", "ship", "--family", "nosuch", "--out", str(tmp_path)), "'nosuch'", "mamba2, ablation, ngrams."

@@ -180,6 +180,7 @@ CASES = pytest.mark.parametrize(
                 62: CURVES,
                 63: ("sister_law",),
                 65: ("seeds",),
+                66: ("ablation",),
             }.items()
             for inside, verdict in ((8, HOLDS), (7, PART), (5, PART), (4, FAILS))
         ),

@@ -18,14 +18,20 @@ from rbp.core.errors import DataError
 from rbp.core.files import bytes_below, parse_json
 from rbp.core.paths import LADDER, label
 from rbp.evidence.document_hits import Hits
-from rbp.evidence.grid import RANKS, RECORDS, SUMS, Counted, counted
+from rbp.evidence.grid import ABLATION, RANKS, RECORDS, SUMS, Counted, counted
 from rbp.ladder.recipe import LADDERS, Ladders, read_ladders
 from rbp.paper.ladder import heights, resample_both
 from rbp.paper.wording import dataset_order
 
 CE = "CE"  # the cross-entropy, among the measures; the others are thresholds, "k = 1"
 TRANSFORMER, LSTM, NGRAMS = "neox", "lstm", "ngrams"
-FAMILY_LABELS = {TRANSFORMER: "Transformer", LSTM: "LSTM", NGRAMS: "n-grams", "mamba2": "Mamba-2"}
+FAMILY_LABELS = {
+    TRANSFORMER: "Transformer",
+    LSTM: "LSTM",
+    NGRAMS: "n-grams",
+    "mamba2": "Mamba-2",
+    ABLATION: "other heads",
+}
 
 
 def family_label(family: str) -> str:
