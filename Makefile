@@ -1,7 +1,10 @@
 # The book, from a bare checkout: only Python 3.11+ and make are needed.
 PYTHON ?= python3
 BIN := .venv/bin
-TESTS = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+TESTS = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
+# Where it is set, each of the many programs would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: book pdf serve check test test-slow test-processors lint bench gpu lock clean
 
@@ -14,7 +17,7 @@ pdf: .venv/installed             ## the same, with the whole book as a PDF (need
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve
 
-check: lint                      ## lint, types, and the tests that build nothing, run no commands and open no browser
+check: lint                      ## lint, types, and the tests that build and train nothing, run no commands and open no browser
 	@$(TESTS) -m "not slow and not builds"
 
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included

@@ -18,6 +18,7 @@ from toy_stores import make_store
 from rbp.book import chapters
 from rbp.book.pdf import BROWSERS
 
+gc.disable()  # until all is imported
 settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
 settings.register_profile("loop", max_examples=10, deadline=None)
 settings.load_profile("loop")  # unless --hypothesis-profile names another
@@ -28,14 +29,15 @@ FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-backgrou
 @pytest.hookimpl(tryfirst=True)  # before any are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
+        if {"browser", "workshop"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("builds")
 
 
 def pytest_collection_finish() -> None:
-    """What is imported stays: no collection need look through it (statsmodels collects in every `multipletests`)."""
+    """What is imported stays: no collection need look through it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

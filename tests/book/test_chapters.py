@@ -111,6 +111,7 @@ def test_the_hash_names_the_chapter_and_all_effective_parameters(project: Projec
     assert len(one.short_hash({})) == 8
 
 
+@pytest.mark.builds
 def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Project) -> None:
     cell = """
         import os, sys
@@ -157,6 +158,7 @@ def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:
     assert left(precious) == ["thesis.tex"]
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize(
     ("cell", "error"),
     [("value = 1\n1 / 0", "ZeroDivisionError: division by zero"), ("import os; os._exit(3)", "Kernel died")],
@@ -176,6 +178,7 @@ def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str,
     assert "was run with" not in (out / "01_a.ipynb").read_text()
 
 
+@pytest.mark.builds
 def test_an_error_that_the_user_can_mend_comes_out_of_the_kernel_as_it_was_raised(project: Project) -> None:
     cell = """
         from rbp.core.errors import DataError
@@ -192,12 +195,14 @@ def test_an_error_that_the_user_can_mend_comes_out_of_the_kernel_as_it_was_raise
     assert left(project.runs) == []
 
 
+@pytest.mark.builds
 def test_another_packages_error_of_the_same_name_is_a_failure(project: Project) -> None:
     chapter = Chapter(write_chapter(project, "01_a", "class DataError(Exception): pass\nraise DataError('x')"))
     with pytest.raises(ChapterFailed, match=r"cell 2: DataError: x"):
         execute(chapter, {}, project.runs / "out", project.root)
 
 
+@pytest.mark.builds
 def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project: Project) -> None:
     parameters = 'measurements: str = "published"  # source'
     out = project.runs / "out"

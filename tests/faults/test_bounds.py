@@ -12,6 +12,8 @@ import pytest
 from apart import apart, ended
 from injected import HUNG, trial
 
+pytestmark = pytest.mark.builds  # it waits
+
 
 def threads_of_the_server() -> int:
     return len(list(Path(f"/proc/{os.getppid()}/task").iterdir()))

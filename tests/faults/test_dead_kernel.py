@@ -13,6 +13,8 @@ from mini import outputs, write_chapter
 from rbp.book.chapters import Chapter, ChapterFailed, execute
 from rbp.core.paths import Project
 
+pytestmark = pytest.mark.builds  # it waits
+
 
 def test_a_kernel_killed_from_outside_is_named_promptly(tmp_path: Path) -> None:
     project, started = Project(tmp_path), tmp_path / "kernel"

@@ -24,7 +24,8 @@ from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
 from rbp.evidence import open_source
 from rbp.ladder.recipe import read
-from rbp.ladder.training import STATE, Run
+from rbp.ladder.runs import STATE
+from rbp.ladder.training import Run
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.corpora import open_corpus
 from rbp.ranks.extraction import Settings, extract

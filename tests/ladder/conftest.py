@@ -4,7 +4,7 @@ import pytest
 import torch
 from made_ladder import quiet, write_ladder
 
-from rbp.ladder import ranking, training
+from rbp.ladder import ranking, runs, training
 from rbp.ladder.recipe import Recipe, read
 from rbp.ladder.text import prepare
 from rbp.ladder.workspace import Workspace
@@ -18,7 +18,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Recip
     recipe, place = read(config), Workspace(folder / "out")
     prepare(place, recipe, texts)
     threads = torch.get_num_threads()
-    for which in training.choose_runs(recipe):
+    for which in runs.choose_runs(recipe):
         training.train(quiet, place, recipe, which, "cpu")
         ranking.rank(quiet, place, recipe, which, ["questions", "tales"])
     torch.set_num_threads(threads)

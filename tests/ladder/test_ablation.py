@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
 from rbp.evidence import grid as shipped
-from rbp.ladder import ablation, training
+from rbp.ladder import ablation, runs, training
 from rbp.ladder.grid import PREDICTIONS, Grid
 from rbp.ladder.grid_shipping import ship
 from rbp.ladder.measuring import measure
@@ -22,6 +22,8 @@ from rbp.ladder.ranking import read_corpus, windows
 from rbp.ladder.recipe import Rung
 from rbp.ranks.models import find_model, load_model, load_tokenizer
 from rbp.ranks.protocols import plan_rows
+
+pytestmark = pytest.mark.builds  # it trains
 
 NAME = "ladder-small-1"
 
@@ -40,16 +42,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Grid:
 
 
 def test_it_is_the_other_recipe_with_other_rungs(made: Grid) -> None:
-    runs = ablation.choose(made)
+    chosen = ablation.choose(made)
     folder = made.place / "models" / NAME
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     assert (model.config.num_hidden_layers, model.config.num_attention_heads) == (2, 1)
-    assert ablation.jobs(made, runs, "cpu", 20.0) == []
-    assert ablation.ranking_jobs(made, runs) == []
+    assert ablation.jobs(made, chosen, "cpu", 20.0) == []
+    assert ablation.ranking_jobs(made, chosen) == []
     # the same rung, trained as one of the first ladder's
     rung = Rung(name="again", layers=2, width=8, heads=1, seeds=(0,))
     recipe = replace(made.base, rungs=(rung,))
-    (job,) = training.training_tasks(training.choose_runs(recipe), made.place, recipe, "cpu", None, 20.0)
+    (job,) = training.training_tasks(runs.choose_runs(recipe), made.place, recipe, "cpu", None, 20.0)
     job.work(quiet, *job.arguments)
     one, other = (load_file(made.place / "models" / name / "model.safetensors") for name in (NAME, "ladder-again"))
     assert one.keys() == other.keys()

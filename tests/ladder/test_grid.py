@@ -27,6 +27,8 @@ from rbp.ranks.entropies import RESOLUTION, Entropies
 from rbp.ranks.protocols import plan_rows
 from rbp.ranks.store import open_store, store_folders
 
+pytestmark = pytest.mark.builds  # it trains
+
 FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm", "mamba2"])
 
 

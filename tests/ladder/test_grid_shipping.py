@@ -22,6 +22,8 @@ from rbp.ranks.metric import rank
 from rbp.ranks.store import open_store, store_folders
 from rbp.stats.clustering import neg_log_rbp_document_interval
 
+pytestmark = pytest.mark.builds  # it trains
+
 LAST = "at-0.00256m"
 
 

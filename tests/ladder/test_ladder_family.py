@@ -15,7 +15,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
 from rbp.core.paths import LADDER
 from rbp.evidence import open_source
-from rbp.ladder import ranking, shipping, training
+from rbp.ladder import ranking, runs, shipping
 from rbp.ladder.recipe import Recipe, read
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.corpora import Corpus
@@ -60,11 +60,11 @@ def family(request: pytest.FixtureRequest) -> Family:
 
 
 def test_the_runs_of_a_recipe_are_those_asked_for_the_longest_first(made: Family) -> None:
-    names = [which.name for which in training.choose_runs(made.recipe)]
+    names = [which.name for which in runs.choose_runs(made.recipe)]
     assert names == ["ladder-large", "ladder-small", "ladder-small-seed1"]
-    assert [which.name for which in training.choose_runs(made.recipe, ["small"], [1])] == ["ladder-small-seed1"]
+    assert [which.name for which in runs.choose_runs(made.recipe, ["small"], [1])] == ["ladder-small-seed1"]
     with pytest.raises(ParameterError, match="There is: 0"):
-        training.choose_runs(made.recipe, ["large"], [1])
+        runs.choose_runs(made.recipe, ["large"], [1])
 
 
 def test_the_ranks_are_those_of_the_shipped_weights_on_the_rebuilt_texts(family: Family) -> None:
@@ -198,7 +198,7 @@ def test_a_ladder_without_files_says_how_to_make_them(made: Family, tmp_path: Pa
 
 def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Workspace, Recipe]) -> None:
     place, recipe = workshop
-    which = training.choose_runs(recipe, ["small"], [0])[0]
+    which = runs.choose_runs(recipe, ["small"], [0])[0]
     threads = torch.get_num_threads()
     (kept,) = (place / "ranks").glob("ladder-small-tales-*")
     before = (kept / "manifest.json").read_bytes()
@@ -231,7 +231,7 @@ def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Workspac
     from safetensors.torch import load_file
 
     place, recipe = workshop
-    which, about = training.finished_runs(place, recipe)[0]
+    which, about = runs.finished_runs(place, recipe)[0]
     state = load_file(place.run(*which) / "state.safetensors")
     assert about["name"] == which.name == "ladder-small"
     files = find_model(str(place.model(*which)))

@@ -25,7 +25,7 @@ from rbp.core.errors import RbpError
 from rbp.core.paths import ROOT
 from rbp.core.processes import Task
 from rbp.evidence import open_source
-from rbp.ladder import ranking, training
+from rbp.ladder import ranking, runs, training
 from rbp.ladder.recipe import read, read_ladders
 from rbp.ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
 from rbp.ladder.workspace import Workspace
@@ -148,7 +148,7 @@ def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(con
     recipe = on_own_text(place, read(config))
     assert on_own_text(Workspace(tmp_path), read(config)) == read(config)
     prepare(place, recipe, place / "texts")
-    (which,) = training.choose_runs(recipe, ["small"], [0])
+    (which,) = runs.choose_runs(recipe, ["small"], [0])
     training.train(lambda _: None, place, recipe, which, "cpu")
     ranking.rank(lambda _: None, place, recipe, which, ["held-out"])
     torch.set_num_threads(threads)

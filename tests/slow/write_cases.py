@@ -206,12 +206,12 @@ def the_pages() -> Case:
 
 def a_trained_model(ladder: Path) -> Case:
     """A training from its start: states, then the model. `ladder`: a prepared ladder, see `kills`."""
-    from rbp.ladder import training
+    from rbp.ladder import runs, training
     from rbp.ladder.recipe import read
     from rbp.ladder.workspace import Workspace
 
     recipe = read(ladder / "small.toml")
-    which = training.choose_runs(recipe, ["small"], [0])[0]
+    which = runs.choose_runs(recipe, ["small"], [0])[0]
 
     def prepare(folder: Path) -> None:
         shutil.copytree(ladder / "out", folder / "out")
@@ -222,7 +222,7 @@ def a_trained_model(ladder: Path) -> Case:
     def seen(folder: Path) -> Any:
         place = Workspace(folder / "out")
         digest = json.loads((place / "text.json").read_bytes())["rows"]["sha256"]
-        if not training.is_done(which, place, recipe, 3, bytes.fromhex(digest)):
+        if not runs.is_done(which, place, recipe, 3, bytes.fromhex(digest)):
             return None
         return (place.model(*which) / "model.safetensors").read_bytes()
 

@@ -187,3 +187,17 @@ def test_models_that_miss_the_same_tokens_have_no_scatter_of_their_own():
 def test_sums_need_a_document_for_each_value():
     with pytest.raises(DataError, match="its document"):
         document_sums(np.ones((3, 1)), [0, 1])
+
+
+def test_sums_of_documents_that_stand_together_are_those_of_scattered_ones():
+    rng = np.random.default_rng(8)
+    documents = np.repeat([7, 3, 9, 4], [5, 1, 30, 12])
+    values = rng.normal(size=(len(documents), 3))
+    scattered = np.concatenate([[0, 5, 6, 36], rng.permutation(np.setdiff1d(np.arange(48), [0, 5, 6, 36]))])
+    for order in (np.arange(48), scattered):  # both have the documents' first tokens in one order
+        found = document_sums(values[order], documents[order])
+        assert found == pytest.approx(np.array([values[documents == each].sum(axis=0) for each in (7, 3, 9, 4)]))
+    clusters = np.arange(48) // 2
+    clusters[5:7] = [90, 91]  # none reaches into another document
+    together = cluster_sums(values[:, 0], clusters, documents)
+    assert cluster_sums(values[scattered, 0], clusters[scattered], documents[scattered]) == pytest.approx(together)

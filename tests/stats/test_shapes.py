@@ -4,10 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
+from statsmodels.stats.multitest import multipletests
 
 from rbp.core.errors import FitError, ParameterError
 from rbp.stats import cells, shapes
+from rbp.stats.cells import holm
 from rbp.stats.power_law import curvature, fit_power_law
 from rbp.stats.shapes import SHAPES, fit_shape, simulated_r_squared
 
@@ -169,3 +173,8 @@ def test_imitations_at_no_scatter_are_the_shapes_themselves() -> None:
     assert own["smooth"].to_list() == pytest.approx([1, 1])
     assert own["share"].to_list() == [1, 1]
     assert found.groupby("sampled")["n"].first().to_dict() == {"all": 8, "four": 4}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_holms_correction_is_that_of_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)

@@ -45,6 +45,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
             startup_timeout=start_timeout,
             timeout=None,
             extra_arguments=KERNEL_ARGUMENTS,
+            shutdown_kernel="immediate",  # all is written by then; of those that are asked to end, half hang for 3 s
             on_cell_start=tell and (lambda cell, cell_index: tell(cell_index + 1, cells)),
         )
         return client.execute(env=kernel_environment, cwd=kernel_cwd)

@@ -4,9 +4,7 @@ A kernel reports a failed cell by the exception's name and text alone, and other
 too. So the exception itself is looked at, where it is raised, and written to ``RBP_OUT/error.json``.
 """
 
-import atexit
 import gc
-import logging
 import os
 import warnings
 from pathlib import Path
@@ -30,13 +28,9 @@ def _note(result: Any) -> None:
 def load_ipython_extension(shell: Any) -> None:
     """Called by IPython: look at the outcome of every cell, and for garbage less often.
 
-    Figures are made of many small objects: looking them through again and again takes a tenth of a chapter's time. What
-    is there in the end goes with the process.
+    Figures are made of many small objects: looking them through again and again takes a tenth of a chapter's time.
     """
     gc.set_threshold(100_000)
-    atexit.register(gc.freeze)
-    # A kernel that is stopped while a message is on its way says so at length, after what there is to say is said.
-    logging.getLogger("tornado.general").setLevel(logging.CRITICAL)
     # tqdm's, where a library imports it into a kernel without widgets; whether one has depends on who started it.
     warnings.filterwarnings("ignore", "IProgress not found")
     shell.events.register("post_run_cell", _note)

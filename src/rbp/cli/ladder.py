@@ -95,9 +95,9 @@ def train(
         grid, texts = _open_grid(context, config, out, texts, tokens)
         device = _device(device)
         if _alone(families, ablation.FAMILY):
-            runs = ablation.choose(grid, split_names(rungs), _seeds(seeds))
+            chosen = ablation.choose(grid, split_names(rungs), _seeds(seeds))
             grid.prepare(texts)
-            todo, made = ablation.jobs(grid, runs, device, every), [grid.place.model(*which) for which in runs]
+            todo, made = ablation.jobs(grid, chosen, device, every), [grid.place.model(*which) for which in chosen]
         else:
             lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=ablation.FAMILY)
             grid.prepare(texts)
@@ -108,17 +108,17 @@ def train(
             typer.echo(str(model))
         return
     place, recipe, texts = _open(context, config, out, texts, tokens)
-    from rbp.ladder import training
+    from rbp.ladder import runs, training
     from rbp.ladder.shipping import assemble
     from rbp.ladder.text import prepare
 
-    chosen = training.choose_runs(recipe, split_names(rungs), _seeds(seeds))
+    chosen = runs.choose_runs(recipe, split_names(rungs), _seeds(seeds))
     if steps is not None and steps > recipe.steps:
         raise ParameterError(f"{steps} steps are more than the text has: {recipe.steps}", "--steps", "Give fewer.")
     device = _device(device)
     prepare(place, recipe, texts)
     failed = _work(training.training_tasks(chosen, place, recipe, device, steps, every), jobs, device)
-    if training.finished_runs(place, recipe):
+    if runs.finished_runs(place, recipe):
         assemble(place, recipe)
     _end(failed)
     for which in chosen:
@@ -186,9 +186,9 @@ def rank(
         grid, texts = _open_grid(context, config, out, texts)
         families = split_names(family)
         if _alone(families, ablation.FAMILY):
-            runs = ablation.choose(grid, split_names(rungs), _seeds(seeds))
+            chosen = ablation.choose(grid, split_names(rungs), _seeds(seeds))
             grid.prepare(texts)
-            todo = ablation.ranking_jobs(grid, runs)
+            todo = ablation.ranking_jobs(grid, chosen)
         elif _alone(families, floor.FAMILY):
             if seeds is not None:
                 raise ParameterError("n-grams are counted, and have no seeds", "--seeds", "Leave it out.")
@@ -204,13 +204,13 @@ def rank(
         typer.echo(str(grid.place / "aggregates"))
         return
     place, recipe, texts = _open(context, config, out, texts)
-    from rbp.ladder import ranking, training
+    from rbp.ladder import ranking, runs
     from rbp.ladder.shipping import assemble
     from rbp.ladder.text import prepare
 
     wanted = [recipe.domain(name).name for name in split_names(domains)] or [domain.name for domain in recipe.domains]
-    trained = {which for which, _ in training.finished_runs(place, recipe)}
-    asked = training.choose_runs(recipe, split_names(rungs), _seeds(seeds))
+    trained = {which for which, _ in runs.finished_runs(place, recipe)}
+    asked = runs.choose_runs(recipe, split_names(rungs), _seeds(seeds))
     chosen = [which for which in asked if which in trained]
     if not chosen:
         raise ParameterError("none of these runs is trained", str(place.folder), "Train first: rbp ladder train.")

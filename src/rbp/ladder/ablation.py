@@ -13,10 +13,10 @@ from typing import Any
 from rbp.core.errors import ParameterError
 from rbp.core.processes import Task, Tell
 from rbp.evidence.grid import ABLATION
-from rbp.ladder import aggregates, training
+from rbp.ladder import aggregates, runs
 from rbp.ladder.grid import Grid, begin
 from rbp.ladder.recipe import Recipe
-from rbp.ladder.training import RungSeed
+from rbp.ladder.runs import RungSeed
 
 FAMILY = ABLATION
 
@@ -26,18 +26,20 @@ def choose(grid: Grid, rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> 
 
     Raises ParameterError for a rung or a seed that is not there, and if the recipe has none.
     """
-    return training.choose_runs(_recipe(grid), rungs, seeds)
+    return runs.choose_runs(_recipe(grid), rungs, seeds)
 
 
-def jobs(grid: Grid, runs: Sequence[RungSeed], device: str, every: float) -> list[Task]:
+def jobs(grid: Grid, chosen: Sequence[RungSeed], device: str, every: float) -> list[Task]:
     """Those runs that are not trained yet. Raises DataError if the training tokens are not there."""
     recipe, rows = _recipe(grid), sha256(grid.place.rows(grid.base).tobytes()).digest()
-    left = [which for which in runs if not training.is_done(which, grid.place, recipe, recipe.steps, rows)]
+    left = [which for which in chosen if not runs.is_done(which, grid.place, recipe, recipe.steps, rows)]
     return [Task(which.name, train, (grid, which, device, every)) for which in left]
 
 
 def train(told: Tell, grid: Grid, which: RungSeed, device: str = "cpu", every: float = 20.0) -> None:
     """Train one run to its end, from where it stands, and write its model. A job."""
+    from rbp.ladder import training
+
     begin(grid.place.run(*which))
     training.train(told, grid.place, _recipe(grid), which, device, every=every)
 
@@ -46,15 +48,15 @@ def about(grid: Grid, which: RungSeed) -> dict[str, Any]:
     """The record of a finished run, as those of families' models are; {} if there is none."""
     folder = grid.place.run(*which)
     try:
-        found = json.loads((folder / training.ABOUT).read_bytes())
+        found = json.loads((folder / runs.ABOUT).read_bytes())
     except (OSError, ValueError):
         return {}
     return {**found, "family": FAMILY, "architecture": "neox", "budget": found["tokens"], **begin(folder)}
 
 
-def ranking_jobs(grid: Grid, runs: Sequence[RungSeed]) -> list[Task]:
+def ranking_jobs(grid: Grid, chosen: Sequence[RungSeed]) -> list[Task]:
     """Those finished runs that are not ranked yet."""
-    there = [(which, about(grid, which)) for which in runs]
+    there = [(which, about(grid, which)) for which in chosen]
     return [
         Task(which.name, rank, (grid, which))
         for which, record in there

@@ -22,8 +22,8 @@ from rbp.ladder.grid import PREDICTIONS, Grid
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
 from rbp.ladder.ranking import read_corpus, windows
+from rbp.ladder.runs import ABOUT
 from rbp.ladder.text import read_tokenizer
-from rbp.ladder.training import ABOUT, processor
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.entropies import TEMPERATURES, write_entropies
 from rbp.ranks.protocols import RowPlan, plan_rows
@@ -68,6 +68,8 @@ def about(grid: Grid, order: int) -> dict[str, Any]:
 def rank(told: Tell, grid: Grid, order: int) -> None:
     """Count the n-grams of one order, and rank all documents by them, on one thread. A job."""
     import torch
+
+    from rbp.ladder.training import processor
 
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     began, used = time.perf_counter(), time.process_time()

@@ -24,7 +24,7 @@ from rbp.core.files import folder_beside, swap_in, write_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.paths import DATA, LADDER
 from rbp.core.processes import DONE, Task, Tell
-from rbp.ladder import text, training
+from rbp.ladder import runs, text
 from rbp.ladder.recipe import Course, Family, Ladders, Recipe
 from rbp.ladder.workspace import Workspace, locked
 from rbp.ranks.store import full_disk
@@ -113,7 +113,7 @@ class Grid:
     def about(self, line: Line, tokens: int) -> dict[str, Any]:
         """What the run.json of a finished model says; {} if there is none."""
         try:
-            about = json.loads((self.place / "training" / line.at(tokens) / training.ABOUT).read_bytes())
+            about = json.loads((self.place / "training" / line.at(tokens) / runs.ABOUT).read_bytes())
         except (OSError, ValueError):
             return {}
         return about if isinstance(about, dict) else {}
@@ -129,7 +129,7 @@ class Grid:
             weights = checksum(self.model(line, tokens) / "model.safetensors")
         except OSError:
             return False
-        there = training.digests(self.course(line, tokens), sha256(rows.tobytes()).digest())
+        there = runs.digests(self.course(line, tokens), sha256(rows.tobytes()).digest())
         return about.get("digest") in there and about.get("checksum") == weights
 
     def finished(self) -> Iterator[tuple[Line, int, dict[str, Any]]]:
@@ -163,13 +163,13 @@ def train(told: Tell, grid: Grid, line: Line, device: str = "cpu", every: float 
     """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
     import torch
 
-    from rbp.ladder.training import Run
+    from rbp.ladder import training
 
     torch.set_num_threads(1)
     folder, rows = grid.place / "training" / line.name, grid.rows(line)
     with full_disk(folder), locked(folder):
         begun = begin(folder)
-        trunk = Run(grid.course(line, None), rows, folder, device)
+        trunk = training.Run(grid.course(line, None), rows, folder, device)
         training.take_up(trunk)
         for tokens in grid.ladders.budgets(line.seed):
             if grid.is_done(line, tokens, rows):
@@ -181,7 +181,7 @@ def train(told: Tell, grid: Grid, line: Line, device: str = "cpu", every: float 
                 trunk.save(left)
             course = grid.course(line, tokens)
             own = grid.place / "training" / line.at(tokens)
-            run = Run(course, rows, own, device, (folder / left, trunk.digest()))
+            run = training.Run(course, rows, own, device, (folder / left, trunk.digest()))
             training.take_up(run)
             run.train(every, training.progress(run, told))
             about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
@@ -198,7 +198,7 @@ def sweep(told: Tell, grid: Grid, line: Line, device: str = "cpu") -> None:
     """
     import torch
 
-    from rbp.ladder.training import Run, loss_of
+    from rbp.ladder import training
 
     torch.set_num_threads(1)
     chosen = grid.ladders.sweep
@@ -207,10 +207,10 @@ def sweep(told: Tell, grid: Grid, line: Line, device: str = "cpu") -> None:
     found = []
     with full_disk(folder), locked(folder):
         for rate in chosen.rates[line.rung]:
-            run = Run(grid.course(line, chosen.tokens, rate), rows, folder, device)
+            run = training.Run(grid.course(line, chosen.tokens, rate), rows, folder, device)
             run.train(math.inf, training.progress(run, told))
             with torch.inference_mode():
-                losses = [loss_of(run.model, part).item() for part in torch.split(unseen, run.course.batch)]
+                losses = [training.loss_of(run.model, part).item() for part in torch.split(unseen, run.course.batch)]
             found.append({"rate": rate, "loss": round(float(np.mean(losses)), 4)})
         write_json(folder / "rates.json", found)
     told(DONE)

@@ -20,8 +20,8 @@ from rbp.core.files import write_json
 from rbp.core.paths import LADDER
 from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder.recipe import Recipe
+from rbp.ladder.runs import RungSeed
 from rbp.ladder.text import Document, texts_fingerprint
-from rbp.ladder.training import RungSeed
 from rbp.ladder.workspace import Workspace, model_name
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.entropies import TEMPERATURES, has_entropies, write_entropies

@@ -19,7 +19,7 @@ from rbp.core.paths import LADDER, label
 from rbp.core.tables import checked, read_csv
 from rbp.ladder.ranking import PRECISION
 from rbp.ladder.recipe import Recipe
-from rbp.ladder.training import finished_runs, losses
+from rbp.ladder.runs import finished_runs, losses
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.store import open_store, sealed
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
 from rbp.book import steps
 from rbp.core.arrays import Integers, Reals
@@ -16,6 +15,7 @@ from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.ladder import shipping
 from rbp.ranks.store import RankStore
+from rbp.stats.cells import holm
 from rbp.stats.clustering import (
     Statistic,
     cluster_sums,
@@ -95,8 +95,7 @@ def scatter_judged(
     ends = [last for _, last in RANGES.values()]
     table.insert(3, "range", [list(RANGES)[int(np.searchsorted(ends, k))] for k in table["k"]])
     for name in ("p", "p_clustered", "p_most"):
-        holm = table.groupby("range")[name].transform(lambda p: multipletests(p, method="holm")[1])
-        table[f"{name}_holm"] = holm
+        table[f"{name}_holm"] = table.groupby("range")[name].transform(holm)
     beyond = table["p_most_holm"] < 1 - level
     table["verdict"] = np.where(beyond, BEYOND, np.where(table["enough"], ENOUGH, OPEN))
     return table.drop(columns=["p_most", "p_most_holm", "enough"])

@@ -21,7 +21,7 @@ from rbp.paper.mixtures import FEWEST, local_slope
 from rbp.paper.wording import dataset_label, dataset_order, model_label
 from rbp.ranks.entropies import TEMPERATURES, Entropies, has_entropies
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import document_sums, draws
+from rbp.stats.clustering import document_sums, drawn_once
 
 K = (1, 10, 100)
 FOLDS = 5
@@ -139,7 +139,7 @@ def _loss(outcome: str, y: Reals, said: Reals) -> Reals:
 def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) -> tuple[float, float]:
     """The interval of 1 − Σ loss/Σ none: both means over the same documents drawn anew."""
     sums = document_sums(np.column_stack([loss, none]), document)
-    left, whole = (next(draws(len(sums), 400)) @ sums).T
+    left, whole = (drawn_once(len(sums), 400) @ sums).T
     low, high = np.quantile(1 - left / whole, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -225,9 +225,7 @@ def carried(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamp
 def _drawn_means(document: Integers, columns: Sequence[Reals], resamples: int) -> Reals:
     """Means of the columns over all tokens, then over documents drawn anew: shape (1 + resamples, columns)."""
     sums = np.column_stack([np.bincount(document), *(np.bincount(document, each) for each in columns)])
-    even = np.full(len(sums), 1 / len(sums))
-    times = np.random.default_rng(0).multinomial(len(sums), even, size=resamples)
-    total = np.concatenate([np.ones((1, len(sums))), times]) @ sums
+    total = np.concatenate([np.ones((1, len(sums))), drawn_once(len(sums), resamples)]) @ sums
     return np.asarray(total[:, 1:] / total[:, :1])
 
 

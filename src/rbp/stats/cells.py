@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
-from rbp.core.arrays import check_level
+from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.compare import common_exponent, compare_offset
 from rbp.stats.forecast import forecast
@@ -91,6 +90,15 @@ def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], l
     return pd.DataFrame(rows)
 
 
+def holm(p: npt.ArrayLike) -> Reals:
+    """Each of some p-values after Holm's correction for their number (1979), shape (n,)."""
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values)
+    corrected = np.empty_like(values)
+    corrected[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1)
+    return corrected
+
+
 def with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Add ``alarm`` (p below 1 − level), ``p_holm`` and ``alarm_holm`` (the same after Holm's correction).
 
@@ -100,7 +108,7 @@ def with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     tested = p.notna()
     corrected = p.copy()
     if tested.any():
-        corrected[tested] = multipletests(p[tested], method="holm")[1]
+        corrected[tested] = holm(p[tested])
     return table.assign(alarm=p < 1 - level, p_holm=corrected, alarm_holm=corrected < 1 - level)
 
 
@@ -182,7 +190,7 @@ def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
         return [row | {"steepest": ranked[-1], "alpha_max": test.separate[ranked[-1]].alpha}]
 
     rows = with_holm(_rows(table, ["dataset", "k"], answer), level)
-    return rows.assign(welch_holm=multipletests(rows["welch_p"], method="holm")[1])
+    return rows.assign(welch_holm=holm(rows["welch_p"]))
 
 
 def shapes(table: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
-from rbp.core.arrays import Reals, as_ranks
+from rbp.core.arrays import Integers, Reals, as_ranks
 from rbp.core.errors import DataError
 from rbp.stats.counting import _level
 
@@ -21,15 +21,25 @@ Statistic = Callable[[Any], Any]
 
 def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
     """The sums of `columns`, shape (T, q), over each of the documents, shape (T,): shape (D, q)."""
-    column = np.asarray(columns, dtype=np.float64)
-    place, _ = pd.factorize(np.asarray(documents))  # in their order: no sorting
-    if not column.size or len(column) != len(place):
+    column, document = np.asarray(columns, dtype=np.float64), np.asarray(documents)
+    if not column.size or len(column) != len(document):
         raise DataError("each value needs its document, and there must be one", "values", "Check them.")
+    first = _firsts(document)
+    if first is not None:
+        return np.asarray(np.add.reduceat(column, first, axis=0))
+    place, _ = pd.factorize(document)  # in their order: no sorting
     return np.column_stack([np.bincount(place, each) for each in column.T])
 
 
-@lru_cache(maxsize=2)  # the same for every model and threshold of a text
-def _drawn(documents: int, resamples: int, seed: int) -> Reals:
+def _firsts(groups: npt.NDArray[Any]) -> Integers | None:
+    """Where each group begins, if each stands together, as documents do in a store."""
+    first = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    return first if len(np.unique(groups[first])) == len(first) else None
+
+
+@lru_cache(maxsize=2)
+def drawn_once(documents: int, resamples: int, seed: int = 0) -> Reals:
+    """All of `draws`, kept: they are the same for every model and threshold of a text. Not to be written to."""
     return next(draws(documents, resamples, seed=seed))
 
 
@@ -55,7 +65,7 @@ def studentized_interval(
         (value,), (error,) = np.real(statistic(whole + 0j)), _linearized(own, np.ones((1, documents)), whole, statistic)
         if not (np.isfinite(value) and error > 0):
             return np.nan, np.nan
-        times = _drawn(documents, resamples, seed)
+        times = drawn_once(documents, resamples, seed)
         totals = times @ own
         away = (np.real(statistic(totals + 0j)) - value) / _linearized(own, times, totals, statistic)
     tails = [(1 + level) / 2, (1 - level) / 2]
@@ -92,7 +102,8 @@ def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) 
     slopes = [np.imag(statistic(totals + 1j * tiny * unit)) / tiny for unit in np.eye(sums.shape[1])]
     pull = np.stack(slopes, axis=-1) @ sums.T
     count = len(sums)
-    first, second = (times * pull).sum(axis=1) / count, (times * pull**2).sum(axis=1)
+    weighted = times * pull
+    first, second = weighted.sum(axis=1) / count, np.einsum("rd,rd->r", weighted, pull)
     error: Reals = np.sqrt(np.maximum(second - count * first**2, 0) * count / (count - 1))
     return error
 
@@ -163,8 +174,11 @@ def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
 
 def _owners(clusters: npt.ArrayLike, documents: npt.ArrayLike) -> npt.NDArray[Any]:
     """The document of each cluster, in the order of `document_sums`."""
-    place, names = pd.factorize(np.asarray(clusters))
-    document = np.asarray(documents)
+    cluster, document = np.asarray(clusters), np.asarray(documents)
+    first = _firsts(cluster)
+    if first is not None:
+        return np.asarray(document[first])
+    place, names = pd.factorize(cluster)
     owner = np.empty(len(names), dtype=document.dtype)
     owner[place] = document
     return owner

@@ -237,15 +237,16 @@ def fit_beta(counts: Integers) -> tuple[float, float]:
         return rate, 0.0
     # Documents that have more than i hits (misses, tokens): the factors π + iψ (1 − π + iψ, 1 + iψ) of all of them.
     i = np.arange(lengths.max())
-    more = [len(counts) - np.bincount(n, minlength=i.size).cumsum()[: i.size] for n in (hits, misses, lengths)]
+    more = [len(counts) - np.bincount(n).cumsum()[:-1] for n in (hits, misses, lengths)]
 
     def loss(free: Reals) -> tuple[float, Reals, Reals]:
         mean, spread = 1 / (1 + np.exp(-free[0])), np.exp(free[1])
         slope, reach = mean * (1 - mean), i * spread
         value, gradient, hessian = 0.0, np.zeros(2), np.zeros((2, 2))
         for weight, base, sign in zip((-more[0], -more[1], more[2]), (mean, 1 - mean, 1.0), (1, -1, 0), strict=True):
-            factor = base + reach
-            by = np.stack([np.full(i.size, sign * slope), reach]) / factor
+            far = reach[: weight.size]
+            factor = base + far
+            by = np.stack([np.full(far.size, sign * slope), far]) / factor
             total = by @ weight
             value += float(weight @ np.log(factor))
             gradient += total

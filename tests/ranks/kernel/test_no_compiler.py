@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import torch
 from rbp.ranks.kernel import linear_rank
@@ -20,6 +22,7 @@ print("done")
 """
 
 
+@pytest.mark.builds
 def test_ranks_without_a_compiler(tmp_path: Path) -> None:
     environment = os.environ | {"CXX": "/nonexistent/c++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
