@@ -1,9 +1,7 @@
 import fcntl
 import json
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +14,6 @@ from hypothesis import strategies as st
 from made_ladder import write_ladder
 from safetensors import safe_open
 
-from rbp.core import processes
 from rbp.core.errors import DataError
 from rbp.ladder.recipe import read
 from rbp.ladder.training import CHUNK, HeadLoss, Run
@@ -156,33 +153,3 @@ def test_a_state_of_other_rows_is_not_gone_on_with(trained: Path) -> None:
     assert not Run(recipe.course(rung, 1), rows, folder).resume()
     with pytest.raises(DataError, match="too few"):
         Run(course, rows[:-1], folder)
-
-
-def _tells(told: processes.Tell, folder: Path, name: str) -> None:
-    (folder / name).touch()
-    told(processes.DONE)
-
-
-def _dies(told: processes.Tell) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _errs(told: processes.Tell) -> None:
-    raise DataError("nothing there", "here", "Look elsewhere.")
-
-
-@pytest.mark.builds
-def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    heard: list[tuple[str, str]] = []
-    todo = [
-        processes.Task("first", _dies, ()),
-        processes.Task("second", _errs, ()),
-        *(processes.Task(name, _tells, (tmp_path, name)) for name in ("third", "fourth")),
-    ]
-    failed = processes.run_tasks(todo, 2, lambda name, line: heard.append((name, line)))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fourth", "third"]
-    assert sorted(heard) == [("fourth", "done"), ("third", "done")]
-    assert failed.pop("first") == "its process was ended by signal 9"
-    assert isinstance(error := failed.pop("second"), DataError)
-    assert str(error) == "nothing there (here)\nLook elsewhere."
-    assert failed == {}

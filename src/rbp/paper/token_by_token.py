@@ -71,9 +71,9 @@ class Cells:
         self.inner = 1 if second is None else max(2, round(np.sqrt(cells / 4)))
         outer = cells // self.inner
         self._first = np.quantile(first, np.arange(1, outer) / outer)
-        place = np.searchsorted(self._first, first)
         self.count = outer * self.inner
         if second is not None:
+            place = np.searchsorted(self._first, first)
             inner = np.arange(1, self.inner) / self.inner
             order = np.argsort(place, kind="stable")
             parts = np.split(second[order], np.searchsorted(place[order], np.arange(1, outer)))

@@ -244,13 +244,15 @@ def fit_beta(counts: Integers) -> tuple[float, float]:
         slope, reach = mean * (1 - mean), i * spread
         value, gradient, hessian = 0.0, np.zeros(2), np.zeros((2, 2))
         for weight, base, sign in zip((-more[0], -more[1], more[2]), (mean, 1 - mean, 1.0), (1, -1, 0), strict=True):
-            far = reach[: weight.size]
+            far, step = reach[: weight.size], sign * slope
             factor = base + far
-            by = np.stack([np.full(far.size, sign * slope), far]) / factor
-            total = by @ weight
+            once = weight / factor
+            twice = once / factor
+            total, mixed = np.array([step * once.sum(), once @ far]), step * (twice @ far)
             value += float(weight @ np.log(factor))
             gradient += total
-            hessian += np.diag(total * [1 - 2 * mean, 1]) - (by * weight) @ by.T
+            curved = np.array([[step**2 * twice.sum(), mixed], [mixed, (twice * far) @ far]])
+            hessian += np.diag(total * [1 - 2 * mean, 1]) - curved
         return value, gradient, hessian
 
     alike = (pairs[0] / pairs[2] - rate**2) / (rate * (1 - rate))  # the correlation within a document, by moments
