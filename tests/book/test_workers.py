@@ -116,8 +116,9 @@ KILL = """
 @pytest.mark.parametrize(
     ("which", "says"),
     rest_slow(
-        [("program", r"SIGKILL ended rbp.cli --root \S+ _chapter 01_a"), ("server", "The book is not complete")],
-        [("job", "The book is not complete"), ("kernel", "01_a failed at cell 2: Kernel died")],
+        [("program", r"SIGKILL ended rbp.cli --root \S+ _chapter 01_a")],
+        [(each, "The book is not complete") for each in ("server", "job")]
+        + [("kernel", "01_a failed at cell 2: Kernel died")],
     ),
 )
 def test_a_killed_process_is_named_and_takes_the_rest_with_it(

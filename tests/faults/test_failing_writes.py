@@ -8,6 +8,7 @@ import kills
 import pytest
 import write_points
 from apart import Apart, apart, ended
+from draws import rest_slow
 from injected import CLEAN, DONE, KILLED, trial
 
 from rbp.core.files import folder_beside, swap_in, write_file
@@ -29,7 +30,7 @@ def test_failures_at_steps_of_writing(name, model, tmp_path):
 
 
 @pytest.mark.builds
-@pytest.mark.parametrize("name", ["extraction", "rbp run", pytest.param("rbp book", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", rest_slow(["extraction"], ["rbp run", "rbp book"]))
 def test_a_killed_command_and_its_rerun(name, tmp_path):
     assert len(list(kills.kills(kills.WORKS[name](), tmp_path, 1))) == 1
 

@@ -82,7 +82,7 @@ def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
     assert not list(tmp_path.glob(".out.*"))
 
 
-@pytest.mark.builds
+@pytest.mark.slow
 def test_a_build_whose_driver_died_keeps_others_off_only_while_it_goes_on(tmp_path):
     work = kills.whole_book()
     work.prepare(tmp_path, False)

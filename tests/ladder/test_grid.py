@@ -94,7 +94,7 @@ def test_the_cooldown_is_the_schedule_s(made: Grid) -> None:
     np.testing.assert_allclose(rates[30:], highest * np.arange(10, 0, -1) / 10)
 
 
-@pytest.mark.builds
+@pytest.mark.slow
 def test_a_kill_and_a_rerun_give_the_same_weights(made: Grid, tmp_path: Path) -> None:
     line = made.choose(["neox"], ["narrow"], [0])[0]
     grid_module.train(quiet, made, line)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from draws import loop_and_slow
 from made_studies import parts
 from slurm import cluster, lacking
 
@@ -48,8 +47,8 @@ def wait_for(what: Callable[[], Any], seconds: float = 1800) -> Any:
     raise AssertionError("it did not happen in time")
 
 
-@pytest.mark.builds
-@pytest.mark.parametrize("shards", loop_and_slow(2, 24))
+@pytest.mark.slow
+@pytest.mark.parametrize("shards", [2, 24])
 def test_whatever_dies_the_store_is_the_same(
     tmp_path: Path, write_study: Callable[..., Path], whole_store: dict[str, bytes], slurm: dict[str, str], shards: int
 ) -> None:
