@@ -16,6 +16,8 @@ from rbp.book.results import write_book as write_results
 from rbp.book.standalone import render_chapter
 from rbp.core.paths import ROOT, Project
 
+pytestmark = pytest.mark.builds  # a chapter
+
 PLOTLY = """
 from IPython.display import HTML
 HTML('<div id="plot" class="plotly-graph-div"></div>'

@@ -54,7 +54,7 @@ def made(workshop: tuple[Workspace, Recipe], tmp_path_factory: pytest.TempPathFa
     return Family(to, recipe, "tales", 2)
 
 
-@pytest.fixture(params=["made", "shipped"])
+@pytest.fixture(params=[pytest.param("made", marks=pytest.mark.builds), "shipped"])
 def family(request: pytest.FixtureRequest) -> Family:
     return request.getfixturevalue("made") if request.param == "made" else Family(LADDER, read(), "humaneval", 12)
 

@@ -144,6 +144,7 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
     assert (code, said.strip()) == (0, str(place / "models" / "ladder-10k"))
 
 
+@pytest.mark.builds
 def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(config: Path, tmp_path: Path) -> None:
     texts = write_texts(tmp_path / "texts", {f"{i:03}.txt": tale(i, 4) for i in range(200)})
     place, threads = Workspace(tmp_path / "out"), torch.get_num_threads()

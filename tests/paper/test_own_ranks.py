@@ -55,6 +55,7 @@ def recorded(name: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
     return json.loads((out / "results.json").read_text())
 
 
+@pytest.mark.builds
 @pytest.mark.parametrize("name", [name for name in TAKING if name not in PUBLISHED_ONLY])
 def test_nothing_that_is_shipped_is_recorded_as_the_readers(name, mine, tmp_path, monkeypatch):
     monkeypatch.chdir(mine)
