@@ -14,7 +14,7 @@ from rbp.core.errors import ParameterError
 from rbp.core.processes import Task, Tell
 from rbp.evidence.grid import ABLATION
 from rbp.ladder import aggregates, runs
-from rbp.ladder.grid import Grid, begin
+from rbp.ladder.grid import BEGUN, Grid, begin
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.runs import RungSeed
 
@@ -48,10 +48,10 @@ def about(grid: Grid, which: RungSeed) -> dict[str, Any]:
     """The record of a finished run, as those of families' models are; {} if there is none."""
     folder = grid.place.run(*which)
     try:
-        found = json.loads((folder / runs.ABOUT).read_bytes())
+        found, begun = (json.loads((folder / name).read_bytes()) for name in (runs.ABOUT, BEGUN))
     except (OSError, ValueError):
         return {}
-    return {**found, "family": FAMILY, "architecture": "neox", "budget": found["tokens"], **begin(folder)}
+    return {**found, "family": FAMILY, "architecture": "neox", "budget": found["tokens"], **begun}
 
 
 def ranking_jobs(grid: Grid, chosen: Sequence[RungSeed]) -> list[Task]:

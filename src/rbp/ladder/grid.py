@@ -30,6 +30,7 @@ from rbp.ladder.workspace import Workspace, locked
 from rbp.ranks.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
+BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
 Rows = npt.NDArray[np.uint16]
 
 
@@ -218,7 +219,7 @@ def sweep(told: Tell, grid: Grid, line: Line, device: str = "cpu") -> None:
 
 def begin(folder: Path) -> dict[str, str]:
     """When a run began, and the SHA-256 that the predictions had then; written before its first step."""
-    path = folder / "begun.json"
+    path = folder / BEGUN
     if not path.exists():
         predictions = checksum(PREDICTIONS) if PREDICTIONS.is_file() else ""
         write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": predictions})
