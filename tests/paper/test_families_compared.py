@@ -6,7 +6,7 @@ import pytest
 from made_grid import SIZES, additive, from_rows, make, rows
 from rank_stores import write_store
 
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.grid import Counted
 from rbp.evidence.ranked import Ranked
 from rbp.paper import architectures as study
@@ -46,6 +46,17 @@ def test_at_equal_cross_entropy_the_offset_is_what_was_put_in():
     assert (found.low <= found.offset).all()
     assert (found.offset <= found.high).all()
     assert len(found) >= 4 * 2 * 5
+
+
+def test_a_rung_and_a_threshold_that_are_not_there_are_named():
+    grid = of_family(additive)
+    study.check_rung(grid, ["lstm"], "59k")
+    for rung in ("22k", "7k"):  # one that the LSTM lacks, one that nobody has
+        with pytest.raises(ParameterError, match=f"no rung '{rung}'") as error:
+            study.check_rung(grid, ["lstm"], rung)
+        assert "There is: 10k, 59k, 150k, 390k, 1m." in str(error.value)
+    with pytest.raises(ParameterError, match="not counted at k = 4"):
+        study.exponents_beside(grid, "lstm", [4], resamples=10)
 
 
 def test_too_few_shared_rungs_are_an_error():

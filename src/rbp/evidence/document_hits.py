@@ -41,6 +41,13 @@ class Hits:
         """The places among the models of the first one of each size."""
         return np.unique(self.sizes, return_index=True)[1].astype(np.int64)
 
+    def place(self, k: int) -> int:
+        """Where k is among the thresholds. Raises ParameterError for one that was not counted."""
+        if k not in self.thresholds:
+            there = ", ".join(map(str, self.thresholds))
+            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {there}.")
+        return self.thresholds.index(k)
+
 
 def as_table(counted: Sequence[Hits]) -> pd.DataFrame:
     """A row for each dataset, model and document: those, family, size, vocabulary, tokens, nll, and "k…" for each k."""

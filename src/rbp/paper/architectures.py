@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.core.arrays import Integers, Reals, check_level
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.document_hits import GRID
 from rbp.evidence.grid import models, rank_sums
 from rbp.evidence.ranked import Ranked
@@ -32,6 +32,15 @@ def on_shared_rungs(grid: Grid, family: str, dataset: str, ks: Sequence[int], re
         what = f"{len(shared)} rungs of {family} are the transformer's as well"
         raise DataError(what, dataset, "Three are needed for a law: train them: rbp ladder train --family.")
     return [one.take([own.index(rung) for rung in shared]) for own, one in zip(names, both, strict=True)]
+
+
+def check_rung(grid: Grid, families: Sequence[str], rung: str) -> None:
+    """Raise ParameterError unless the transformer and one of the families have the rung at their largest budgets."""
+    own, *others = (set(grid.rungs(name, grid.budgets(name)[-1])) for name in (TRANSFORMER, *families))
+    there = own.intersection(set().union(*others))
+    if rung not in there:
+        ordered = [name for name in grid.rungs(TRANSFORMER, grid.budgets(TRANSFORMER)[-1]) if name in there]
+        raise ParameterError(f"there is no rung {rung!r} to compare", "rung", f"There is: {', '.join(ordered)}.")
 
 
 def exponents_beside(

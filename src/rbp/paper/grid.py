@@ -144,14 +144,14 @@ def whole(hits: Hits, ks: Iterable[int]) -> dict[str, Reals]:
     """ln y of every model on the text as it is, by measure, the cross-entropy first; shape (models,)."""
     y = heights(hits)
     found = {CE: np.log(hits.nll.sum(axis=0) / hits.tokens.sum())}
-    return found | {measure_label(k): y[:, hits.thresholds.index(k)] for k in ks}
+    return found | {measure_label(k): y[:, hits.place(k)] for k in ks}
 
 
 def drawn(hits: Hits, ks: Iterable[int], *, resamples: int, seed: int = 0) -> Drawn:
     """`whole`, and the same on documents drawn anew."""
     ks = list(ks)
     y, entropy = resample_both(hits, resamples=resamples, seed=seed)
-    draws = {CE: np.log(entropy)} | {measure_label(k): y[:, :, hits.thresholds.index(k)] for k in ks}
+    draws = {CE: np.log(entropy)} | {measure_label(k): y[:, :, hits.place(k)] for k in ks}
     return Drawn(hits.models, hits.sizes.astype(np.float64), whole(hits, ks), draws)
 
 

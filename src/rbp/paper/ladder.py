@@ -353,7 +353,7 @@ def luck(counted: Sequence[Hits], k: int) -> tuple[float, int]:
 
     Pooled over the sizes with several; and its degrees of freedom, 0 (and NaN) where no size has.
     """
-    y = np.mean([heights(hits)[:, hits.thresholds.index(k)] for hits in counted], axis=0)
+    y = np.mean([heights(hits)[:, hits.place(k)] for hits in counted], axis=0)
     size, rung = np.unique(counted[0].sizes, return_inverse=True)
     df = len(rung) - len(size)
     away = y - (np.bincount(rung, y) / np.bincount(rung))[rung]
@@ -370,7 +370,7 @@ def reruns(
     """
     rows = []
     for hits in counted:
-        place = hits.thresholds.index(k)
+        place = hits.place(k)
         y, drawn = heights(hits)[:, place], resample(hits, resamples=resamples, seed=seed)[:, :, place]
         first = {int(hits.sizes[i]): i for i in hits.rungs}
         for i, size in enumerate(hits.sizes):
@@ -407,7 +407,7 @@ def zigzag(
         design = np.column_stack([np.ones_like(x), x])
         residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
         contrast = residual[np.flatnonzero(size == sizes[0])[0]] - residual[np.flatnonzero(size == sizes[1])[0]]
-        place = hits.thresholds.index(k)
+        place = hits.place(k)
         whole.append(contrast @ heights(hits)[rungs, place])
         drawn.append(resample(hits, resamples=resamples, seed=seed + i)[:, rungs, place] @ contrast)
     variance, df = between
@@ -460,7 +460,7 @@ def moved(
     from documents, each text's drawn anew apart from the others').
     """
     one, (variance, df) = counted[0], between
-    place, firsts = one.thresholds.index(k), {int(one.sizes[i]): i for i in one.rungs}
+    place, firsts = one.place(k), {int(one.sizes[i]): i for i in one.rungs}
     y = np.mean([heights(hits)[:, place] for hits in counted], axis=0)
     drawn = np.mean(
         [resample(hits, resamples=resamples, seed=seed + i)[:, :, place] for i, hits in enumerate(counted)], axis=0

@@ -302,7 +302,7 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: floa
 
 def _text_offset(first: Drawn, second: Drawn, k: int, entropy: float, level: float) -> tuple[float, float]:
     """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy."""
-    ends = [one.line(one.hits.thresholds.index(k)) for one in (first, second)]
+    ends = [one.line(one.hits.place(k)) for one in (first, second)]
     there = [at_0 + slope * np.log(entropy) for at_0, slope in ends]
     fewer = min((first, second), key=lambda one: one.documents)
     return fewer.interval(100 * np.expm1(there[1] - there[0])[1:], level)

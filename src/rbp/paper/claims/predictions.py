@@ -71,8 +71,8 @@ _predicted(
 _predicted(
     66,
     "Sizes",
-    "The first ladder's zigzag is its heads': with smaller heads −ln RBP_10 of its 150k is 1% to 12% higher, and with one "
-    "large head that of its 59k up to 12% lower, on Australian judgments.",
+    "Other heads alone move the first ladder's −ln RBP_10 on Australian judgments: smaller ones raise that of 150k by 1% to "
+    "12%, and one large head moves that of 59k by −12% to +2%.",
     "ablation",
 )
 
