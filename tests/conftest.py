@@ -45,7 +45,7 @@ def browser() -> Iterator[Browser]:
     """Headless Chromium. Without one the tests are skipped, but never in CI."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
-        message = "no Chromium on the PATH (Debian: apt-get install chromium)"
+        message = "no Chromium on the PATH (Debian: apt-get install chromium-headless-shell)"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)

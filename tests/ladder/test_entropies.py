@@ -86,7 +86,9 @@ def test_ranking_writes_them_for_first_seeds_and_they_are_shipped(shipped: tuple
 
 
 @pytest.mark.builds
-def test_the_command_makes_them_again_from_what_is_shipped(shipped: tuple[Path, Recipe, Path], tmp_path: Path) -> None:
+def test_the_command_makes_them_again_from_what_is_shipped(
+    shipped: tuple[Path, Recipe, Path], tmp_path: Path, in_this_process: None
+) -> None:
     folder, _, config = shipped
     copy = tmp_path / "ladder"
     shutil.copytree(folder, copy)

@@ -118,7 +118,9 @@ def _timeless(about: dict | list) -> dict | list:
 
 
 @pytest.mark.builds
-def test_what_is_trained_is_left_alone_and_other_work_is_refused(trained: Path, capsys, monkeypatch) -> None:
+def test_what_is_trained_is_left_alone_and_other_work_is_refused(
+    trained: Path, capsys, monkeypatch, in_this_process: None
+) -> None:
     from rbp.cli import app
 
     def run(*more: str) -> tuple[int | str | None, str]:

@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -20,10 +19,7 @@ from made_ladder import RECIPE, tale, write_ladder
 from transformers import AutoTokenizer
 
 from rbp.cli import main
-from rbp.core import processes
-from rbp.core.errors import RbpError
 from rbp.core.paths import ROOT
-from rbp.core.processes import Task
 from rbp.evidence import open_source
 from rbp.ladder import ranking, runs, training
 from rbp.ladder.recipe import read, read_ladders
@@ -92,20 +88,11 @@ def test_a_twentieth_is_held_out_and_new_documents_move_none(order: list[int], c
     assert 5 <= len(held) <= 30
 
 
-def _in_this_process(todo: Sequence[Task], at_once: int, told: object) -> dict[str, RbpError | str]:
-    """For `run_tasks`, whose workers would import torch eight times."""
-    for task in todo:
-        task.work(lambda line: None, *task.arguments)
-    return {}
-
-
 TOKENS = "30000"  # instead of the README's, which take three times as long
 
 
 @pytest.mark.builds
-def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(processes, "run_tasks", _in_this_process)
-    threads = torch.get_num_threads()
+def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Path, in_this_process: None) -> None:
     rng = random.Random(0)  # noqa: S311
     syllables = [a + b for a in "bcdfghklmnprstvz" for b in "aeiou"]
     words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(4000)]
@@ -119,7 +106,6 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
         assert program == ".venv/bin/rbp"
         code, said, errors = rbp(tmp_path, *(TOKENS if each == "100000" else each for each in arguments))
         assert code == 0, errors
-    torch.set_num_threads(threads)
     assert re.search(r"alpha|α", said)
     place = tmp_path / "runs" / "ladder-books"
     held = [texts[name] for name in sorted(texts, key=lambda name: Path(name).parts) if is_held_out(texts[name])]

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -186,8 +185,13 @@ def test_shards_in_processes(saved, corpus, tmp_path):
     (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
     assert parts(folder) == parts(whole)
     assert open_store(folder).manifest["complete"]
-    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
-        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
+
+
+def test_a_shard_whose_process_fails_is_named(saved, corpus, tmp_path, monkeypatch):
+    ended = "its process was ended by signal 9"
+    monkeypatch.setattr(extraction, "run_tasks", lambda todo, *_: {todo[1].name: ended})
+    with pytest.raises(DataError, match=f"shard 2 of 2 failed: {ended}"):
+        extract_on_gpus([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK, ["0", "1"])
 
 
 def test_nothing_half_written_where_nothing_was_ranked(saved, corpus, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,19 +206,21 @@ def precision(place: Workspace, recipe: Recipe, which: RungSeed, domain: str) ->
 
     from rbp.ranks.extraction import quiet
     from rbp.ranks.forward import Ranker
+    from rbp.ranks.kernel import compiling_pays
     from rbp.ranks.metric import rank as ranks_of
     from rbp.ranks.models import find_model, load_model, load_tokenizer
     from rbp.stats.counting import neg_log_rbp_variance
 
     files = find_model(str(place.model(*which)))
-    rows = plan_rows(read_corpus(place, domain), load_tokenizer(files), windows(recipe, SAMPLE)).rows
+    plan = plan_rows(read_corpus(place, domain), load_tokenizer(files), windows(recipe, SAMPLE))
     with quiet():
         language = load_model(files, "float32", torch.device("cpu"))
-    half = Ranker(language, "blocked", 8).rank(rows)
+    ranker = partial(Ranker, language, "blocked", 8, compiled=compiling_pays(plan.tokens * language.vocabulary))
+    half = ranker().rank(plan.rows)
     state = load_file(place.run(*which) / "state.safetensors")
     exact = {n.removeprefix("model."): value for n, value in state.items() if n.startswith("model.")}
     language.model.load_state_dict(exact)
-    single = Ranker(language, "blocked", 8).rank(rows)
+    single = ranker().rank(plan.rows)
     before, after = (np.asarray(ranks_of(each.greater, each.equal)) for each in (single, half))
     changes = {}
     for k in THRESHOLDS:

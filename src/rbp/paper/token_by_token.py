@@ -117,13 +117,17 @@ def told(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed: int
         if len(known) < (2 if name == "both" else 1):
             continue
         said = {outcome: np.empty((2, len(fold))) for outcome in outcomes}
+        order = np.argsort(known[0])  # what is in order is found in the quantiles several times as fast
+        known, folds = tuple(each[order] for each in known), fold[order]
         for out in range(FOLDS):
-            test = fold == out
-            cells = Cells(*(each[~test] for each in known))
-            learnt, place = cells(*(each[~test] for each in known)), cells(*(each[test] for each in known))
+            train, test = np.flatnonzero(folds != out), np.flatnonzero(folds == out)
+            cells = Cells(*(each[train] for each in known))
+            learnt, place = cells(*(each[train] for each in known)), cells(*(each[test] for each in known))
+            train, test = order[train], order[test]
             for outcome, y in outcomes.items():
-                said[outcome][0, test] = cells.means(learnt, y[~test])[place]
-                said[outcome][1, test] = y[~test].mean()
+                own = y[train]
+                said[outcome][0, test] = cells.means(learnt, own)[place]
+                said[outcome][1, test] = own.mean()
         for outcome, y in outcomes.items():
             loss, none = (_loss(outcome, y, each) for each in said[outcome])
             low, high = _ratio_interval(loss, none, tokens.document, level)

@@ -34,7 +34,8 @@ def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
 def _firsts(groups: npt.NDArray[Any]) -> Integers | None:
     """Where each group begins, if each stands together, as documents do in a store."""
     first = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
-    return first if len(np.unique(groups[first])) == len(first) else None
+    names = groups[first]
+    return first if (names[1:] > names[:-1]).all() or len(np.unique(names)) == len(names) else None
 
 
 @lru_cache(maxsize=2)
@@ -99,11 +100,12 @@ def jackknife_interval(sums: npt.ArrayLike, statistic: Statistic, *, level: floa
 def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) -> Reals:
     """The standard error of the statistic in each draw, from its derivatives, taken by a complex step."""
     tiny = 1e-30
-    slopes = [np.imag(statistic(totals + 1j * tiny * unit)) / tiny for unit in np.eye(sums.shape[1])]
-    pull = np.stack(slopes, axis=-1) @ sums.T
-    count = len(sums)
-    weighted = times * pull
-    first, second = weighted.sum(axis=1) / count, np.einsum("rd,rd->r", weighted, pull)
+    slopes = np.stack([np.imag(statistic(totals + 1j * tiny * unit)) / tiny for unit in np.eye(sums.shape[1])], axis=-1)
+    # A document pulls by slopes·sums; over the draw's documents, that and its square are the slopes times moments.
+    count, (width, products) = len(sums), (sums.shape[1], sums[:, :, None] * sums[:, None, :])
+    moments = (times @ products.reshape(count, -1)).reshape(-1, width, width)
+    first = np.einsum("rq,rq->r", slopes, totals) / count
+    second = np.einsum("rq,rqp,rp->r", slopes, moments, slopes)
     error: Reals = np.sqrt(np.maximum(second - count * first**2, 0) * count / (count - 1))
     return error
 
