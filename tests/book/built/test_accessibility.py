@@ -26,7 +26,7 @@ def tab(browser: Browser) -> Iterator[Page]:
         yield tab
 
 
-@pytest.mark.parametrize("every", loop_and_slow(15, 1))
+@pytest.mark.parametrize("every", loop_and_slow(25, 1))
 def test_no_page_breaks_a_rule_and_the_keyboard_reaches_all(
     tab: Page, address: str, pages: list[str], every: int
 ) -> None:
