@@ -1,7 +1,7 @@
 # The book, from a bare checkout: only Python 3.11+ and make are needed.
 PYTHON ?= python3
 BIN := .venv/bin
-TESTS = $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -13,6 +13,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 import torch
+from draws import loop_and_slow
 from tiny import texts
 
 from rbp.core.errors import DataError, ParameterError
@@ -177,7 +178,19 @@ def test_two_runs_at_once(saved, corpus, tmp_path):
 
 
 @pytest.mark.builds
-def test_shards_in_processes(saved, corpus, tmp_path):
+def _run_here(todo, at_once, show):
+    """For `run_tasks`, each of whose processes would import torch anew."""
+    for each in todo:
+        each.work(print, *each.arguments)
+    return {}
+
+
+@pytest.mark.parametrize("apart", loop_and_slow(False, True))
+def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, apart):
+    if not apart:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
+        monkeypatch.setattr(extraction, "run_tasks", _run_here)
     out = tmp_path / "out"
     model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
     extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
