@@ -21,6 +21,7 @@ from rbp.book.pdf import BROWSERS
 gc.disable()  # until all is imported
 settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
 settings.register_profile("loop", max_examples=10, deadline=None)
+settings.register_profile("few", max_examples=4, deadline=None)  # of what takes a second each
 settings.load_profile("loop")  # unless --hypothesis-profile names another
 
 FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]

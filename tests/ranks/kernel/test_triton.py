@@ -10,7 +10,7 @@ from draws import loop_and_slow
 
 
 @pytest.mark.builds
-@pytest.mark.parametrize("profile", loop_and_slow("loop", "full"))
+@pytest.mark.parametrize("profile", loop_and_slow("few", "full"))
 def test_the_kernel_by_the_interpreter(profile: str) -> None:
     pytest.importorskip("triton")
     file = Path(__file__).with_name("triton_cases.py")
