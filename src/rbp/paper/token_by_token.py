@@ -78,7 +78,7 @@ class Cells:
             order = np.argsort(place, kind="stable")
             parts = np.split(second[order], np.searchsorted(place[order], np.arange(1, outer)))
             self._second = np.array(
-                [np.quantile(part, inner) if len(part) else np.full(inner.size, np.inf) for part in parts]
+                [np.quantile(np.sort(part), inner) if len(part) else np.full(inner.size, np.inf) for part in parts]
             )
 
     def __call__(self, first: Reals, second: Reals | None = None) -> Integers:

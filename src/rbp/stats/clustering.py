@@ -120,9 +120,23 @@ def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: i
 
     at_once: how many corpora at a time (None: all), the last ones perhaps fewer; the draws are the same whichever.
     """
-    rng, even, step = np.random.default_rng(seed), np.full(documents, 1 / documents), at_once or resamples
+    step = at_once or resamples
+    if documents * resamples <= _KEPT:
+        every = _counts(documents, resamples, seed)
+        yield from (every[first : first + step].astype(np.float64) for first in range(0, resamples, step))
+        return
+    rng, even = np.random.default_rng(seed), np.full(documents, 1 / documents)
     for first in range(0, resamples, step):
         yield rng.multinomial(documents, even, size=min(step, resamples - first)).astype(np.float64)
+
+
+_KEPT = 2**24  # documents times draws: to draw takes longer than all that is done with it, for each model and threshold
+
+
+@lru_cache(maxsize=4)
+def _counts(documents: int, resamples: int, seed: int) -> npt.NDArray[np.uint16]:
+    even = np.full(documents, 1 / documents)
+    return np.random.default_rng(seed).multinomial(documents, even, size=resamples).astype(np.uint16)
 
 
 def neg_log_rbp_document_interval(
