@@ -193,10 +193,8 @@ def _png(figures: Sequence[Figure], columns: int) -> bytes:
     tiles += [np.full_like(tiles[0], 255)] * (-len(tiles) % columns)
     rows = [np.concatenate(tiles[i : i + columns], axis=1) for i in range(0, len(tiles), columns)]
     buffer = io.BytesIO()
-    written: dict[str, Any] = {
-        "metadata": {"Software": None},
-        "pil_kwargs": {"compress_level": 3},
-    }  # no version; quickly
+    # without the version of Matplotlib
+    written: dict[str, Any] = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 3}}
     imsave(buffer, np.concatenate(rows), format="png", dpi=200, **written)
     return buffer.getvalue()
 

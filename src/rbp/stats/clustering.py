@@ -101,11 +101,8 @@ def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) 
     """The standard error of the statistic in each draw, from its derivatives, taken by a complex step."""
     tiny = 1e-30
     slopes = np.stack([np.imag(statistic(totals + 1j * tiny * unit)) / tiny for unit in np.eye(sums.shape[1])], axis=-1)
-    # A document pulls by slopes·sums; over the draw's documents, that and its square are the slopes times moments.
-    count, (width, products) = len(sums), (sums.shape[1], sums[:, :, None] * sums[:, None, :])
-    moments = (times @ products.reshape(count, -1)).reshape(-1, width, width)
-    first = np.einsum("rq,rq->r", slopes, totals) / count
-    second = np.einsum("rq,rqp,rp->r", slopes, moments, slopes)
+    pull, count = slopes @ sums.T, len(sums)
+    first, second = np.einsum("rq,rq->r", slopes, totals) / count, np.einsum("rd,rd,rd->r", times, pull, pull)
     error: Reals = np.sqrt(np.maximum(second - count * first**2, 0) * count / (count - 1))
     return error
 
