@@ -93,12 +93,18 @@ def test_a_chapter_from_the_server_is_as_any_other(tmp_path: Path, monkeypatch: 
     assert "image/png" in served
 
 
-def test_random_numbers_without_a_seed_differ_between_chapters(tmp_path: Path) -> None:
-    draw = "import random, numpy as np\nprint(random.random(), np.random.random())\nvalue = 1"
-    project = one_chapter(tmp_path, draw)
-    write_chapter(project, "02_b", draw)
-    assert build(project, 1, TARGET)
-    one, other = (outputs(project.chapters / name / f"{name}.ipynb").split() for name in ("01_a", "02_b"))
+def test_random_numbers_without_a_seed_differ_and_an_error_of_the_package_is_carried_out_of_the_kernel(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cell = "from rbp.core.errors import DataError\nraise DataError('no cross-entropy', 'x.csv', 'Add it.')"
+    project = one_chapter(tmp_path, cell)
+    for name in ("02_b", "03_c"):
+        write_chapter(
+            project, name, "import random, numpy as np\nprint(random.random(), np.random.random())\nvalue = 1"
+        )
+    assert not build(project, 1)
+    assert "[1/3] 01_a failed: no cross-entropy (x.csv)\nAdd it.\n" in capfd.readouterr().out
+    one, other = (outputs(project.chapters / name / f"{name}.ipynb").split() for name in ("02_b", "03_c"))
     assert len({*one, *other}) == 4
 
 
@@ -143,14 +149,6 @@ def test_nothing_is_left_of_a_build_that_is_killed(tmp_path: Path) -> None:
     assert [path for path in project.chapters.rglob("*") if path.is_file()] == []
     write_chapter(project, "01_a", "value = 1")
     assert build(project, 1, TARGET)
-
-
-def test_an_error_of_the_package_is_carried_out_of_the_kernel(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    cell = "from rbp.core.errors import DataError\nraise DataError('no cross-entropy', 'x.csv', 'Add it.')"
-    assert not build(one_chapter(tmp_path, cell), 1)
-    assert "[1/1] 01_a failed: no cross-entropy (x.csv)\nAdd it.\n" in capfd.readouterr().out
 
 
 PROGRAM = """
