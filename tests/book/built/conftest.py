@@ -10,12 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from rbp.book.chapters import moved
 from rbp.core.paths import Project
 
 HTML = Project().html
+ALONE = """
+import subprocess, sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    sys.exit(subprocess.call(sys.argv[2:]))
+"""
 BUILDING = pytest.StashKey["Future[subprocess.CompletedProcess[str]]"]()
 
 
@@ -39,9 +44,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _build() -> "subprocess.CompletedProcess[str]":
     """Build what is stale: one of the processes that run tests does, and the others wait for it."""
     Project().build.mkdir(exist_ok=True)
-    with FileLock(Project().build / ".tests.lock"):
-        command = [sys.executable, "-m", "rbp.cli", "book"]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+    # the lock is another process's: tests run here meanwhile, and some take locks away
+    one_at_a_time = [sys.executable, "-c", ALONE, str(Project().build / ".tests.lock")]
+    command = [*one_at_a_time, sys.executable, "-m", "rbp.cli", "book"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="session")
