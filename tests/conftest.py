@@ -1,4 +1,4 @@
-"""What tests of several rooms need: a headless browser, chapters without a kernel, and a small rank store."""
+"""What tests of several rooms need: a browser, chapters without a kernel, tasks without processes, a rank store."""
 
 import os
 
@@ -6,7 +6,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and PyTorch: the t
 
 import gc
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import in_process
 import numpy as np
@@ -17,6 +17,8 @@ from toy_stores import make_store
 
 from rbp.book import chapters
 from rbp.book.pdf import BROWSERS
+from rbp.core import processes
+from rbp.core.errors import RbpError
 
 gc.disable()  # until all is imported
 settings.register_profile("full", max_examples=200, deadline=None)  # for the slow set
@@ -68,3 +70,24 @@ def store(tmp_path):
     rng = np.random.default_rng(5)
     lengths = [40, 3, 700, 25]
     return make_store(tmp_path / "toy", rng.geometric(0.4, sum(lengths)).clip(max=99) - 1, lengths)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`run_tasks` does its work here: each of its processes would import torch anew."""
+    import torch  # late: most tests need none
+
+    def run(jobs: Sequence[processes.Task], at_once: int, show: Callable[[str, str], None]) -> dict[str, RbpError]:
+        failed = {}
+        for job in jobs:
+            try:
+                job.work(lambda line, name=job.name: show(name, line), *job.arguments)
+            except RbpError as error:
+                failed[job.name] = error
+        return failed
+
+    for module in ("rbp.core.processes", "rbp.ranks.extraction"):
+        monkeypatch.setattr(f"{module}.run_tasks", run)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)

@@ -135,6 +135,8 @@ def test_a_killed_process_is_named_and_takes_the_rest_with_it(
     said = capfd.readouterr()
     assert re.search(says, said.out + said.err)
     wait_for_the_end(project)
+    write_chapter(project, "01_a", "value = 1")
+    assert build(project, 1, TARGET)
 
 
 def test_nothing_is_left_of_a_build_that_is_killed(tmp_path: Path) -> None:

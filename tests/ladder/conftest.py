@@ -1,13 +1,9 @@
-"""A very small ladder, trained and ranked once for all tests of a process; and tasks without one of their own."""
-
-from collections.abc import Callable, Iterator, Sequence
+"""A very small ladder that is trained and ranked once, for all tests of a process."""
 
 import pytest
 import torch
 from made_ladder import quiet, write_ladder
 
-from rbp.core import processes
-from rbp.core.errors import RbpError
 from rbp.ladder import ranking, runs, training
 from rbp.ladder.recipe import Recipe, read
 from rbp.ladder.text import prepare
@@ -27,22 +23,3 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Recip
         ranking.rank(quiet, place, recipe, which, ["questions", "tales"])
     torch.set_num_threads(threads)
     return place, recipe
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For `run_tasks`, each of whose processes would import torch anew."""
-
-    def run(jobs: Sequence[processes.Task], at_once: int, show: Callable[[str, str], None]) -> dict[str, RbpError]:
-        failed = {}
-        for job in jobs:
-            try:
-                job.work(lambda line, name=job.name: show(name, line), *job.arguments)
-            except RbpError as error:
-                failed[job.name] = error
-        return failed
-
-    monkeypatch.setattr(processes, "run_tasks", run)
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)

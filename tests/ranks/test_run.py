@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -178,19 +179,12 @@ def test_two_runs_at_once(saved, corpus, tmp_path):
 
 
 @pytest.mark.builds
-def _run_here(todo, at_once, show):
-    """For `run_tasks`, each of whose processes would import torch anew."""
-    for each in todo:
-        each.work(print, *each.arguments)
-    return {}
-
-
 @pytest.mark.parametrize("apart", loop_and_slow(False, True))
-def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, apart):
+def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, request, apart):
     if not apart:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
         monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
-        monkeypatch.setattr(extraction, "run_tasks", _run_here)
+        request.getfixturevalue("in_this_process")
     out = tmp_path / "out"
     model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
     extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
@@ -198,6 +192,8 @@ def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, apart):
     (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
     assert parts(folder) == parts(whole)
     assert open_store(folder).manifest["complete"]
+    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
+        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
 
 
 def test_a_shard_whose_process_fails_is_named(saved, corpus, tmp_path, monkeypatch):

@@ -194,8 +194,7 @@ def _png(figures: Sequence[Figure], columns: int) -> bytes:
     rows = [np.concatenate(tiles[i : i + columns], axis=1) for i in range(0, len(tiles), columns)]
     buffer = io.BytesIO()
     # without the version of Matplotlib
-    written: dict[str, Any] = {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 3}}
-    imsave(buffer, np.concatenate(rows), format="png", dpi=200, **written)
+    imsave(buffer, np.concatenate(rows), format="png", dpi=200, metadata={"Software": None})  # type: ignore[dict-item]
     return buffer.getvalue()
 
 

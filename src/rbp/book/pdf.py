@@ -17,7 +17,7 @@ from rbp.core.errors import RbpError
 from rbp.core.files import folder_beside, write_file
 from rbp.core.paths import Project
 
-#: the first is the same without windows, and takes a third of the time
+#: the first is the same without windows: it opens a page with a third of the processor time
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PRINT_STYLE = """
 html { font-size: 82%; }

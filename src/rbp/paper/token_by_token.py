@@ -21,7 +21,7 @@ from rbp.paper.mixtures import FEWEST, local_slope
 from rbp.paper.wording import dataset_label, dataset_order, model_label
 from rbp.ranks.entropies import TEMPERATURES, Entropies, has_entropies
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import document_sums, drawn_once
+from rbp.stats.clustering import document_sums, draws
 
 K = (1, 10, 100)
 FOLDS = 5
@@ -121,13 +121,13 @@ def told(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed: int
         known, folds = tuple(each[order] for each in known), fold[order]
         for out in range(FOLDS):
             train, test = np.flatnonzero(folds != out), np.flatnonzero(folds == out)
-            cells = Cells(*(each[train] for each in known))
-            learnt, place = cells(*(each[train] for each in known)), cells(*(each[test] for each in known))
-            train, test = order[train], order[test]
+            own, others = ([each[chosen] for each in known] for chosen in (train, test))
+            cells = Cells(*own)
+            learnt, place = cells(*own), cells(*others)
             for outcome, y in outcomes.items():
-                own = y[train]
-                said[outcome][0, test] = cells.means(learnt, own)[place]
-                said[outcome][1, test] = own.mean()
+                values = y[order[train]]
+                said[outcome][0, order[test]] = cells.means(learnt, values)[place]
+                said[outcome][1, order[test]] = values.mean()
         for outcome, y in outcomes.items():
             loss, none = (_loss(outcome, y, each) for each in said[outcome])
             low, high = _ratio_interval(loss, none, tokens.document, level)
@@ -143,7 +143,7 @@ def _loss(outcome: str, y: Reals, said: Reals) -> Reals:
 def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) -> tuple[float, float]:
     """The interval of 1 − Σ loss/Σ none: both means over the same documents drawn anew."""
     sums = document_sums(np.column_stack([loss, none]), document)
-    left, whole = (drawn_once(len(sums), 400) @ sums).T
+    left, whole = (next(draws(len(sums), 400)) @ sums).T
     low, high = np.quantile(1 - left / whole, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -229,7 +229,7 @@ def carried(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamp
 def _drawn_means(document: Integers, columns: Sequence[Reals], resamples: int) -> Reals:
     """Means of the columns over all tokens, then over documents drawn anew: shape (1 + resamples, columns)."""
     sums = np.column_stack([np.bincount(document), *(np.bincount(document, each) for each in columns)])
-    total = np.concatenate([np.ones((1, len(sums))), drawn_once(len(sums), resamples)]) @ sums
+    total = np.concatenate([np.ones((1, len(sums))), next(draws(len(sums), resamples))]) @ sums
     return np.asarray(total[:, 1:] / total[:, :1])
 
 

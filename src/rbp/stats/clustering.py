@@ -38,12 +38,6 @@ def _firsts(groups: npt.NDArray[Any]) -> Integers | None:
     return first if (names[1:] > names[:-1]).all() or len(np.unique(names)) == len(names) else None
 
 
-@lru_cache(maxsize=2)
-def drawn_once(documents: int, resamples: int, seed: int = 0) -> Reals:
-    """All of `draws`, kept: they are the same for every model and threshold of a text. Not to be written to."""
-    return next(draws(documents, resamples, seed=seed))
-
-
 def studentized_interval(
     sums: npt.ArrayLike, statistic: Statistic, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
@@ -66,7 +60,7 @@ def studentized_interval(
         (value,), (error,) = np.real(statistic(whole + 0j)), _linearized(own, np.ones((1, documents)), whole, statistic)
         if not (np.isfinite(value) and error > 0):
             return np.nan, np.nan
-        times = drawn_once(documents, resamples, seed)
+        times = next(draws(documents, resamples, seed=seed))
         totals = times @ own
         away = (np.real(statistic(totals + 0j)) - value) / _linearized(own, times, totals, statistic)
     tails = [(1 + level) / 2, (1 - level) / 2]
@@ -116,6 +110,7 @@ def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: i
     """How often each document is in a corpus drawn anew, with replacement and as large: shapes (at_once, documents).
 
     at_once: how many corpora at a time (None: all), the last ones perhaps fewer; the draws are the same whichever.
+    They are kept, but for those of very many documents: to draw takes longer than what a model does with them.
     """
     step = at_once or resamples
     if documents * resamples <= _KEPT:
@@ -127,10 +122,10 @@ def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: i
         yield rng.multinomial(documents, even, size=min(step, resamples - first)).astype(np.float64)
 
 
-_KEPT = 2**24  # documents times draws: to draw takes longer than all that is done with it, for each model and threshold
+_KEPT = 2**25  # documents times draws: 64 MB
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4)  # as the ladder has texts
 def _counts(documents: int, resamples: int, seed: int) -> npt.NDArray[np.uint16]:
     even = np.full(documents, 1 / documents)
     return np.random.default_rng(seed).multinomial(documents, even, size=resamples).astype(np.uint16)

@@ -164,18 +164,17 @@ def test_the_index_leads_to_the_first_page(browser: Browser, open_page: Open) ->
 
 
 def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: Browser, open_page: Open) -> None:
-    tab = browser.new_page()
+    with closing(browser.new_page()) as tab:
 
-    def found(word: str) -> list[str]:
-        open_page(tab, f"search.html?q={word}")
-        tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=10_000)
-        tab.wait_for_timeout(500)
-        return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
+        def found(word: str) -> list[str]:
+            open_page(tab, f"search.html?q={word}")
+            tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=10_000)
+            tab.wait_for_timeout(500)
+            return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
 
-    assert len(found("exponent")) >= 3
-    assert not any("made.html" in href for href in found("papermill"))
-    assert len(found("12b")) >= 3
-    assert any("welcome.html" in href for href in found("cite"))
-    assert len(found("HumanEval")) >= 5
-    assert found("numpy") == [] or not any("notebooks/" in href for href in found("numpy")), "no code of cells"
-    tab.close()
+        assert len(found("exponent")) >= 3
+        assert not any("made.html" in href for href in found("papermill"))
+        assert len(found("12b")) >= 3
+        assert any("welcome.html" in href for href in found("cite"))
+        assert len(found("HumanEval")) >= 5
+        assert found("numpy") == [] or not any("notebooks/" in href for href in found("numpy")), "no code of cells"
