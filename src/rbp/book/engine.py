@@ -2,6 +2,7 @@
 
 import logging
 import os
+import secrets
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -11,6 +12,7 @@ from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
+from traitlets.config import Config
 
 from rbp.book import workers
 
@@ -42,6 +44,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         client = PapermillNotebookClient(
             nb_man,
             kernel_name=kernel_name,
+            config=_connection(),
             startup_timeout=start_timeout,
             timeout=None,
             extra_arguments=KERNEL_ARGUMENTS,
@@ -49,6 +52,13 @@ class Engine(NBClientEngine):  # type: ignore[misc]
             on_cell_start=tell and (lambda cell, cell_index: tell(cell_index + 1, cells)),
         )
         return client.execute(env=kernel_environment, cwd=kernel_cwd)
+
+
+def _connection() -> Config:
+    """On Linux, sockets by a name that nobody else has: a free TCP port may be taken before the kernel opens it."""
+    if sys.platform != "linux":
+        return Config()
+    return Config({"KernelManager": {"transport": "ipc", "ip": f"@rbp-{secrets.token_hex(8)}"}})
 
 
 class Provisioner(LocalProvisioner):
