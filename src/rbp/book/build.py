@@ -25,7 +25,10 @@ from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
 EVERYWHERE = ("rbp.book.engine", "ipykernel.kernelapp")
-LATE = ("statsmodels.formula.api",)  # of `rbp.stats.compare`, which imports it when it is called
+LATE = (  # what is imported when it is called: by `rbp.stats.compare`, and by pandera
+    "statsmodels.formula.api",
+    "pandera.backends.pandas.builtin_checks",
+)
 FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 

@@ -15,6 +15,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,16 +130,23 @@ def _existing(source: Path, module: str) -> Path | None:
     return next((path for path in paths if module and path.is_file()), None)
 
 
-def named(source: str | bytes, package: str) -> Iterator[str]:
+@cache  # the steps share most of the package
+def named(source: str | bytes, package: str) -> tuple[str, ...]:
     """The full names of all that the import statements of a ``package``'s code may mean by a module."""
-    for node in ast.walk(ast.parse(source)):
+    found: list[str] = []
+    waiting: list[Any] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*parents, *([node.module] if node.module else [])])
-            yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        # what holds statements: expressions, which are most of a tree, hold no imports
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, block, [])
+    return tuple(found)
 
 
 def _files(project: Project, name: str) -> tuple[Path, Path]:

@@ -273,19 +273,18 @@ def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) 
     counts, sums = (_table(about, name, folder) for name in ("counts", "by_document"))
     level = np.searchsorted(ks, np.asarray(rank(counts["greater"], counts["equal"], rule)))
     found: dict[str, dict[str, Reals]] = {}
-    models = len(about)
+    models, model = len(about), counts["model"].cat.codes.to_numpy(np.int64)
     for code, name in enumerate(sums["dataset"].cat.categories):
-        own, one = sums[sums["dataset"].cat.codes == code], counts["dataset"].cat.codes == code
+        own, one = sums[sums["dataset"].cat.codes == code], np.flatnonzero(counts["dataset"].cat.codes == code)
         documents, place = np.unique(own["document"], return_inverse=True)
         shape, cell = (len(documents), models), place * models + own["model"].cat.codes.to_numpy(np.int64)
         arrays = {
             column: np.bincount(cell, own[column], len(documents) * models).reshape(shape).astype(np.float64)
             for column in ("tokens", "nll", "entropy")
         }
-        some = counts[one]
-        cell = np.searchsorted(documents, some["document"]) * models + some["model"].cat.codes.to_numpy(np.int64)
-        cell = cell * (len(ks) + 1) + level[one]
-        levels = np.bincount(cell, some["tokens"], len(documents) * models * (len(ks) + 1)).reshape(*shape, -1)
+        document, tokens = (counts[column].to_numpy()[one] for column in ("document", "tokens"))
+        cell = (np.searchsorted(documents, document) * models + model[one]) * (len(ks) + 1) + level[one]
+        levels = np.bincount(cell, tokens, len(documents) * models * (len(ks) + 1)).reshape(*shape, -1)
         arrays["hits"] = levels.cumsum(axis=2)[:, :, :-1].astype(np.float64)
         if not np.array_equal(levels.sum(axis=2), arrays["tokens"]):
             raise DataError(f"the tables do not fit together on {name}", label(folder / SUMS), _REMEDY)

@@ -8,7 +8,8 @@ import pandas as pd
 
 from rbp.book import steps
 from rbp.core.errors import DataError
-from rbp.evidence import published, select
+from rbp.evidence import open_source, published, select
+from rbp.evidence.sources import Source
 from rbp.paper.display import shown
 from rbp.stats import counting
 
@@ -36,6 +37,16 @@ def published_points(table: pd.DataFrame) -> pd.DataFrame:
 def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
     """For `tokens.tokens_behind`: the tokens found from the published shares, by the step; None for others' points."""
     return steps.table("published_tokens") if table["source"].isin(published.SOURCES).any() else None
+
+
+def make_windows() -> pd.DataFrame:
+    """The published `Source.windows`, some of whose totals are recovered: the step "published_windows"."""
+    return open_source("published").windows
+
+
+def windows_of(source: Source) -> pd.DataFrame:
+    """The source's `windows`: what was published by the step, others as they are counted."""
+    return steps.table("published_windows") if source.is_exactly("published") else source.windows
 
 
 def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:

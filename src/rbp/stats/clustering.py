@@ -96,7 +96,8 @@ def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) 
     tiny = 1e-30
     slopes = np.stack([np.imag(statistic(totals + 1j * tiny * unit)) / tiny for unit in np.eye(sums.shape[1])], axis=-1)
     pull, count = slopes @ sums.T, len(sums)
-    first, second = np.einsum("rq,rq->r", slopes, totals) / count, np.einsum("rd,rd,rd->r", times, pull, pull)
+    first = np.einsum("rq,rq->r", slopes, totals) / count
+    second = np.einsum("rd,rd->r", times, np.square(pull, out=pull))
     error: Reals = np.sqrt(np.maximum(second - count * first**2, 0) * count / (count - 1))
     return error
 
@@ -115,20 +116,22 @@ def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: i
     step = at_once or resamples
     if documents * resamples <= _KEPT:
         every = _counts(documents, resamples, seed)
-        yield from (every[first : first + step].astype(np.float64) for first in range(0, resamples, step))
+        yield from (every[first : first + step] for first in range(0, resamples, step))
         return
     rng, even = np.random.default_rng(seed), np.full(documents, 1 / documents)
     for first in range(0, resamples, step):
         yield rng.multinomial(documents, even, size=min(step, resamples - first)).astype(np.float64)
 
 
-_KEPT = 2**25  # documents times draws: 64 MB
+_KEPT = 2**23  # documents times draws: 64 MB
 
 
 @lru_cache(maxsize=4)  # as the ladder has texts
-def _counts(documents: int, resamples: int, seed: int) -> npt.NDArray[np.uint16]:
+def _counts(documents: int, resamples: int, seed: int) -> Reals:
     even = np.full(documents, 1 / documents)
-    return np.random.default_rng(seed).multinomial(documents, even, size=resamples).astype(np.uint16)
+    counts = np.random.default_rng(seed).multinomial(documents, even, size=resamples).astype(np.float64)
+    counts.flags.writeable = False
+    return counts
 
 
 def neg_log_rbp_document_interval(
