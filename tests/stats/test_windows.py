@@ -1,11 +1,13 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated import chain, rows
 
-from rbp.core.errors import ParameterError
+from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.ranked import WINDOW_LENGTHS, Ranked
-from rbp.stats.windows import window_counts
+from rbp.stats.windows import filled, runs_alive, share_error, window_counts, with_error
 
 
 @st.composite
@@ -55,3 +57,47 @@ def test_a_store_gives_the_windows_of_its_table(store):
         assert found["windows"].tolist() == expected["windows"].tolist()
     apart = window_counts(ranked.ranks <= 1, *places, [1, 5], overlapping=False)["windows"].tolist()
     assert apart == [store.tokens, sum(length // 5 for length in (40, 3, 700, 25))]
+
+
+def test_runs_are_counted_from_windows():
+    good = np.zeros((1, 400), dtype=bool)
+    good[0, 10:125] = True  # one run of 115
+    good[0, 200:260] = True  # and one of 60
+    found = window_counts(*rows(good), [1, 50, 100, 200]).assign(dataset="d", model="m", k=1)
+    alive = runs_alive(found).set_index("n")["runs"]
+    assert alive[50] == pytest.approx((11 + 50) / 50)
+    assert alive[100] == pytest.approx(16 / 100)
+
+
+def test_filling_in_is_exact_for_independent_tokens():
+    n = [1, 2, 5, 10]
+    curve = filled(n, [round(1e12 * 0.5**m) for m in n], longest=20)
+    assert curve == pytest.approx(1e12 * 0.5 ** np.arange(1, 21), rel=1e-6)
+    assert filled([1, 3], [8, 0], longest=4) == pytest.approx([8, 4, 0, 0])
+    with pytest.raises(DataError, match="must not rise"):
+        filled([1, 2], [3, 4])
+
+
+def test_one_token_has_its_binomial_error():
+    n = np.arange(1, 30)
+    error = share_error(n, np.rint(1e9 * 0.3**n), np.full(n.size, 10**9))[0]
+    assert error == pytest.approx(np.sqrt(0.7 / 0.3 / 1e9), rel=1e-6)
+
+
+@pytest.mark.parametrize(("hit", "stay"), [(0.5, 0.5), (0.6, 0.85), (0.97, 0.98)])
+def test_the_error_is_that_of_texts_drawn_anew(hit, stay):
+    """Independent tokens, and chains: never too small by much, and at most twice too large."""
+    rng = np.random.default_rng(7)
+    lengths = [1, 2, 5, 10]
+    found = [window_counts(*chain(rng, 40, 500, hit, stay), lengths) for _ in range(150)]
+    shares = np.array([each["successes"] / each["windows"] for each in found])
+    true = shares.std(axis=0) / shares.mean(axis=0)
+    said = np.array([share_error(each["n"], each["successes"], each["windows"]) for each in found])
+    ratio = np.median(said, axis=0) / true
+    assert (ratio > 0.8).all()
+    assert (ratio < 2.1).all()
+
+
+def test_no_success_has_no_error():
+    table = pd.DataFrame({"n": [1, 10], "successes": [5, 0], "windows": [100, 91]}).assign(dataset="d", model="m", k=1)
+    assert with_error(table)["error"].tolist()[1] == np.inf
