@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from rbp.book import steps as steps_module
 from rbp.book.build import build, run_step, step_urgency, times
 from rbp.book.chapters import execute, find
 from rbp.book.site import made_page
-from rbp.book.steps import bring_up_to_date, imported, table
+from rbp.book.steps import bring_up_to_date, imported, named, table
 from rbp.core import provenance
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.paths import ROOT, Project
@@ -211,6 +212,44 @@ def test_the_code_of_a_step_is_all_that_it_imports(project: Project) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=600
     )
     assert {Path(path) for path in done.stdout.split()} <= set(imported(ROOT / "src", "rbp.evidence.sources"))
+
+
+def test_an_import_is_found_in_every_kind_of_block() -> None:
+    code = """
+        import a
+        def f():
+            async def g():
+                from .b import c
+        class D:
+            import e.f
+        for _ in ():
+            while False:
+                import g
+            else:
+                import h
+        else:
+            import i
+        if True:
+            import j
+        elif True:
+            import k
+        with open as x:
+            from ..l import m as n
+        try:
+            import o
+        except* ValueError:
+            import p
+        else:
+            import q
+        finally:
+            import r
+        match x:
+            case 1:
+                import s
+        (lambda: [y if y else y for y in x])()
+    """
+    places = ["a", "one.two.b", "one.two.b.c", "e.f", *"ghijk", "one.l", "one.l.m", *"opqrs"]
+    assert sorted(named(textwrap.dedent(code), "one.two")) == sorted(places)
 
 
 def read_in(project: Project) -> str:
