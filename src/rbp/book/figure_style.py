@@ -184,6 +184,7 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
         axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         axis.set_minor_locator(ticker.NullLocator())
     axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_tick_params("minor", label1On=False)  # an empty label would be laid out nonetheless
     axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else power_of_ten))
 
 
