@@ -37,9 +37,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported stays: no collection need look through it."""
+    """What is imported stays: no collection need look through it. Later ones are as rare as in a chapter's kernel."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000)
     gc.enable()
 
 
