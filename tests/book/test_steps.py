@@ -39,7 +39,8 @@ def double():
 
     with (ROOT / "made.txt").open("a") as made:
         made.write("x")
-    time.sleep(0.3)
+    if (ROOT / "slowly").exists():
+        time.sleep(0.3)
     values = pd.read_csv(ROOT / "data" / "a.csv")["x"]
     return pd.DataFrame({"x": values * TWO, "word": "ñ"})
 
@@ -190,6 +191,7 @@ def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.Mon
 
 
 def test_two_processes_make_a_table_once(project: Project) -> None:
+    (project.root / "slowly").touch()
     code = "from pathlib import Path; from rbp.core.paths import Project; from rbp.book.steps import table\n"
     code += f"print(table('double', Project(Path({str(project.root)!r})))['x'].sum())"
     running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in "ab"]
