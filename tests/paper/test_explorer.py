@@ -77,15 +77,17 @@ def shown(tab: Page, **choice: Any) -> dict[str, dict[str, float]]:
 
 
 def close(found: float, right: float, tolerance: float) -> bool:
-    return found == right or abs(found - right) <= tolerance * max(abs(right), 1e-3)
+    return found == right or bool(np.isfinite(right) and abs(found - right) <= tolerance * max(abs(right), 1e-3))
 
 
 def agree(found: dict[str, float], fitted: dict[str, Any], forecast: dict[str, float], *, tolerance: float) -> None:
     """The page's numbers are those of a fit; JSON has None for what is infinite."""
     for name, value in found.items():
         if name.startswith("forecast") or name == "value":  # as it is fitted: of a wide interval, the logarithm
-            right = math.log(forecast[name.removeprefix("forecast_")])
-            assert close(math.log(value), right, tolerance), (name, value, math.exp(right))
+            right = forecast[name.removeprefix("forecast_")]
+            with np.errstate(divide="ignore"):  # its ends may be 0 and ∞, or so far out that they say as little
+                logs = np.log([value, right])
+            assert close(*logs, tolerance if abs(logs[1]) < 100 else 1e-3), (name, value, right)
         elif math.isinf(value):
             assert fitted[name] in (value, None)
         else:
@@ -129,7 +131,7 @@ def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: in
         except FitError:
             assert found == {}, choice
             continue
-        if offset and abs(right.alpha) > 30:  # a step between two sizes: any steep enough α gives it
+        if offset and abs(right.alpha) > 15:  # a step between two sizes: any steep enough α gives it, to all digits
             assert abs(found["alpha"]) > 10
             continue
         forecast = right.predict(choice["at"]).iloc[0].to_dict()
