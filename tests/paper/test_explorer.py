@@ -133,6 +133,7 @@ def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: in
             continue
         if offset and abs(right.alpha) > 15:  # a step between two sizes: any steep enough α gives it, to all digits
             assert abs(found["alpha"]) > 10
+            assert close(found["offset"], right.offset, 1e-5), choice
             continue
         forecast = right.predict(choice["at"]).iloc[0].to_dict()
         agree(found, right.as_dict(), forecast, tolerance=1e-5 if offset else 1e-9)

@@ -105,9 +105,7 @@ def drawn_texts(count: int) -> list[str]:
     found = []
     for _ in range(count):
         some = [pieces[i] for i in rng.integers(len(pieces), size=rng.integers(0, 30))]
-        wild = map(chr, rng.integers(0x110000, size=rng.integers(0, 4)).tolist())
-        # a browser may know letters that are younger than the tokenizers
-        wild = [each for each in wild if unicodedata.category(each) not in ("Cn", "Cs")]
+        wild = [chr(each) for each in rng.integers(0x110000, size=rng.integers(0, 4)) if not 0xD800 <= each < 0xE000]
         found.append("".join(rng.permutation(np.array([*some, *wild], dtype=object)).tolist()))
     return found
 
@@ -121,6 +119,11 @@ TOKENIZE = """texts => texts.map(text => {
 @pytest.mark.parametrize("count", loop_and_slow(500, 40_000))
 def test_tokens_are_those_of_tokenizers(bare: Page, count: int) -> None:
     texts = drawn_texts(count)
+    # a browser may know letters that are younger than Python, and than the tokenizers
+    unknown = [sign for sign in sorted(set("".join(texts))) if unicodedata.category(sign) == "Cn"]
+    younger = set(bare.evaluate("signs => signs.filter(sign => !/\\p{Cn}/u.test(sign))", unknown))
+    texts = [text for text in texts if not younger & set(text)]
+    assert len(texts) > 0.9 * count
     found = bare.evaluate(TOKENIZE, texts)
     for text, right, (ids, back) in zip(texts, TOKENIZER.encode_batch(texts), found, strict=True):
         assert ids == right.ids, repr(text)

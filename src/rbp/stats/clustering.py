@@ -111,7 +111,8 @@ def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: i
     """How often each document is in a corpus drawn anew, with replacement and as large: shapes (at_once, documents).
 
     at_once: how many corpora at a time (None: all), the last ones perhaps fewer; the draws are the same whichever.
-    They are kept, but for those of very many documents: to draw takes longer than what a model does with them.
+    They are kept, and so cannot be written to, but for those of very many documents: to draw takes longer than what a
+    model does with them.
     """
     step = at_once or resamples
     if documents * resamples <= _KEPT:
