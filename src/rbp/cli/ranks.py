@@ -12,7 +12,7 @@ from rbp.core.paths import Project
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbp.ranks.store import RankStore
+    from rbp.ranks.store import Asked, RankStore
 
 
 ranks = typer.Typer(no_args_is_help=True, help="Read rank stores: list, check, summarize, export, query.")
@@ -117,9 +117,25 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
 
 
 @ranks.command()
-def check(context: typer.Context, paths: Paths = None) -> None:
-    """Verify the checksums of every part: exit 2 if one is missing, truncated or altered."""
+def check(
+    context: typer.Context,
+    paths: Paths = None,
+    model: Annotated[str | None, typer.Option(help="The stores' model: a sample of its ranks is asked again.")] = None,
+    corpus: Annotated[list[str] | None, typer.Option(help="With --model: the text; default: the data set's.")] = None,
+    share: Annotated[float, typer.Option(help="With --model: of the tokens, at least.")] = 0.02,
+    seed: Annotated[str | None, typer.Option(help="With --model: another sample than the store's own.")] = None,
+) -> None:
+    """Verify the checksums of every part: exit 2 if one is missing, truncated or altered.
+
+    With --model, also rank a sample of each store's rows again, a row at a time, and compare: exit 2 if a rank is not
+    that of the model's own logits, beyond rounding.
+    """
     from rbp.ranks.store import REDO, open_store, store_folders
+
+    if not 0 < share <= 1:
+        raise ParameterError(f"a share of {share}", "--share", "Give more than 0, and at most 1.")
+    if model is None and (corpus or seed is not None):
+        raise ParameterError("a text or a seed without a model asks nothing", "--model", "Give the model too.")
 
     wrong = []
     for folder in store_folders(_paths(context, paths)):
@@ -131,6 +147,18 @@ def check(context: typer.Context, paths: Paths = None) -> None:
         typer.echo(f"{folder}  {'; '.join(found) or 'whole'}")
     if wrong:
         raise DataError(f"{len(wrong)} problems, the first: {wrong[0]}", None, REDO)
+    if model is None:
+        return
+
+    from rbp.ranks.check import missed
+    from rbp.ranks.extraction import ask_again
+
+    for store in _stores(context, paths):
+        asked, rows = ask_again(store, model, corpus or (), share, seed)
+        typer.echo(
+            f"{store.folder}  {_checked(asked, store.tokens)} ({asked.rows:,} of {rows:,} rows); one wrong token "
+            f"would have been missed with probability {missed(asked.tokens, store.tokens):.3f}"
+        )
 
 
 @ranks.command()
@@ -156,6 +184,8 @@ def summary(
         chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
         table = ranked.table(chosen or None)[list(COLUMNS)]
         tables.append(with_intervals(table, ranked) if intervals else table)
+        said = "not checked" if store.asked is None else _checked(store.asked, store.tokens)
+        typer.echo(f"{store.folder}  {said}", err=True)
     _put(pd.concat(tables, ignore_index=True), out)
 
 
@@ -194,6 +224,11 @@ def query(
     from rbp.ranks.query import query as ask
 
     _put(ask(_stores(context, stores), sql), out)
+
+
+def _checked(asked: "Asked", tokens: int) -> str:
+    found = "none differs" if not asked.differ else f"{asked.differ:,} differ by rounding, by {asked.largest:,} at most"
+    return f"checked: {asked.tokens:,} of {tokens:,} tokens, {found}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:

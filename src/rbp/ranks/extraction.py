@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.paths import DATA
 from rbp.core.processes import Task, Tell, run_tasks
+from rbp.ranks.check import SHARE, Stored, Wrong, ask, drawn, verdict
 from rbp.ranks.corpora import Corpus, open_corpus
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import Backend, backend_for, compiling_pays
@@ -40,7 +42,7 @@ from rbp.ranks.models import (
     looks_at_length,
 )
 from rbp.ranks.protocols import Protocol, RowPlan, plan_rows
-from rbp.ranks.store import Store, find_place, measurement_digest
+from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
 
 log = logging.getLogger(__name__)
 
@@ -265,8 +267,8 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         "backend": chosen,
         "device": model.device.type,
         "precision": "ieee",
-        # what was measured of such models with padded rows is another measurement
-        **({"rows": "unpadded"} if looks_at_length(model.files.config) else {}),
+        # measured with padded rows, or by a model that had read others, it is another measurement
+        **({"rows": "fresh"} if looks_at_length(model.files.config) else {}),
     }
 
 
@@ -347,15 +349,76 @@ def _fill(
         progress.add(len(greater))
     if missing:
         progress.close()
-    if len(store.parts()[0]) >= rows.packs:
-        store.finish(
-            {
-                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-                "tokens_per_second": round(progress.tokens_per_second),
-                "share_of_product": round(progress.share_of_product, 3),
-                "halvings": ranker.halvings,
-            }
-        )
+    done = {
+        "tokens_per_second": round(progress.tokens_per_second),
+        "share_of_product": round(progress.share_of_product, 3),
+        "halvings": ranker.halvings,
+    }
+    whole = store.parts()[0]
+    unasked = [pack for pack in mine if whole[pack].name not in store.noted()]
+    if unasked:
+        start = time.monotonic()
+        store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", _asked_again(store, model, rows, unasked))
+        done["check_seconds"] = round(time.monotonic() - start, 3)
+    if store.checked() is not None:
+        store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **done})
+
+
+def _asked_again(store: Store, model: _Model, rows: RowPlan, packs: Sequence[int]) -> dict[str, Asked]:
+    """What was found when a sample of the rows of some packs was ranked again, by the names of the parts.
+
+    Raises DataError if a stored rank is not that of the model's own logits.
+    """
+    places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
+    sample = [places[i] for i in drawn([row for _, row in places], store.manifest["digest"])]
+    parts, wrong = store.parts()[0], list[Wrong]()
+    found = {parts[pack].name: Asked() for pack in packs}
+    for pack, some in groupby(sample, key=lambda place: place[0]):
+        ranks, settings = Stored(read_part(parts[pack]), str(store.folder)), model.settings
+        for asked, bad in ask(model.language, [row for _, row in some], ranks, model.limit, settings.round_logits):
+            found[parts[pack].name] += asked
+            wrong += bad
+    if wrong:
+        raise verdict(wrong, sum(found.values(), Asked()), str(store.folder))
+    return found
+
+
+def ask_again(
+    store: RankStore, model: str, corpora: Sequence[str] = (), share: float = SHARE, seed: str | None = None
+) -> tuple[Asked, int]:
+    """Rank a sample of a finished store's rows again, by its own model: what was found, of how many rows.
+
+    corpora: among which its text is; none: it goes by the name of its data set. share: of the tokens, at least; seed:
+    of the draw, the store's digest if None. Raises DataError if a rank is not that of the model's own logits, and for
+    a model or corpora that are not the store's.
+    """
+    key, where = store.manifest["key"], str(store.folder)
+    if "weights" not in key:
+        what = f"{store.model} is none of the models that read text by themselves"
+        raise DataError(what, where, "Its own program ranked it, and asked a sample again.")
+    settings = Settings(dtype=key["dtype"], vocabulary=key["vocabulary"] or "all", round_logits=key["round_logits"])
+    device = find_device(settings.device)
+    with quiet(), ieee(device):
+        found = _Model(find_model(model, key["revision"]), settings, device)
+        for part, digest in found.fingerprints.items():
+            if digest != key[part]:
+                what = f"the {part} of {model} are not those that the store was made of"
+                raise DataError(what, where, f"Give the same model: the store says {store.model}.")
+        texts = [open_corpus(name) for name in corpora or [store.dataset]]
+        corpus = next((text for text in texts if text.fingerprint == key["corpus"]), None)
+        if corpus is None:
+            what = f"{', '.join(text.name for text in texts)} is not the text that was ranked, or not as it was"
+            raise DataError(what, where, "Give it by --corpus, with the same fields.")
+        rows = plan_rows(corpus, found.tokenizer, Protocol(**key["protocol"])).rows
+        sample = [rows[i] for i in drawn(rows, seed or store.manifest["digest"], share=share)]
+        columns = {name: column.to_numpy() for name, column in store.ranks().items()}
+        exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
+        ranks, limit, rounding = Stored(columns, where), found.limit, settings.round_logits
+        answers = list(ask(found.language, sample, ranks, limit, rounding, cross_entropies=exact))
+    asked = sum((one for one, _ in answers), Asked())
+    if wrong := [each for _, some in answers for each in some]:
+        raise verdict(wrong, asked, where)
+    return asked, len(rows)
 
 
 def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:
@@ -372,6 +435,8 @@ def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool
         raise DataError(what, str(store.folder), "Give it its own name back, or move it away.")
     whole, rest = store.parts()
     if rest or len(whole) < manifest["packs"]:
+        return False
+    if not manifest["complete"] and store.checked() is None:
         return False
     if manifest["complete"] and manifest["about"]["family"] == labels["family"] and "checksum" in manifest:
         return True

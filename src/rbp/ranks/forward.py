@@ -11,108 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.core.errors import DataError, ParameterError, RankError, RbpError
 from rbp.ranks.kernel import Backend, linear_rank
-from rbp.ranks.kernel.problem import FLOATS, Rounding, TokenRanks
+from rbp.ranks.kernel.problem import Rounding, TokenRanks
 from rbp.ranks.models import LanguageModel, first_line, longest_input, looks_at_length
 from rbp.ranks.protocols import Row
-
-
-@dataclass(frozen=True)
-class Head:
-    """Logits are z = (h · weightᵀ + bias) · scale, then softcap · tanh(z / softcap) where there is one.
-
-    weight: [V, d]; bias: [V] or None; h: the backbone's last hidden state.
-    """
-
-    weight: torch.Tensor
-    bias: torch.Tensor | None
-    scale: float
-    softcap: float | None
-
-
-def find_head(model: Any) -> Head | None:
-    """The output layer of a transformers model, or None where it is no single matrix.
-
-    The multiplier goes by the name of `logit_scale` (Cohere), `lm_head_multiplier` (Falcon-H1), or divides as
-    `logits_scaling` (Granite); the cap by `final_logit_softcapping` (Gemma 2). `agrees` finds out whether
-    that was all.
-    """
-    layer = model.get_output_embeddings()
-    weight = getattr(layer, "weight", None)
-    if model.base_model is model or not isinstance(weight, torch.Tensor) or weight.ndim != 2:
-        return None
-    if weight.dtype not in FLOATS:  # quantized
-        return None
-    config = model.config.get_text_config()
-    factors = [getattr(config, name, None) for name in ("logit_scale", "lm_head_multiplier")]
-    divisor, cap = (getattr(config, name, None) for name in ("logits_scaling", "final_logit_softcapping"))
-    scale = 1.0
-    for factor in factors:
-        scale *= factor if isinstance(factor, int | float) else 1.0
-    scale /= divisor if isinstance(divisor, int | float) else 1.0
-    return Head(weight.detach(), getattr(layer, "bias", None), scale, cap)
-
-
-def check_causal(language: LanguageModel, ids: torch.Tensor) -> None:
-    """Raise DataError if what the model says of the first half of `ids` [1, n] depends on the tokens of the second.
-
-    The other tokens are as many: a position encoding may depend on the length of the input.
-    """
-    half = ids.shape[1] // 2
-    others = torch.cat([ids[:, :half], (ids[:, half:] + 1) % language.vocabulary], 1)
-    with torch.inference_mode():
-        whole, other = (language.model(input_ids=i, use_cache=False).logits[0, :half].float() for i in (ids, others))
-    if float((whole - other).abs().max()) > 8 * rounding(whole, language.dtype):  # NaN is the ranking's to name
-        what = "the model sees the tokens that it is asked to predict"
-        raise DataError(what, language.model.config.model_type, "Take a causal model, not a masked one.")
-
-
-class _Narrow(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes whether an operation gives float32."""
-
-    seen = False
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = function(*args, **(kwargs or {}))
-        self.seen |= isinstance(result, torch.Tensor) and result.dtype == torch.float32
-        return result
-
-
-def check_double(language: LanguageModel, ids: torch.Tensor) -> None:
-    """Raise ParameterError if a model in float64 computes part of its logits of `ids` [1, n] in float32."""
-    with torch.inference_mode(), _Narrow() as narrow:  # type: ignore[no-untyped-call]
-        language.model(input_ids=ids, use_cache=False)
-    if narrow.seen:
-        what = f"{language.model.config.model_type} computes parts in float32 whatever the dtype of its weights"
-        raise ParameterError(what, "--dtype", "Take float32: float64 would promise what it does not give.")
-
-
-def agrees(logits: torch.Tensor, target: torch.Tensor, ranks: TokenRanks, slack: float) -> bool:
-    """Whether ranks agree with the model's own logits, except where logits lie within rounding.
-
-    logits: [T, V], the model's own; target: [T]; ranks: of the same positions; slack: how far two computations
-    of one logit may lie apart. The ranks must lie between those with every near logit counted and with none,
-    and the cross-entropies as near: a wrong scale or cap keeps the order, but not the cross-entropy.
-    """
-    logits = _wide(logits)
-    truth = logits.gather(1, target[:, None])
-    surely = (logits > truth + slack).sum(1)
-    possibly = (logits >= truth - slack).sum(1)
-    between = (surely <= ranks.greater) & (ranks.greater + ranks.equal <= possibly)
-    own = logits.logsumexp(1) - truth[:, 0]
-    return bool(between.all()) and bool(((own - ranks.nll).abs() <= 2 * slack).all())
-
-
-def rounding(logits: torch.Tensor, dtype: str) -> float:
-    """How far two computations of one logit in `dtype` may lie apart, by the largest of `logits`."""
-    eps = torch.finfo(getattr(torch, dtype)).eps
-    # sums of some thousand products, in another order: rounded at every step in float32, or once in a short dtype
-    units = 256 if eps < 1e-5 else 2
-    finite = logits[logits.isfinite()]
-    return units * eps * float(finite.abs().max()) if finite.numel() else 0.0
+from rbp.ranks.soundness import (
+    Head,
+    agrees,
+    changes_itself,
+    check_double,
+    differ,
+    find_head,
+    fresh,
+    sees_ahead,
+    slack,
+    wide,
+)
 
 
 def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
@@ -125,16 +41,11 @@ def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
     if (infinite := logits.isposinf().any(1)).any():
         remedy = "Check the weights and the model's dtype."
         raise RankError("a logit is +inf: no probability is defined", int(infinite.int().argmax()), remedy)
-    logits = _wide(logits)
+    logits = wide(logits)
     truth = logits.gather(1, target[:, None])
     nll = logits.double().logsumexp(1) - truth[:, 0].double()
     nll = torch.where(truth[:, 0].isneginf(), torch.inf, nll)  # where all are −inf, the difference is undefined
     return TokenRanks((logits > truth).sum(1), (logits == truth).sum(1), nll.float())
-
-
-def _wide(logits: torch.Tensor) -> torch.Tensor:
-    """At least in float32; what is in float64 stays so."""
-    return logits if logits.dtype == torch.float64 else logits.float()
 
 
 log = logging.getLogger(__name__)
@@ -157,7 +68,8 @@ class Ranker:
     batch: rows at a time; vocabulary: how many rows of the output layer count, None for all; rounding, compiled: see
     `linear_rank`. padded: whether rows are padded to few lengths; None: on a GPU, if the configuration allows it.
     halvings: each batch size that memory forced, and the share of the ranks of the last batch before it that differ
-    from then on (None where there was none).
+    from then on (None where there was none). steady: whether the model keeps nothing of what it reads, which `check`
+    finds out; until then, and where it does keep something, each pass is made by a copy that has read nothing.
     """
 
     language: LanguageModel
@@ -180,6 +92,7 @@ class Ranker:
         if self.padded is None:
             self.padded = self.language.device.type != "cpu" and not looks_at_length(config)
         self.halvings: list[tuple[int, float | None]] = []
+        self.steady = False
         self._last: tuple[list[Row], Ranks] | None = None
 
     @property
@@ -191,44 +104,86 @@ class Ranker:
     def check(self, rows: Sequence[Row]) -> None:
         """Look at the model before the work: does it read the rows, is it causal, what may be taken for granted?
 
-        Where the output layer's ranks are not those of the model's logits, these are taken from then on; where padding
-        is seen, rows are read as they are. Either is said. Raises DataError for a model that cannot read the rows or is
-        not causal, and ParameterError for float64 with a model that does not compute in it.
+        Asked of the beginnings of a short, a middling and the longest row, and of the longest as a whole. Where the
+        output layer's ranks are not those of the model's logits, these are taken from then on; where padding is seen,
+        rows are read as they are. Either is said. Raises DataError for a model that cannot read the rows or is not
+        causal, and ParameterError for float64 with a model that does not compute in it.
         """
         padded, self.padded = bool(self.padded), False  # one thing at a time
-        scored = rows[0].scored[:64]
-        short = Row(rows[0].document, rows[0].start, rows[0].ids[: scored[-1] + 1], scored)
-        ids = torch.from_numpy(short.ids)[None].to(self.language.device)
-        with self._running(len(short.ids)):
-            if self.language.dtype == "float64":
-                check_double(self.language, ids)
-            check_causal(self.language, ids)
+        by_length = sorted(rows, key=lambda row: -len(row.ids))
+        longest = by_length[0]
+        beginnings = [_beginning(by_length[i]) for i in sorted({0, len(rows) // 2, len(rows) - 1})]
+        if self.language.dtype == "float64":
+            with self._running(len(beginnings[0].ids)):
+                check_double(fresh(self.language.model), self._ids(beginnings[0]))
+        self.steady = self._keeps_nothing([beginnings[-1], longest, beginnings[-1]])  # fails here, and not after hours
+        if not self.steady:
+            log.info("the model keeps something of what it reads: each row is read by a copy that has read nothing")
         if self.head is None:
             log.warning("no single output matrix is found: the model's own logits are taken, which is slower")
-        elif not self._head_agrees(short, ids):
+        elif not all(map(self._head_agrees, beginnings)):
             log.warning("one product does not give the model's logits: its own logits are taken, which is slower")
             self.head = None
-        self._alone(max(rows, key=lambda row: len(row.ids)))  # which fails here, and not after hours
+        for row in beginnings:
+            self._check_causal(row, (len(row.ids) // 4, len(row.ids) // 2, len(row.ids) - 1))
+        if len(longest.ids) > len(beginnings[0].ids):
+            self._check_causal(longest, (len(longest.ids) * 3 // 4,))
         self.padded = padded
         if padded and not self._padding_is_unseen(rows):
             log.warning("the model looks at the length of its input: rows are read unpadded, which is slower")
             self.padded = False
 
-    def _head_agrees(self, row: Row, ids: torch.Tensor) -> bool:
-        """Whether the ranks that the output layer gives to `row`, whose tokens `ids` are, are those of the logits."""
+    def _ids(self, row: Row) -> torch.Tensor:
+        return torch.from_numpy(row.ids)[None].to(self.language.device)
+
+    def _reader(self) -> Any:
+        """The model, or, unless it is known to keep nothing, a copy of it that has read nothing."""
+        return self.language.model if self.steady else fresh(self.language.model)
+
+    def _keeps_nothing(self, rows: Sequence[Row]) -> bool:
+        """Whether the model is the same after each of `rows`, read one after the other."""
+        with torch.inference_mode(), self._running(max(len(row.ids) for row in rows)):
+            return not changes_itself(fresh(self.language.model), self._outputs, map(self._ids, rows))
+
+    def _check_causal(self, row: Row, cuts: Sequence[int]) -> None:
+        """Raise DataError if what ranks are made of depends on later tokens."""
+        ids, language = self._ids(row), self.language
+        with torch.inference_mode(), self._running(len(row.ids)):
+            ahead = sees_ahead(self._made_of, ids, {max(1, cut) for cut in cuts}, language.vocabulary, language.dtype)
+        if ahead:
+            what = "the model sees the tokens that it is asked to predict"
+            raise DataError(what, language.model.config.model_type, "Take a causal model, not a masked one.")
+
+    def _made_of(self, ids: torch.Tensor) -> list[torch.Tensor]:
+        """All that ranks are made of, for the tokens [1, n]: hidden states, and the logits where these are ranked."""
+        model, seen = self._reader(), list[torch.Tensor]()
+        if self.head is not None:
+            return [self._outputs(model, ids)]
+        layer = model.get_output_embeddings()
+        hook = layer and layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+        try:
+            logits = self._logits(model, ids)
+        finally:
+            if hook is not None:
+                hook.remove()
+        return [each for each in (*seen, logits) if each.shape[:2] == ids.shape]
+
+    def _head_agrees(self, row: Row) -> bool:
+        """Whether the ranks that the output layer gives to `row` are those of the model's own logits."""
         assert self.head is not None  # noqa: S101  # for the type checker
         try:
-            if self._alone(row).shape[1:] != self.head.weight.shape[1:]:
+            hidden = self._alone(row)
+            if hidden.shape[1:] != self.head.weight.shape[1:]:
                 return False
-            with _one_thread_each(), torch.inference_mode():  # as later: what is compiled for it is compiled once
+            with one_thread_each(), torch.inference_mode():  # as later: what is compiled for it is compiled once
                 ours = self._linear([row])
                 _ = ours.nll
         except (DataError, RankError):  # a backbone that does not run by itself, or a processor's arithmetic
             return False
         with torch.inference_mode():
-            logits = self.language.model(input_ids=ids, use_cache=False).logits[0, row.scored - 1, : self.vocabulary]
-        slack = rounding(logits, self.rounding or self.language.dtype)
-        return agrees(logits, ids[0, row.scored], ours, slack)
+            logits = self._logits(self._reader(), self._ids(row))[0, row.scored - 1, : self.vocabulary]
+            near = slack(logits, self.rounding or self.language.dtype, hidden, self.head)
+            return agrees(logits, self._targets([row]), ours, near)
 
     def _alone(self, row: Row) -> torch.Tensor:
         """What the model gives for a row by itself."""
@@ -246,7 +201,7 @@ class Ranker:
             self.padded = False
             alone = self._alone(row)
             self.padded = True
-            if float((alone - beside).abs().max()) > 8 * rounding(alone, self.language.dtype):
+            if differ(alone, beside, self.language.dtype):
                 return False
         return True
 
@@ -304,7 +259,7 @@ class Ranker:
     def _ranks(self, rows: list[Row]) -> Ranks:
         if self.language.device.type != "cpu":
             return self._part(rows)
-        with _one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
+        with one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
             shares = [rows[len(rows) * i // threads : len(rows) * (i + 1) // threads] for i in range(threads)]
             parts = list(pool.map(self._part, filter(None, shares)))
         return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -352,35 +307,35 @@ class Ranker:
             position = row.start + int(row.scored[error.row])
             raise DataError(error.what, f"document {row.document}, position {position}", error.remedy) from None
 
-    def _outputs(self, ids: torch.Tensor) -> torch.Tensor:
-        """What the ranks are made of: the last hidden states [B, n, d], or the logits [B, n, V]."""
+    def _outputs(self, model: Any, ids: torch.Tensor) -> torch.Tensor:
+        """What is ranked: the last hidden states [B, n, d], or the logits [B, n, V]."""
         if self.head is None:
-            return self._logits(ids)
-        hidden: torch.Tensor = self.language.model.base_model(input_ids=ids, use_cache=False)[0]
+            return self._logits(model, ids)
+        hidden: torch.Tensor = model.base_model(input_ids=ids, use_cache=False)[0]
         return hidden
 
-    def _logits(self, ids: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.language.model(input_ids=ids, use_cache=False).logits
+    def _logits(self, model: Any, ids: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = model(input_ids=ids, use_cache=False).logits
         return logits
 
     def _targets(self, rows: list[Row]) -> torch.Tensor:
         targets = np.concatenate([row.ids[row.scored] for row in rows])
         return torch.from_numpy(targets).to(self.language.device)
 
-    def _each(self, rows: list[Row], run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    def _each(self, rows: list[Row], run: Callable[[Any, torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """What `run` gives at the positions before the scored ones of all rows: [T, width of the result]."""
         if self.language.device.type == "cpu":
             return torch.cat([self._at_scored([row], run) for row in rows])
         return self._at_scored(rows, run)
 
-    def _at_scored(self, rows: list[Row], run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    def _at_scored(self, rows: list[Row], run: Callable[[Any, torch.Tensor], torch.Tensor]) -> torch.Tensor:
         width = self._width(rows[0])
         padded = np.zeros((len(rows), width), dtype=np.int64)
         for line, row in zip(padded, rows, strict=True):
             line[: len(row.ids)] = row.ids  # the padding comes after all that is scored, and is not seen
         ids = torch.from_numpy(padded).to(self.language.device)
         with self._running(width):
-            out = run(ids)
+            out = run(self._reader(), ids)
         places = np.concatenate([i * width + row.scored - 1 for i, row in enumerate(rows)])
         return out.flatten(0, 1)[torch.from_numpy(places).to(out.device)]
 
@@ -416,6 +371,12 @@ class Ranker:
         log.warning("out of memory: going on with %d rows at a time%s", self.batch, compared)
 
 
+def _beginning(row: Row) -> Row:
+    """A row up to the 64th token that is scored of it."""
+    scored = row.scored[:64]
+    return Row(row.document, row.start, row.ids[: scored[-1] + 1], scored)
+
+
 def _on_cpu(ranks: TokenRanks) -> Ranks:
     return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float())))
 
@@ -427,7 +388,7 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[int]:
+def one_thread_each() -> Iterator[int]:
     """One thread for each operation while the rows run side by side; gives how many may run."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # it holds for all threads of the process

@@ -7,9 +7,9 @@ import fcntl
 import hashlib
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1
-MANIFEST = "manifest.json"
+MANIFEST, CHECKS = "manifest.json", "checks"
 PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
 REDO = "Run the command that made it again: it redoes what is damaged, and nothing else."
 
@@ -86,7 +86,13 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         and len(parts) == manifest["packs"]
         and sum(part["rows"] for part in parts.values()) == manifest["tokens"]
         and _typed(manifest["about"], _LABELS)
+        and ("check" not in manifest["about"] or _is_asked(manifest["about"]["check"]))
     )
+
+
+def _is_asked(value: Any) -> bool:
+    wanted = {"rows": int, "tokens": int, "differ": int, "largest": int, "slack": float, "nll": float}
+    return _typed(value, wanted) and value.keys() == wanted.keys()
 
 
 def _typed(value: Any, wanted: dict[str, type]) -> bool:
@@ -112,6 +118,32 @@ _SMALL: dict[str, Any] = {  # half of what the defaults give, and quicker to rea
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What was found when rows were asked again.
+
+    rows, tokens: how many were; differ: tokens whose counts differ, but by no more than rounding; largest: by how much
+    `greater` differs there, at most; slack: how far rounding can move the logit of a token that was asked; nll: by how
+    much a cross-entropy differs (nats), at most.
+    """
+
+    rows: int = 0
+    tokens: int = 0
+    differ: int = 0
+    largest: int = 0
+    slack: float = 0.0
+    nll: float = 0.0
+
+    def __add__(self, other: "Asked") -> "Asked":
+        counts = self.rows + other.rows, self.tokens + other.tokens, self.differ + other.differ
+        most = (max(getattr(self, name), getattr(other, name)) for name in ("largest", "slack", "nll"))
+        return Asked(*counts, *most)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, for a manifest."""
+        return {name: float(f"{value:.3g}") if type(value) is float else value for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
 class Store:
     """A rank store's folder."""
 
@@ -130,6 +162,32 @@ class Store:
         manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": about}
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
+    def note(self, share: str, found: Mapping[str, Asked]) -> None:
+        """Keep what was found when rows were asked again (`rbp.ranks.check`), by the names of the parts they lie in.
+
+        share: which part of the work this was; parts of which no row was drawn have their entry too.
+        """
+        with full_disk(self.folder):
+            write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in found.items()})
+
+    def noted(self) -> dict[str, Asked]:
+        """What `note` kept, of the parts that are whole. A part that was written anew has to be asked again."""
+        whole = {path.name for path in self.parts()[0].values()}
+        found: dict[str, Asked] = {}
+        for path in sorted((self.folder / CHECKS).glob("*.json")):
+            try:
+                entries = parse_json(path.read_bytes())
+            except (OSError, ValueError):
+                continue
+            if isinstance(entries, dict):
+                found |= {name: Asked(**each) for name, each in entries.items() if name in whole and _is_asked(each)}
+        return found
+
+    def checked(self) -> Asked | None:
+        """What was found in all parts together; None while a pack is missing, or was not asked again."""
+        noted = self.noted()
+        return sum(noted.values(), Asked()) if len(noted) >= self.manifest["packs"] else None
+
     def finish(self, about: dict[str, Any]) -> None:
         """Say that every pack is there and whole, and list the parts. Raises DataError if one is not."""
         manifest = self.manifest
@@ -142,7 +200,12 @@ class Store:
             data = path.read_bytes()
             rows = parquet.read_metadata(arrow.BufferReader(data)).num_rows
             parts[path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "rows": rows}
-        self._put({**manifest, "about": {**manifest["about"], **about}, "complete": True, "parts": parts})
+        said = manifest["about"]
+        if manifest["complete"] and parts != manifest["parts"]:  # what was asked of other parts says nothing of these
+            said = {name: value for name, value in said.items() if name != "check"}
+        if (asked := self.checked()) is not None:
+            said = {**said, "check": asked.as_dict()}
+        self._put({**manifest, "about": {**said, **about}, "complete": True, "parts": parts})
 
     def _put(self, manifest: dict[str, Any]) -> None:
         with full_disk(self.folder):
@@ -171,7 +234,7 @@ class Store:
 
     def clear(self) -> None:
         """Remove what a killed run left half-written. Only for the one run that has the whole store."""
-        for folder in (self.folder, self.folder / "parts"):
+        for folder in (self.folder, self.folder / "parts", self.folder / CHECKS):
             for path in folder.glob(".*.tmp"):
                 path.unlink(missing_ok=True)
 
@@ -221,6 +284,12 @@ def full_disk(folder: Path) -> Iterator[None]:
         raise DataError(what, str(folder), remedy) from None
 
 
+def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a part: document, position, token, greater, equal (int32) and nll (float32)."""
+    table = parquet.read_table(path)
+    return {name: table[name].to_numpy() for name in SCHEMA.names}
+
+
 def _array(values: npt.NDArray[Any]) -> arrow.Array:
     """The values as Arrow has them: `arrow.array` imports pandas, to ask whether they are its own."""
     values = np.ascontiguousarray(values)
@@ -247,6 +316,12 @@ class RankStore:
     vocabulary: int
     tokens: int
     manifest: dict[str, Any]
+
+    @property
+    def asked(self) -> Asked | None:
+        """What was found when a sample was asked again; None for a store that was made without."""
+        found = self.manifest["about"].get("check")
+        return None if found is None else Asked(**found)
 
     @property
     def parts(self) -> list[Path]:

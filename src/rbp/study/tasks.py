@@ -195,6 +195,8 @@ def _merge(study: Study, cell: Cell) -> None:
                 f", and {len(missing) - 1} more" if missing[1:] else ""
             )
             raise DataError(what, str(store.folder), again)
+        if store.checked() is None:
+            raise DataError("no row of some packs was ranked again to prove them", str(store.folder), again)
     except DataError:
         for job in shards:
             (study.out / job.output).unlink(missing_ok=True)

@@ -1,0 +1,246 @@
+"""What must be so before a model's ranks can be believed: it sees no later token, and what it keeps is known.
+
+Also how far two computations of one logit may lie apart, by which every comparison of ranks is judged.
+"""
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rbp.core.errors import ParameterError
+from rbp.ranks.kernel.problem import FLOATS, TokenRanks
+
+Read = Callable[[torch.Tensor], list[torch.Tensor]]
+BLOCK = 2**14  # rows of the output layer whose magnitudes are taken together
+
+
+@dataclass(frozen=True)
+class Head:
+    """Logits are z = (h · weightᵀ + bias) · scale, then softcap · tanh(z / softcap) where there is one.
+
+    weight: [V, d]; bias: [V] or None; h: the backbone's last hidden state.
+    """
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    scale: float
+    softcap: float | None
+
+
+def find_head(model: Any) -> Head | None:
+    """The output layer of a transformers model, or None where it is no single matrix.
+
+    The multiplier goes by the name of `logit_scale` (Cohere), `lm_head_multiplier` (Falcon-H1), or divides as
+    `logits_scaling` (Granite); the cap by `final_logit_softcapping` (Gemma 2). `agrees` finds out whether
+    that was all.
+    """
+    layer = model.get_output_embeddings()
+    weight = getattr(layer, "weight", None)
+    if model.base_model is model or not isinstance(weight, torch.Tensor) or weight.ndim != 2:
+        return None
+    if weight.dtype not in FLOATS:  # quantized
+        return None
+    config = model.config.get_text_config()
+    factors = [getattr(config, name, None) for name in ("logit_scale", "lm_head_multiplier")]
+    divisor, cap = (getattr(config, name, None) for name in ("logits_scaling", "final_logit_softcapping"))
+    scale = 1.0
+    for factor in factors:
+        scale *= factor if isinstance(factor, int | float) else 1.0
+    scale /= divisor if isinstance(divisor, int | float) else 1.0
+    return Head(weight.detach(), getattr(layer, "bias", None), scale, cap)
+
+
+def units(dtype: str) -> float:
+    """How far two computations of a sum in `dtype` may lie apart, as a share of its terms' magnitudes added up.
+
+    Sums of some thousand products, in another order: rounded at every step in float32, or once in a short dtype.
+    """
+    eps = torch.finfo(getattr(torch, dtype)).eps
+    return (256 if eps < 1e-5 else 2) * eps
+
+
+def wide(values: torch.Tensor) -> torch.Tensor:
+    """At least in float32; what is in float64 stays so."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def slack(
+    logits: torch.Tensor, dtype: str, hidden: torch.Tensor | None = None, head: Head | None = None
+) -> torch.Tensor:
+    """How far two computations of each of the logits [T, V] may lie apart, [T, V].
+
+    Σᵢ |hᵢ wᵥᵢ| + |bᵥ| is what was summed for the logit of v, so one that is huge makes no other uncertain. hidden:
+    [T, d]; without it and a head, the logit's own magnitude stands for its terms'.
+    """
+    magnitude = wide(logits).abs()
+    if hidden is not None and head is not None:
+        terms, width = wide(hidden).abs(), logits.shape[1]
+        blocks = torch.split(head.weight[:width], BLOCK)  # a copy of all of a large one would not fit
+        summed = torch.cat([terms @ block.abs().to(terms.dtype).T for block in blocks], 1)
+        if head.bias is not None:
+            summed += wide(head.bias[:width]).abs()
+        magnitude = torch.maximum(magnitude, summed * head.scale)
+    return units(dtype) * magnitude.masked_fill(logits.isinf(), 0)  # −inf stays −inf
+
+
+def target_slack(
+    truth: torch.Tensor, target: torch.Tensor, dtype: str, hidden: torch.Tensor | None, head: Head | None
+) -> torch.Tensor:
+    """`slack` of the targets' own logits `truth` [T] alone, [T]."""
+    magnitude = wide(truth).abs()
+    if hidden is not None and head is not None:
+        summed = (wide(hidden).abs() * wide(head.weight[target]).abs()).sum(1)
+        if head.bias is not None:
+            summed += wide(head.bias[target]).abs()
+        magnitude = torch.maximum(magnitude, summed * head.scale)
+    return units(dtype) * magnitude.masked_fill(truth.isinf(), 0)
+
+
+def between(
+    logits: torch.Tensor, target: torch.Tensor, greater: torch.Tensor, equal: torch.Tensor, near: torch.Tensor
+) -> torch.Tensor:
+    """Whether counts can be those of logits [T, V] that rounding moves by `near` [T, V] at most: [T].
+
+    target, greater, equal: [T]. They must lie between the counts with every near logit counted and with none.
+    """
+    logits = wide(logits)
+    truth = logits.gather(1, target[:, None])
+    own = near.gather(1, target[:, None])
+    surely = (logits - near > truth + own).sum(1)
+    possibly = (logits + near >= truth - own).sum(1)
+    return (surely <= greater) & (greater + equal <= possibly)
+
+
+def cross_entropy_slack(logits: torch.Tensor, target: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+    """How far two computations of −ln p of the targets [T] may lie apart, [T]; arguments as in `between`."""
+    logits = wide(logits)
+    shares = logits.softmax(1)
+    moved = (shares * near).sum(1)
+    own = near.gather(1, target[:, None])[:, 0]
+    nll = logits.logsumexp(1) - logits.gather(1, target[:, None])[:, 0]
+    return own + moved + units("float32") * (1 + nll.abs())
+
+
+def agrees(logits: torch.Tensor, target: torch.Tensor, ranks: TokenRanks, near: torch.Tensor) -> bool:
+    """Whether ranks agree with the model's own logits, except where logits lie within rounding.
+
+    logits: [T, V], the model's own; target: [T]; ranks: of the same positions; near: see `slack`. The cross-entropies
+    must be as near: a wrong scale or cap keeps the order, but not the cross-entropy.
+    """
+    wanted = wide(logits).logsumexp(1) - wide(logits).gather(1, target[:, None])[:, 0]
+    apart = (wanted - ranks.nll).abs() > cross_entropy_slack(logits, target, near)
+    return bool(between(logits, target, ranks.greater, ranks.equal, near).all()) and not bool(apart.any())
+
+
+def differ(one: torch.Tensor, other: torch.Tensor, dtype: str) -> bool:
+    """Whether two computations of the same vectors [..., d] differ by more than rounding.
+
+    An entry is judged by itself and by the upper quartile of its vector's magnitudes: a few that are huge must not hide
+    what the others do. NaN is the ranking's to name.
+    """
+    one, other = wide(one), wide(other)
+    apart = (one - other).abs()
+    typical = one.abs().kthvalue(max(1, one.shape[-1] * 3 // 4), dim=-1, keepdim=True).values
+    return bool((apart > 8 * units(dtype) * (typical + one.abs())).any())
+
+
+def fresh(model: Any) -> Any:
+    """A copy of a model that shares its weights: what a model keeps of what it reads, it keeps for itself.
+
+    Raises TypeError, or whatever a module raises that cannot be copied.
+    """
+    shared: dict[int, Any] = {id(each): each for each in model.parameters()}
+    shared |= {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
+    return copy.deepcopy(model, shared)
+
+
+def kept(model: nn.Module) -> dict[tuple[str, str], Any]:
+    """All that a model holds beside its weights, by module and name: buffers, other tensors, numbers and words.
+
+    Of weights it is how often they were written to.
+    """
+    internal = vars(nn.Module()).keys()
+    found: dict[tuple[str, str], Any] = {}
+    for place, module in model.named_modules():
+        own = {name: value for name, value in vars(module).items() if name not in internal}
+        for name, value in (own | dict(module.named_buffers(recurse=False))).items():
+            found[place, name] = _noted(value)
+        for name, parameter in module.named_parameters(recurse=False):
+            found[place, name] = parameter._version
+    return found
+
+
+def _noted(value: Any) -> Any:
+    """A value that can be compared later: contents of lists and dictionaries too, and nothing of other objects."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, list | tuple):
+        return [_noted(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): _noted(each) for name, each in value.items()}
+    return value if isinstance(value, bool | int | float | str | None) else type(value).__name__
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two results of `kept` are the same, bit for bit."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        return bool(((one == other) | ((one != one) & (other != other))).all())
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def changes_itself(model: Any, read: Callable[[Any, torch.Tensor], object], inputs: Iterable[torch.Tensor]) -> bool:
+    """Whether a model keeps anything of what it reads: `inputs`, tokens [1, n] each, one after the other.
+
+    Give a short, a long and again a short one, and a copy of the model, which may be left changed.
+    """
+    before = kept(model)
+    for ids in inputs:
+        read(model, ids)
+        if not same(before, kept(model)):
+            return True
+    return False
+
+
+def sees_ahead(read: Read, ids: torch.Tensor, cuts: Iterable[int], vocabulary: int, dtype: str) -> bool:
+    """Whether anything that `read` gives for the tokens before a cut depends on those from there on.
+
+    ids: [1, n]; read gives tensors [1, n, …]. The other tokens are as many: positions may be encoded by how many there
+    are.
+    """
+    whole = read(ids)
+    for cut in cuts:
+        others = torch.cat([ids[:, :cut], (ids[:, cut:] + 1) % vocabulary], 1)
+        if any(differ(a[0, :cut], b[0, :cut], dtype) for a, b in zip(whole, read(others), strict=True)):
+            return True
+    return False
+
+
+class _Narrow(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes whether an operation gives float32."""
+
+    seen = False
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.seen |= isinstance(result, torch.Tensor) and result.dtype == torch.float32
+        return result
+
+
+def check_double(model: Any, ids: torch.Tensor) -> None:
+    """Raise ParameterError if a model in float64 computes part of its logits of `ids` [1, n] in float32."""
+    with torch.inference_mode(), _Narrow() as narrow:  # type: ignore[no-untyped-call]
+        model(input_ids=ids, use_cache=False)
+    if narrow.seen:
+        what = f"{model.config.model_type} computes parts in float32 whatever the dtype of its weights"
+        raise ParameterError(what, "--dtype", "Take float32: float64 would promise what it does not give.")
