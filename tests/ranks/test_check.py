@@ -136,8 +136,8 @@ def remembers(model):
     """The length of what it reads lies in a buffer, and is looked at again a little later: as a slow rotation would."""
     model.transformer.register_buffer("length", torch.zeros(()))
 
-    def notes(module, _, given):
-        module.length.fill_(given["input_ids"].shape[1])
+    def notes(module, first, named):
+        module.length.fill_((first[0] if first else named["input_ids"]).shape[1])
         time.sleep(0.003)
 
     model.transformer.register_forward_pre_hook(notes, with_kwargs=True)
