@@ -1,8 +1,9 @@
 """Every causal architecture that transformers knows, made tiny, and its ranks held against its own logits.
 
 `tiny_config` shrinks the default configuration of a family by the names of its fields. `survey` saves a model of it
-with random weights, ranks rows of several lengths as an extraction does, and compares each rank with the logits that
-transformers itself gives for that row: alone, unpadded, by a model that has read nothing before.
+with random weights, ranks rows of mixed lengths as an extraction does, twice on each of several numbers of threads, and
+compares each rank with the logits that transformers itself gives for that row: alone, unpadded, by a model that has
+read nothing before. It does so again with output rows of no token that are made huge.
 """
 
 import os
@@ -11,6 +12,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything of Hugging Face is importe
 
 import copy
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,14 +25,16 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from rbp.core.errors import RbpError
 from rbp.ranks.extraction import quiet
 from rbp.ranks.forward import Ranker
-from rbp.ranks.models import find_model, load_model, longest_input, looks_at_length
+from rbp.ranks.models import LanguageModel, find_model, load_model, longest_input, looks_at_length
 from rbp.ranks.protocols import Row
 
 FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CPU = torch.device("cpu")
 LAYERS, HEADS, WIDTH = 4, 4, 32
 LONGEST = 100  # tokens that a model reads: no multiple of 64, so padding must not go beyond
-LENGTHS = (5, 37, 64, 70, LONGEST)
+LENGTHS = (LONGEST, 5, 70, 37, 99, 64, 5, 88)  # long and short ones side by side
+THREADS = (1, 2, 8)
+TOKENS = 300  # what rows are drawn from: the rows of output beyond belong to no token
 LARGE = 10_000_000  # parameters of what was not made tiny
 
 # What a whole number becomes by the name of its field: the first pattern that fits.
@@ -132,12 +136,22 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+# What is done to the rows of output that belong to no token: their biases set, or their weights multiplied.
+CHANGES: dict[str, tuple[float | None, float]] = {
+    "as it is": (None, 1.0),
+    "biases of -1e9": (-1e9, 1.0),
+    "biases of -1e4": (-1e4, 1.0),
+    "weights times 1e3": (None, 1e3),
+}
+
+
 class Outcome(NamedTuple):
     """What was found for a model: a row of the table.
 
     model: the family; variant: what was set beside it; outcome: "exact", "wrong", "refused" or "not built"; route: what
     is ranked, "one matrix" or "own logits"; padding: whether rows may be padded, as on a GPU: "unseen", or "seen" and
-    so not done; tokens: ranked; near: of these, how many have another within rounding, so that their order is nobody's;
+    so not done; memory: whether the model keeps anything of what it reads: "none", or "kept", and so each row is read
+    by a copy; tokens: ranked; near: of these, how many have another within rounding, so that their order is nobody's;
     reason: of an outcome that is not exact.
     """
 
@@ -146,6 +160,7 @@ class Outcome(NamedTuple):
     outcome: str
     route: str = ""
     padding: str = ""
+    memory: str = ""
     tokens: int = 0
     near: int = 0
     reason: str = ""
@@ -210,48 +225,85 @@ def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
         except Exception as error:  # of any kind: what transformers cannot build by these means is no model to rank
             return Outcome(family, variant, "not built", reason=_line(error))
         try:
-            return _compared(Outcome(family, variant, "exact"), folder)
+            language = load_model(find_model(str(folder)), "float32", CPU)
         except RbpError as error:
-            return Outcome(family, variant, "refused", reason=error.what.replace(str(folder), "…")[:160])
+            return Outcome(family, variant, "refused", reason=_reason(error, folder))
+        found = [_outcome(Outcome(family, variant, "exact"), _changed(language, change), folder) for change in CHANGES]
+    other = [f"{change}: {each.reason}" for change, each in zip(CHANGES, found, strict=True) if each.outcome == "wrong"]
+    if other or len({each.outcome for each in found}) > 1:
+        return found[0]._replace(outcome="wrong", reason="; ".join(other) or str([each.outcome for each in found]))
+    return found[0]
 
 
-def _compared(exact: Outcome, folder: Path) -> Outcome:
+def _changed(language: LanguageModel, change: str) -> LanguageModel:
+    """A copy of the model with the rows of output of no token changed, where it has such rows, and biases."""
+    bias, scale = CHANGES[change]
+    model = copy.deepcopy(language.model)
+    layer = model.get_output_embeddings()
+    with torch.no_grad():
+        for name, value in (("bias", bias), ("weight", None if scale == 1.0 else scale)):
+            values = getattr(layer, name, None)
+            if isinstance(values, torch.Tensor) and value is not None:
+                values[TOKENS:] = value if name == "bias" else values[TOKENS:] * value
+    return replace(language, model=model)
+
+
+def _outcome(exact: Outcome, language: LanguageModel, folder: Path) -> Outcome:
+    try:
+        return _compared(exact, language)
+    except RbpError as error:
+        return exact._replace(outcome="refused", reason=_reason(error, folder))
+
+
+def _reason(error: RbpError, folder: Path) -> str:
+    return error.what.replace(str(folder), "…")[:160]
+
+
+def _compared(exact: Outcome, language: LanguageModel) -> Outcome:
     """The outcome with its numbers; "wrong" if a rank differs from the logits' by more than rounding explains."""
-    files = find_model(str(folder))
-    longest = longest_input(files.config) or LONGEST
+    config = language.model.config.to_dict()
+    longest = longest_input(config) or LONGEST
     draw = np.random.default_rng(0)
     lengths = [min(length, longest) for length in LENGTHS]
-    rows = [Row(i, 0, draw.integers(3, 300, length), np.arange(1, length)) for i, length in enumerate(lengths)]
-    language = load_model(files, "float32", CPU)
-    alone, padded = (
-        Ranker(language, "blocked", 4),
-        Ranker(language, "blocked", 4, padded=not looks_at_length(files.config)),
-    )
+    rows = [Row(i, 0, draw.integers(3, TOKENS, length), np.arange(1, length)) for i, length in enumerate(lengths)]
+    alone = Ranker(language, "blocked", 4, compiled=False)
+    padded = Ranker(language, "blocked", 4, padded=not looks_at_length(config), compiled=False)
     alone.check(rows)
     padded.check(rows)
-    logits = _logits(folder, rows)
-    last_first = [alone.rank([row]) for row in rows[::-1]]  # what a model keeps of one row must not reach the next
+    logits = _logits(language.model, rows)
     targets = np.concatenate([row.ids[row.scored] for row in rows])
     truth = logits[np.arange(len(logits)), targets][:, None]
-    slack = 3e-5 * np.abs(logits).max()  # 256 units in the last place of float32
+    slack = 3e-5 * np.abs(logits[:, :TOKENS]).max()  # 256 units in the last place of float32, of what has a token
     surely, possibly = (logits > truth + slack).sum(1), (logits >= truth - slack).sum(1)
     cross_entropy = np.logaddexp.reduce(logits, axis=1) - truth[:, 0]
-    wrong = []
-    for greater, equal, nll in (np.concatenate(last_first[::-1], axis=1), alone.rank(rows), padded.rank(rows)):
-        bad = (greater < surely) | (greater + equal > possibly) | (np.abs(cross_entropy - nll) > 2 * slack + 1e-6)
-        wrong.append(int(bad.sum()))
+    expected = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None]) * np.abs(logits)
+    wrong, before = [], torch.get_num_threads()
+    try:
+        first = alone.rank(rows)
+        for ranker in (alone, padded):
+            for threads in (*THREADS, *THREADS):
+                torch.set_num_threads(threads)
+                found = ranker.rank(rows)
+                bad = (found.greater < surely) | (found.greater + found.equal > possibly)
+                bad |= np.abs(cross_entropy - found.nll) > 2 * slack + 1e-6 + 3e-5 * expected.sum(1)
+                # unpadded rows are the same bits, whatever stood beside them
+                same = ranker is padded or all((a == b).all() for a, b in zip(first, found, strict=True))
+                wrong.append(int(bad.sum()) if same else -1)
+    finally:
+        torch.set_num_threads(before)
     result = exact._replace(
         route="one matrix" if alone.head is not None else "own logits",
         padding="unseen" if padded.padded else "seen",
+        memory="none" if alone.steady else "kept",
         tokens=len(logits),
         near=int((possibly - surely > 1).sum()),
     )
     return result._replace(outcome="wrong", reason=f"{wrong} tokens") if any(wrong) else result
 
 
-def _logits(folder: Path, rows: list[Row]) -> Any:
+def _logits(model: Any, rows: list[Row]) -> Any:
     """What transformers gives before each scored token of the rows [T, V], float64: by a model that is new to each."""
-    model, found = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval(), []
+    found = []
     for row in rows:
         with torch.inference_mode():
             logits = copy.deepcopy(model)(torch.from_numpy(row.ids)[None], use_cache=False).logits[0]

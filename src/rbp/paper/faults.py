@@ -22,7 +22,10 @@ _REMEDY = "Make it: make test-slow."
 _LISTED = pa.DataFrameSchema({"number": pa.Column("int64"), "fault": pa.Column("str"), "tests": pa.Column("str")})
 _SURVEYED = pa.DataFrameSchema(
     {
-        **{name: pa.Column("str") for name in ("model", "variant", "route", "padding", "reason", "transformers")},
+        **{
+            name: pa.Column("str")
+            for name in ("model", "variant", "route", "padding", "memory", "reason", "transformers")
+        },
         "outcome": pa.Column("str", pa.Check.isin(["exact", "wrong", "refused", "not built"])),
         "tokens": pa.Column("int64"),
         "near": pa.Column("int64"),
@@ -84,20 +87,22 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
     """The survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
 
     Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
-    "own logits"), padding ("unseen" or "seen"), tokens (ranked), near (of these, those with another logit within
-    rounding), reason, and transformers (its version).
+    "own logits"), padding ("unseen" or "seen"), memory (what the model keeps of what it reads: "none" or "kept"),
+    tokens (ranked), near (of these, those with another logit within rounding), reason, and transformers (its version).
     """
     path = folder / "architectures.csv"
-    table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "reason"), ""))
+    table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "memory", "reason"), ""))
     return checked(table, _SURVEYED, path, keys=("model", "variant"), remedy=_REMEDY)
 
 
 def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
     """`architectures` in groups, those with most models first.
 
-    Columns outcome, ranked (from what), padding, why (not exact), models (how many), tokens.
+    Columns outcome, ranked (from what), padding, memory, why (not exact), models (how many), tokens.
     """
-    groups = table.assign(why=table["reason"].map(_why)).groupby(["outcome", "route", "padding", "why"], sort=False)
+    groups = table.assign(why=table["reason"].map(_why)).groupby(
+        ["outcome", "route", "padding", "memory", "why"], sort=False
+    )
     columns = {"models": ("model", "size"), "tokens": ("tokens", "sum")}
     grouped = groups.agg(**columns).reset_index().rename(columns={"route": "ranked"})
     return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
@@ -149,12 +154,14 @@ def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
             "outcome": "outcome",
             "ranked": "ranked from",
             "padding": "padding is",
+            "memory": "memory",
             "why": "why",
             "models": "models",
             "tokens": ("tokens", "{:,}"),
         },
         caption="<b>What the extraction makes of each architecture.</b> Ranks come from the output layer, or, where "
-        "that does not give the logits, from the model’s own. The download names the models.",
+        "that does not give the logits, from the model’s own. A model that keeps something of what it reads is copied "
+        "for each row. The download names the models.",
         data=surveyed,
     )
 
