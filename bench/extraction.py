@@ -3,8 +3,9 @@
 A model of Pythia-14M's shape on the CPU, of Pythia-1.4B's on a GPU (in `bench.gpu`, all of GPU_SHAPES), with random
 weights, reads documents of random words. The time allowed is that of the backbone on the same rows and, on the CPU, of
 the bare product of its hidden states with the output layer: of each, the fastest way that was found. On a GPU it is
-the backbone's alone. Two times are ours: the whole call, from the model's files to the finished store, and of it the
-packs alone, that is, ranking and storing. All ways run once a round, in turn.
+the backbone's alone. Three times are ours: the whole call, from the model's files to the finished store; of it the
+packs alone, that is, ranking and storing; and the check, which ranks a sample again the plain way. All ways run once a
+round, in turn.
 """
 
 import argparse
@@ -37,6 +38,7 @@ from rbp.ranks.store import Store
 VOCABULARY = 1000  # of the tokenizer
 LENGTH = 512  # tokens of a document: the authors' protocol
 WHOLE, PACKS = "ours: the whole call", "ours: its packs, ranked and stored"
+CHECK = "ours: its check of a sample"
 
 
 class Shape(NamedTuple):
@@ -141,13 +143,15 @@ def _side_by_side(run: Callable[[torch.Tensor], object], parts: tuple[torch.Tens
 
 
 class Extraction:
-    """The whole extraction, afresh each time; packs: the seconds that each took for its packs alone."""
+    """The whole extraction, afresh each time; packs, checks: the seconds that each took for these alone."""
 
     def __init__(self, model: Path, corpus: Path, documents: int, device: str) -> None:
         self.model, self.corpus, self.out = str(model), str(corpus), model.parent / "stores"
         self.protocol = protocol("authors", length=LENGTH, documents=documents)
         self.settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
         self.packs: list[float] = []
+        self.checks: list[float] = []
+        self.asked = 0
 
     def run(self) -> None:
         """Extract, note the packs' seconds, and take the store away again."""
@@ -155,6 +159,8 @@ class Extraction:
             (folder,) = extract([self.model], [self.corpus], self.protocol, self.out, self.settings)
         manifest = Store(folder).manifest
         self.packs.append(manifest["tokens"] / manifest["about"]["tokens_per_second"])
+        self.checks.append(manifest["about"]["check_seconds"])
+        self.asked = manifest["about"]["check"]["tokens"]
         shutil.rmtree(self.out)
 
     def reference(self) -> tuple[Backbone, int]:
@@ -189,7 +195,7 @@ def measured(device: str, shape: Shape, rounds: int) -> dict[str, Any]:
             backbones = {f"backbone, {rows} rows at a time": backbone.batches(rows) for rows in (16, 32, 64)}
             products = {"bare product, 2048 rows at a time": product.by(chunks(2048))}
         seconds = in_turn({**backbones, **products, WHOLE: ours.run}, rounds, device)
-    seconds[PACKS] = ours.packs[1:]
+    seconds |= {PACKS: ours.packs[1:], CHECK: ours.checks[1:]}
     fastest = [min(ways, key=lambda name: median(seconds[name])) for ways in (backbones, products)]
     allowed = fastest if device == "cpu" else fastest[:1]
     reference = [sum(parts) for parts in zip(*(seconds[name] for name in allowed), strict=True)]
@@ -197,7 +203,9 @@ def measured(device: str, shape: Shape, rounds: int) -> dict[str, Any]:
         {"way": name, "tokens_per_second": tokens / median(own)} | spread(own, reference)
         for name, own in {**seconds, "allowed": reference}.items()
     ]
+    share = median(check / whole for check, whole in zip(seconds[CHECK], seconds[WHOLE], strict=True))
     about = shape._asdict() | {"tokens": tokens, "allowed": allowed, "rounds": rounds}
+    about |= {"tokens_asked_again": ours.asked, "check_share": share}
     return circumstances(device) | about | {"rows": rows}
 
 
@@ -229,6 +237,8 @@ def main() -> None:
     table = table_of(results)
     table.title = f"{title(results)}\n{table.title}"
     Console(width=140).print(table)
+    asked, tokens = results["tokens_asked_again"], results["tokens"]
+    Console().print(f"The check: {asked:,} of {tokens:,} tokens, {results['check_share']:.1%} of the whole call.")
     if options.json:
         write(results, options.json)
 

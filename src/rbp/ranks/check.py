@@ -169,8 +169,10 @@ def _logits(language: LanguageModel, row: Row) -> Iterator[tuple[slice, torch.Te
         wanted = places[start : start + step]
         logits = model(input_ids=ids, use_cache=False, **({} if whole else {"logits_to_keep": wanted})).logits[0]
         hidden = seen[0][0] if seen and seen[0].shape[:2] == (1, len(logits)) else None
-        if whole:
-            logits, hidden = logits[wanted], None if hidden is None else hidden[wanted]
+        if whole:  # mostly all but the last: a slice, where indices would copy all logits
+            first, last = int(wanted[0]), int(wanted[-1]) + 1
+            chosen = slice(first, last) if last - first == len(wanted) else wanted
+            logits, hidden = logits[chosen], None if hidden is None else hidden[chosen]
         yield slice(start, start + len(wanted)), logits, hidden
 
 
