@@ -9,10 +9,10 @@ import pytest
 from jupyter_client.connect import LocalPortCache
 from mini import outputs, write_chapter
 
-from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find, moved
+from rbp.book.chapters import Chapter, all_chapters, execute, find, moved
 from rbp.book.parameters import Parameter
 from rbp.book.prose import BookValues, page_of
-from rbp.core.errors import ChapterError, DataError, ParameterError
+from rbp.core.errors import ChapterError, ChapterFailed, DataError, ParameterError
 from rbp.core.paths import Project
 
 PARAMETERS = """

@@ -10,7 +10,8 @@ import pytest
 from apart import BOUND
 from mini import outputs, write_chapter
 
-from rbp.book.chapters import Chapter, ChapterFailed, execute
+from rbp.book.chapters import Chapter, execute
+from rbp.core.errors import ChapterFailed
 from rbp.core.paths import Project
 
 pytestmark = pytest.mark.builds  # it waits

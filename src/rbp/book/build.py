@@ -17,9 +17,9 @@ from typing import Any
 import typer
 
 from rbp.book import results, steps, workers
-from rbp.book.chapters import Chapter, ChapterFailed, all_chapters, execute, find
+from rbp.book.chapters import Chapter, all_chapters, execute, find
 from rbp.book.parameters import check
-from rbp.core.errors import ParameterError, RbpError
+from rbp.core.errors import ChapterFailed, ParameterError, RbpError
 from rbp.core.files import canonical_json, exists, expanded, files_below, lock, sha256, write_json
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project

@@ -21,23 +21,13 @@ from rbp.book.kernel import MARKER
 from rbp.book.parameters import Parameter, declared, unread
 from rbp.book.prose import are_texts, first_heading, is_notebook
 from rbp.core import errors
-from rbp.core.errors import ChapterError, ParameterError, RbpError
+from rbp.core.errors import ChapterError, ChapterFailed, ParameterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, write_file
 from rbp.core.names import nearest
 from rbp.core.paths import Project
 
 log = logging.getLogger(__name__)
 NAME = re.compile(r"(\d\d)_(\w+)")
-
-
-class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user could mend)
-    """A cell failed or the kernel died. The partial notebook is kept in ``kept``."""
-
-    def __init__(self, chapter: str, cell: int | None, error: str) -> None:
-        self.chapter, self.cell, self.error = chapter, cell, error
-        self.kept: Path | None = None
-        place = f"cell {cell}" if cell else "before its first cell"
-        super().__init__(f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}")
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from rbp.book.chapters import ChapterFailed
 from rbp.cli import fit, ladder, law, ranks, study
-from rbp.core.errors import RbpError
+from rbp.core.errors import ChapterFailed, RbpError
 from rbp.core.files import refusal, write_remedy
 from rbp.core.paths import Project
 

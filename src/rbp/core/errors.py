@@ -1,5 +1,7 @@
 """One small hierarchy of errors: each says what was wrong, where, and what to do about it."""
 
+from pathlib import Path
+
 
 class RbpError(Exception):
     """An error that a user can mend.
@@ -41,3 +43,13 @@ class RankError(RbpError):
 
     def __reduce__(self) -> tuple[type["RankError"], tuple[str, int, str | None]]:  # type: ignore[override]
         return type(self), (self.what, self.row, self.remedy)
+
+
+class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user could mend)
+    """A cell failed or the kernel died. The partial notebook is kept in ``kept``."""
+
+    def __init__(self, chapter: str, cell: int | None, error: str) -> None:
+        self.chapter, self.cell, self.error = chapter, cell, error
+        self.kept: Path | None = None
+        place = f"cell {cell}" if cell else "before its first cell"
+        super().__init__(f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}")

@@ -150,7 +150,7 @@ class ProgressLine:
 @cache
 def product_rate(device: torch.device, dtype: torch.dtype) -> float:
     """Floating-point operations a second of a square matrix product: a yardstick, measured once, in some ms."""
-    n = 1024 if device.type == "cpu" else 8192
+    n = 512 if device.type == "cpu" else 8192
     a = torch.ones(n, n, device=device, dtype=dtype)
     best = float("inf")
     for _ in range(4):

@@ -199,19 +199,6 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def changes_itself(model: Any, read: Callable[[Any, torch.Tensor], object], inputs: Iterable[torch.Tensor]) -> bool:
-    """Whether a model keeps anything of what it reads: `inputs`, tokens [1, n] each, one after the other.
-
-    Give a short, a long and again a short one, and a copy of the model, which may be left changed.
-    """
-    before = kept(model)
-    for ids in inputs:
-        read(model, ids)
-        if not same(before, kept(model)):
-            return True
-    return False
-
-
 def sees_ahead(read: Read, ids: torch.Tensor, cuts: Iterable[int], vocabulary: int, dtype: str) -> bool:
     """Whether anything that `read` gives for the tokens before a cut depends on those from there on.
 

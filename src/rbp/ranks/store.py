@@ -286,7 +286,7 @@ def full_disk(folder: Path) -> Iterator[None]:
 
 def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
     """The columns of a part: document, position, token, greater, equal (int32) and nll (float32)."""
-    table = parquet.read_table(path)
+    table = parquet.ParquetFile(path).read()  # read_table imports pandas
     return {name: table[name].to_numpy() for name in SCHEMA.names}
 
 
