@@ -106,6 +106,31 @@ def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
     assert not any(wrong for _, wrong in quiet)
 
 
+@pytest.mark.parametrize(("apart", "wrong"), [(1e-6, False), (0.1, True)])
+def test_a_leap_that_rounding_makes_is_no_wrong_rank(saved, apart, wrong):
+    """A model that takes one of two ways by the sign of a number, as one that chooses experts."""
+    rows, way = [row(0, 60)], torch.linspace(-1, 1, 32)
+    files = find_model(str(saved("gpt2")))
+
+    def chooses(border):
+        def leaps(_, __, out):
+            out.last_hidden_state = out[0] * torch.where((out[0] @ way)[..., None] > border, 1.0, -1.0)
+            return out
+
+        language = load_model(files, "float32", CPU)
+        language.model.transformer.register_forward_hook(leaps)
+        return language
+
+    with torch.inference_mode():
+        hidden = load_model(files, "float32", CPU).model.transformer(torch.from_numpy(rows[0].ids)[None])[0]
+        border = float((hidden @ way)[0, 30])
+    one, other = chooses(border + 1e-7 * abs(border)), chooses(border - apart * abs(border))
+    ranks = Ranker(other, "reference", 1).rank(rows)
+    assert (ranks.greater != Ranker(one, "reference", 1).rank(rows).greater).any()
+    (answer,) = ask(one, rows, stored(rows, ranks))
+    assert bool(answer[1]) is wrong
+
+
 def test_limits_and_rounding_are_those_of_the_store(language):
     rows = [row(i, 60) for i in range(3)]
     for options in ({"vocabulary": 300}, {"rounding": "bfloat16"}):

@@ -6,6 +6,7 @@ by comparison. None of what makes an extraction fast has a part in it: threads, 
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,12 @@ from rbp.ranks.forward import Ranks, one_thread_each
 from rbp.ranks.kernel.problem import Rounding
 from rbp.ranks.models import LanguageModel
 from rbp.ranks.protocols import Row
-from rbp.ranks.soundness import between, cross_entropy_slack, find_head, fresh, slack, target_slack, units, wide
+from rbp.ranks.soundness import between, cross_entropy_slack, find_head, fresh, shaken, slack, target_slack, units, wide
 from rbp.ranks.store import Asked
 
 ROWS, SHARE = 8, 0.02  # what is asked again: so many rows, and so much of the tokens, at least
 VALUES = 2**27  # logits that are held at once
+SHAKES = 8  # how often a row is read again, moved by rounding, before a rank is called wrong
 PLACES = 64  # positions whose rounding is looked at together
 
 
@@ -102,13 +104,21 @@ def ask(
 ) -> Iterator[tuple[Asked, list[Wrong]]]:
     """Rank each of some rows again, and compare with what is stored.
 
+    A token whose rank differs by more than rounding is asked for again with all that the model reads moved by as much
+    as rounding: a model that chooses experts may leap from one to the other, and both are its own.
+
     vocabulary, rounding: as they were ranked; cross_entropies: whether these are compared too. Gives what was found of
     each row, and the tokens that differ by more than rounding. Raises DataError where the store holds other tokens.
     """
     for row in rows:
         stored = ranks.of(row)
         with torch.inference_mode(), one_thread_each():
-            yield _row(language, row, stored, vocabulary, rounding, cross_entropies)
+            asked, wrong = _row(language, row, stored, vocabulary, rounding, cross_entropies)
+            for seed in range(SHAKES if wrong else 0):
+                _, other = _row(language, row, stored, vocabulary, rounding, cross_entropies, seed)
+                still = {each.index for each in other}
+                wrong = [each for each in wrong if each.index in still]
+            yield asked, wrong
 
 
 def _row(
@@ -118,10 +128,11 @@ def _row(
     vocabulary: int | None,
     rounding: Rounding | None,
     cross_entropies: bool,
+    shake: int | None = None,
 ) -> tuple[Asked, list[Wrong]]:
     head, dtype = find_head(language.model), rounding or language.dtype
     asked, wrong = Asked(rows=1), list[Wrong]()
-    for part, given, hidden in _logits(language, row):
+    for part, given, hidden in _logits(language, row, shake):
         logits = given[:, :vocabulary]
         logits = wide(logits if rounding is None else logits.to(getattr(torch, rounding)))
         target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
@@ -134,14 +145,16 @@ def _row(
         other = torch.from_numpy((greater != stored.greater[part]) | (equal != stored.equal[part])).to(logits.device)
         # most are the same, or as near as sums of exponentials come: rounding is asked of the rest alone
         doubtful = torch.nonzero(other | ~(apart <= units("float32") * (1 + nll.abs())))[:, 0]
+        bad = []
         for some in torch.split(doubtful, PLACES):
             near = slack(logits[some], dtype, None if hidden is None else hidden[some], head)
             fine = between(logits[some], target[some], before[0][some], before[1][some], near)
             fine &= apart[some] <= cross_entropy_slack(logits[some], target[some], near)
-            for place in some[~fine].tolist():
-                at = range(len(row.scored))[part][place]
-                was = int(stored.greater[at]), int(stored.equal[at]), float(stored.nll[at])
-                wrong.append(Wrong(row, at, was, (int(greater[place]), int(equal[place]), float(nll[place]))))
+            bad += some[~fine].tolist()
+        for place in bad:
+            at = range(len(row.scored))[part][place]
+            was = int(stored.greater[at]), int(stored.equal[at]), float(stored.nll[at])
+            wrong.append(Wrong(row, at, was, (int(greater[place]), int(equal[place]), float(nll[place]))))
         asked += Asked(
             tokens=len(greater),
             differ=int(other.sum()),
@@ -152,7 +165,9 @@ def _row(
     return asked, wrong
 
 
-def _logits(language: LanguageModel, row: Row) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor | None]]:
+def _logits(
+    language: LanguageModel, row: Row, shake: int | None
+) -> Iterator[tuple[slice, torch.Tensor, torch.Tensor | None]]:
     """A row's logits, by the model itself: slices of its scored tokens, [T, V], and what the output layer read.
 
     All in one go where they can be held, else a block of positions in a pass of its own, if the model can do that.
@@ -167,7 +182,8 @@ def _logits(language: LanguageModel, row: Row) -> Iterator[tuple[slice, torch.Te
         if (layer := model.get_output_embeddings()) is not None:
             layer.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0]))
         wanted = places[start : start + step]
-        logits = model(input_ids=ids, use_cache=False, **({} if whole else {"logits_to_keep": wanted})).logits[0]
+        with nullcontext() if shake is None else shaken(model, language.dtype, shake):
+            logits = model(input_ids=ids, use_cache=False, **({} if whole else {"logits_to_keep": wanted})).logits[0]
         hidden = seen[0][0] if seen and seen[0].shape[:2] == (1, len(logits)) else None
         if whole:  # mostly all but the last: a slice, where indices would copy all logits
             first, last = int(wanted[0]), int(wanted[-1]) + 1

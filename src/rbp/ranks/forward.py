@@ -204,9 +204,12 @@ class Ranker:
             return self._at_scored([row], self._outputs)
 
     def _padding_is_unseen(self, rows: Sequence[Row]) -> bool:
-        """Whether the model gives the same for two rows as they are and padded: the longest, and the most padded."""
-        some = [row for row in rows if self._width(row) > len(row.ids)]
-        for row in (max(some, key=lambda r: len(r.ids)), max(some, key=self._gap)) if some else ():
+        """Whether the model gives the same for rows as they are and padded: of eight lengths, or all that there are."""
+        some = {len(row.ids): row for row in rows if self._width(row) > len(row.ids)}
+        lengths = sorted(some, key=lambda n: self._gap(some[n]))
+        spread = {lengths[round(i)] for i in np.linspace(0, len(lengths) - 1, 7)} if some else set()
+        for length in sorted({max(lengths, default=0), *spread} - {0}):  # the longest, and the most padded among them
+            row = some[length]
             try:
                 beside = self._alone(row)
             except DataError:  # positions that the model does not have

@@ -4,7 +4,8 @@ Also how far two computations of one logit may lie apart, by which every compari
 """
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,6 +158,25 @@ def fresh(model: Any) -> Any:
     shared: dict[int, Any] = {id(each): each for each in model.parameters()}
     shared |= {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     return copy.deepcopy(model, shared)
+
+
+@contextmanager
+def shaken(model: Any, dtype: str, seed: int) -> Iterator[None]:
+    """What a model reads moved by about as much as rounding: where that makes a leap of its logits, they have no value.
+
+    So it is where experts are chosen, or tokens that are attended to, and two are as good as each other.
+    """
+    draw = torch.Generator().manual_seed(seed)
+
+    def moves(_: Any, __: Any, given: torch.Tensor) -> torch.Tensor:
+        noise = torch.randn(given.shape, generator=draw).to(given.device)
+        return given * (1 + units(dtype) / 16 * noise).to(given.dtype)
+
+    hook = model.get_input_embeddings().register_forward_hook(moves)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def kept(model: nn.Module) -> dict[tuple[str, str], Any]:
