@@ -8,7 +8,7 @@ import torch
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
-from rbp.evidence.ranked import Ranked, with_intervals
+from rbp.evidence.ranked import Ranked, every_k, with_intervals
 from rbp.paper import rank_study
 from rbp.paper.figures.ranking import coloured_text, rbp_curve
 from rbp.paper.near_ties import NearTies
@@ -109,7 +109,7 @@ def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logit
     assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
     without = torch.nn.functional.cross_entropy(scores[:, :TOKENS], truth).item()
     assert table.cross_entropy["tokenizer"] == pytest.approx(without, rel=1e-5)
-    curve = rank_study.every_k(Ranked(study.stores["all"]))
+    curve = every_k(Ranked(study.stores["all"]))
     assert curve.rbp.tolist() == pytest.approx([rbp(own, k) for k in curve.k], abs=0.02)
 
 
@@ -223,7 +223,7 @@ def test_the_curve_has_two_panels_that_draw(study):
 
     ranked = Ranked(study.stores["all"])
     some = with_intervals(ranked.table(), ranked).dropna(subset="low")
-    panels = rbp_curve(rank_study.every_k(ranked), some)
+    panels = rbp_curve(every_k(ranked), some)
     shares, widths = (panels.single(key).axes[0] for key in panels.keys)
     assert np.allclose(shares.lines[0].get_ydata()[-1], 1)
     assert [line.get_label() for line in widths.lines] == ["by documents", "by tokens"]

@@ -127,3 +127,27 @@ def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> 
         within = neg_log_rbp_document_interval(ranked.ranks, ranked.tokens["document"], int(k), level)
         rows.append((float(low), float(high), *within))
     return table.join(pd.DataFrame(rows, columns=["low", "high", "document_low", "document_high"], dtype="float64"))
+
+
+def every_k(ranked: Ranked) -> pd.DataFrame:
+    """RBP_k for every k that is some token's rank: columns k, rbp."""
+    counts = pd.Series(ranked.ranks).value_counts().sort_index()
+    return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})
+
+
+def pieces_of(tokens: pd.DataFrame, tokenizer: Any, rule: TieRule = "paper") -> pd.DataFrame:
+    """Successive ranked tokens of one document: columns text, rank, nll.
+
+    Tokens that hold part of a character only are joined with the next ones: their text is the character's, their rank
+    and nll the highest of theirs.
+    """
+    rows: list[tuple[str, float, float]] = []
+    waiting: list[tuple[int, float, float]] = []
+    ranks = rank(tokens.greater, tokens.equal, rule)
+    for token, place, nll in zip(tokens.token.tolist(), ranks.tolist(), tokens.nll.tolist(), strict=True):
+        waiting.append((token, place, nll))
+        text = tokenizer.decode([each[0] for each in waiting])
+        if not text.endswith("�"):
+            rows.append((text, max(each[1] for each in waiting), max(each[2] for each in waiting)))
+            waiting = []
+    return pd.DataFrame(rows, columns=["text", "rank", "nll"])

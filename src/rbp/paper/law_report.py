@@ -13,12 +13,11 @@ from rbp.book.figure_style import FAMILIES, SPARE, Panels, label_line_ends, neg_
 from rbp.book.leaf import Leaf
 from rbp.core.errors import ParameterError
 from rbp.evidence import Source
-from rbp.evidence.ranked import Ranked, with_intervals
+from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.paper.display import shown
 from rbp.paper.figures.law import family_fits, scaling_panel
 from rbp.paper.figures.ranking import coloured_text
 from rbp.paper.law import fits_shown
-from rbp.paper.rank_study import every_k, pieces_of
 from rbp.paper.wording import model_label
 from rbp.stats.cells import fit_table
 

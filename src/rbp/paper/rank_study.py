@@ -20,7 +20,7 @@ from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import DATA, ROOT
 from rbp.evidence import open_source
-from rbp.evidence.ranked import Ranked
+from rbp.evidence.ranked import pieces_of
 from rbp.paper.display import INTERVAL, shown, written
 from rbp.paper.near_ties import NearTies, near_ties
 from rbp.paper.wording import model_label
@@ -96,31 +96,13 @@ class RankVariants:
         return dict(zip(("all", "bfloat16"), found, strict=True))
 
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
-        """The first `count` ranked tokens of a document: text, rank, nll.
-
-        Tokens that hold part of a character only are joined with the next ones: their text is the character's, their
-        rank and nll the highest of theirs. Raises ParameterError for a document without ranks.
-        """
+        """The first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
         mine = self.tokens[self.tokens.document == document].head(count)
         if mine.empty:
             there = sorted(set(self.tokens.document))
             what = f"document {document} has no ranked tokens"
             raise ParameterError(what, "document", f"There are {there[0]} to {there[-1]}.")
         return pieces_of(mine, self.tokenizer, rule)
-
-
-def pieces_of(tokens: pd.DataFrame, tokenizer: Any, rule: TieRule = "paper") -> pd.DataFrame:
-    """Successive ranked tokens of one document as text, rank, nll: see `RankVariants.pieces`."""
-    rows: list[tuple[str, float, float]] = []
-    waiting: list[tuple[int, float, float]] = []
-    ranks = rank(tokens.greater, tokens.equal, rule)
-    for token, place, nll in zip(tokens.token.tolist(), ranks.tolist(), tokens.nll.tolist(), strict=True):
-        waiting.append((token, place, nll))
-        text = tokenizer.decode([each[0] for each in waiting])
-        if not text.endswith("�"):
-            rows.append((text, max(each[1] for each in waiting), max(each[2] for each in waiting)))
-            waiting = []
-    return pd.DataFrame(rows, columns=["text", "rank", "nll"])
 
 
 def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> RankVariants:
@@ -243,12 +225,6 @@ def _note(models: Sequence[str], corpus: str) -> None:
     """Note which of the project's data are read."""
     names = [path for path in [Path(corpus), *(p for m in models for p in Path(m).iterdir())] if path.is_file()]
     provenance.note(*(path for path in names if path.resolve().is_relative_to(DATA)))
-
-
-def every_k(ranked: Ranked) -> pd.DataFrame:
-    """RBP_k for every k that is some token's rank: columns k, rbp."""
-    counts = pd.Series(ranked.ranks).value_counts().sort_index()
-    return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})
 
 
 def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:

@@ -286,8 +286,13 @@ def full_disk(folder: Path) -> Iterator[None]:
 
 def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
     """The columns of a part: document, position, token, greater, equal (int32) and nll (float32)."""
-    table = parquet.ParquetFile(path).read()  # read_table imports pandas
-    return {name: table[name].to_numpy() for name in SCHEMA.names}
+    table = parquet.ParquetFile(path).read()  # `read_table` imports pandas, and so does a column's `to_numpy`
+    return {name: np.concatenate([_values(chunk) for chunk in table[name].chunks]) for name in SCHEMA.names}
+
+
+def _values(chunk: arrow.Array) -> npt.NDArray[Any]:
+    kind = np.dtype(chunk.type.to_pandas_dtype())
+    return np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
 
 
 def _array(values: npt.NDArray[Any]) -> arrow.Array:
