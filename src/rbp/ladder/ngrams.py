@@ -13,7 +13,8 @@ Two tokens that no context tells apart are equal to the last bit, so such a mode
 does.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +130,53 @@ def _level(grams: Integers, counts: Integers, bits: int) -> _Level:
 def _discount(counts: Integers) -> float:
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     return once / (once + 2 * twice) if once and twice else 0.5
+
+
+class ByDictionary:
+    """The same model as the formula reads, an n-gram at a time: what a sample of its ranks is asked again by.
+
+    rows, order, vocabulary: as `count`; contexts: after which distributions will be asked for, `order` − 1 tokens at
+    most, the last one last. Of all n-grams, what stands after these alone is kept.
+    """
+
+    def __init__(
+        self, rows: npt.NDArray[np.uint16], order: int, vocabulary: int, contexts: Iterable[Sequence[int]]
+    ) -> None:
+        bits = max(1, int(vocabulary - 1).bit_length())
+        self.vocabulary, self.bits = vocabulary, bits
+        wanted = {self._number(each[len(each) - length :]) for each in contexts for length in range(len(each) + 1)}
+        counts = Counter(_grams(rows, order, bits).tolist())
+        self.levels: dict[int, tuple[float, dict[int, dict[int, int]]]] = {}
+        for length in range(order, 0, -1):
+            times = Counter(counts.values())
+            discount = times[1] / (times[1] + 2 * times[2]) if times[1] and times[2] else 0.5
+            after: dict[int, dict[int, int]] = defaultdict(dict)
+            for gram, found in counts.items():
+                if (1 << bits * (length - 1) | gram >> bits) in wanted:
+                    after[gram >> bits][gram & ((1 << bits) - 1)] = found
+            self.levels[length] = discount, after
+            counts = Counter(gram & ((1 << bits * (length - 1)) - 1) for gram in counts)
+
+    def _number(self, context: Sequence[int]) -> int:
+        """A context as one number, a 1 before its tokens."""
+        number = 1
+        for token in context:
+            number = number << self.bits | int(token)
+        return number
+
+    def distribution(self, context: Sequence[int]) -> Reals:
+        """p(· | context), [V]. The context must be one of those given."""
+        p = np.full(self.vocabulary, 1 / self.vocabulary)
+        for length in range(1, len(context) + 2):
+            discount, after = self.levels[length]
+            last = context[len(context) - length + 1 :]
+            if not (seen := after.get(self._number(last) - (1 << self.bits * len(last)))):
+                break
+            total = sum(seen.values())
+            p *= discount * len(seen) / total
+            for token, found in seen.items():
+                p[token] += (found - discount) / total
+        return p
 
 
 def measure(model: NGrams, rows: Sequence[Row], temperatures: Sequence[float] = ()) -> Measured:
