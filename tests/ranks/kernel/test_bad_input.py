@@ -1,6 +1,8 @@
 """NaN, infinities, arguments that do not fit, and switches that others have set."""
 
 import pickle
+from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 
 from rbp.core.errors import ParameterError, RankError
 from rbp.ranks.kernel import linear_rank
+from rbp.ranks.kernel.problem import ieee
 
 BACKENDS = ["reference", "blocked"]
 INF, NAN = float("inf"), float("nan")
@@ -139,3 +142,50 @@ def test_the_switches_of_precision_are_off_within_and_back_after(backend: str) -
         torch.set_float32_matmul_precision(was)
     assert torch.equal(before.greater, after.greater)
     assert torch.equal(before.nll, after.nll)
+
+
+def switches() -> dict[str, Any]:
+    """Everything below torch.backends that has a precision of float32, by its name: found, not listed."""
+    found: dict[str, Any] = {"all": torch.backends}
+    seen, todo = set(), [("", torch.backends)]
+    while todo:
+        above, thing = todo.pop()
+        seen.add(id(thing))
+        for name in {*dir(thing), *dir(type(thing)), *dir(getattr(thing, "m", None))} - {"m"}:  # what it stands for
+            with suppress(Exception):  # what only a machine with a GPU has
+                inner = getattr(thing, name)
+                if hasattr(inner, "fp32_precision") and not isinstance(inner, type):
+                    found[above + name] = inner
+                if isinstance(inner, ModuleType) and "torch.backends." in inner.__name__ and id(inner) not in seen:
+                    todo.append((f"{above}{name}.", inner))
+    return found
+
+
+def readings() -> list[dict[str, str]]:
+    """What each switch says, and would say if the general one were set: one that is not set follows it."""
+    read = [{name: switch.fp32_precision for name, switch in switches().items()}]
+    was = torch.backends.fp32_precision  # type: ignore[attr-defined]
+    for general in ("ieee", "tf32"):
+        torch.backends.fp32_precision = general  # type: ignore[attr-defined]
+        read.append({name: switch.fp32_precision for name, switch in switches().items()})
+    torch.backends.fp32_precision = was  # type: ignore[attr-defined]
+    return read
+
+
+@pytest.mark.parametrize(
+    ("changed", "value"),
+    [(None, ""), ("all", "tf32"), ("all", "bf16"), ("cudnn", "tf32"), ("cuda.matmul", "tf32"), ("mkldnn.rnn", "bf16")],
+)
+def test_every_switch_that_pytorch_has_says_ieee_within(changed: str | None, value: str) -> None:
+    there = switches()
+    assert {"cudnn", "cudnn.conv", "cudnn.rnn", "cuda.matmul", "mkldnn.matmul", "mkldnn.rnn"} < there.keys()
+    if changed:
+        there[changed].fp32_precision = value
+    try:
+        before = readings()
+        with ieee(torch.device("cpu")), ieee(torch.device("cpu")):
+            assert {name: switch.fp32_precision for name, switch in there.items()} == dict.fromkeys(there, "ieee")
+        assert readings() == before
+    finally:
+        if changed:
+            there[changed].fp32_precision = "none"

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from threading import Lock
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -145,19 +145,26 @@ def _shared(numbers: torch.Tensor) -> torch.Tensor:
     return shared
 
 
-_switches = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)  # type: ignore[attr-defined]
-_lock, _inside, _before = Lock(), 0, ("none", "none")  # threads may rank side by side, the switches are for all
+_torch: Any = torch.backends
+_switches = (  # the general ones first: a switch that nobody has set follows them
+    *(_torch, _torch.cudnn),  # mkldnn's general one reads the first, and writes it too
+    *(_torch.cuda.matmul, _torch.cudnn.conv, _torch.cudnn.rnn),
+    *(_torch.mkldnn.matmul, _torch.mkldnn.conv, _torch.mkldnn.rnn),
+)
+_lock, _inside = Lock(), 0  # threads may rank side by side, the switches are for all
+_before: list[tuple[Any, str]] = []
 
 
 @contextmanager
 def ieee(device: torch.device) -> Iterator[None]:
-    """Products of float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; as it was afterwards."""
-    global _inside, _before
+    """Sums of float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; as it was afterwards."""
+    global _inside
     with _lock:
         if not _inside:
-            _before = tuple(switch.fp32_precision for switch in _switches)
             for switch in _switches:
-                switch.fp32_precision = "ieee"
+                if switch.fp32_precision != "ieee":  # those that follow stay unset, as no value means that
+                    _before.append((switch, switch.fp32_precision))
+                    switch.fp32_precision = "ieee"
         _inside += 1
     try:
         with torch.autocast(device.type, enabled=False):
@@ -165,9 +172,9 @@ def ieee(device: torch.device) -> Iterator[None]:
     finally:
         with _lock:
             _inside -= 1
-            if not _inside:
-                for switch, precision in zip(_switches, _before, strict=True):
-                    switch.fp32_precision = precision
+            while not _inside and _before:
+                switch, precision = _before.pop()
+                switch.fp32_precision = precision
 
 
 class Tally(NamedTuple):
