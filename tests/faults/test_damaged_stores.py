@@ -96,16 +96,20 @@ def test_a_part_in_the_place_of_another(store, tmp_path):
         open_store(folder)
 
 
-def test_a_manifest_from_before_there_were_checksums_is_taken_and_sealed(model, tmp_path):
+def test_a_manifest_without_its_checksum_is_not_believed_and_what_made_it_seals_it(model, tmp_path):
     corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(4)))
     chosen = protocol("windows", length=64, context=32, pack=1)
     given_ = [str(model)], [corpus], chosen, tmp_path / "out", Settings(backend="reference")
     (folder,) = extract(*given_)
-    manifest = read_manifest(folder)
-    write_json(folder / "manifest.json", {name: manifest[name] for name in manifest if name != "checksum"})
-    open_store(folder)
+    ranks, manifest = open_store(folder).ranks(), read_manifest(folder)
+    del manifest["checksum"]
+    manifest["about"]["size"] += 1
+    write_json(folder / "manifest.json", manifest)
+    with pytest.raises(DataError, match=r"(?s)no checksum.*altered.*Run the command that made it again"):
+        open_store(folder)
     extract(*given_)
-    assert "checksum" in read_manifest(folder)
+    assert open_store(folder).size == manifest["about"]["size"] - 1
+    assert open_store(folder).ranks().equals(ranks)
 
 
 @pytest.mark.parametrize("how", ["truncated", "zeros", "a bit", "longer"])
@@ -128,5 +132,7 @@ def test_whatever_is_damaged_is_done_again(model, tmp_path, how, caplog):
 
 
 def test_the_ladder_s_own_stores_are_sealed():
-    for folder in (path.parent for path in (ROOT / "data" / "ladder").glob("*/*/manifest.json")):
-        assert "checksum" in read_manifest(folder), "python -m rbp.cli ladder rank, then ship, writes it"
+    stores = [path.parent for path in (ROOT / "data" / "ladder").rglob("manifest.json")]
+    assert stores
+    for folder in stores:
+        read_manifest(folder)

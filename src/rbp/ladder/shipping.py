@@ -21,7 +21,7 @@ from rbp.ladder.ranking import PRECISION
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.runs import finished_runs, losses
 from rbp.ladder.workspace import Workspace
-from rbp.ranks.store import open_store, sealed
+from rbp.ranks.store import open_store
 
 _REMEDY = "Restore the file: git checkout -- data/ladder."
 
@@ -166,7 +166,7 @@ def _copy_stores(folder: Path, to: Path) -> None:
             if wrong := store.problems():
                 raise DataError(f"the store is damaged: {wrong[0]}", str(store.folder), "Run rbp ladder rank again.")
             (new / path.parent.name / "parts").mkdir(parents=True)
-            write_json(new / path.parent.name / path.name, sealed(store.manifest))
+            write_json(new / path.parent.name / path.name, store.manifest)
             for part in store.parts:
                 shutil.copy(part, new / path.parent.name / "parts")
             for beside in path.parent.glob("*.parquet"):  # see `rbp.ranks.entropies`

@@ -422,7 +422,7 @@ def ask_again(
 
 
 def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:
-    """Whether nothing is to be done; a store that lacks only its last line, its label or its checksum gets it.
+    """Whether nothing is to be done; a store that lacks only its last line or its label gets it.
 
     Raises DataError for a folder whose manifest says that it is another measurement's.
     """
@@ -438,7 +438,7 @@ def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool
         return False
     if not manifest["complete"] and store.checked() is None:
         return False
-    if manifest["complete"] and manifest["about"]["family"] == labels["family"] and "checksum" in manifest:
+    if manifest["complete"] and manifest["about"]["family"] == labels["family"]:
         return True
     with store.lock():
         store.finish({"family": labels["family"]})

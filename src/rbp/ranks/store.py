@@ -47,8 +47,7 @@ def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest in a store's folder, every entry of it checked.
 
-    One without a checksum was written before there were any, and is taken. Raises DataError if it is missing, damaged,
-    or of another version.
+    Raises DataError if it is missing, damaged, without its checksum, or of another version.
     """
     path = folder / MANIFEST
     try:
@@ -61,6 +60,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         what = "the store was written by another version of rbp"
         raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
+    if "checksum" not in manifest:
+        what = "the manifest has no checksum: it was altered, or written before there were any"
+        raise DataError(what, str(path), REDO)
     try:
         whole = _is_whole(manifest)
     except ValueError:  # numbers and characters that no manifest of ours holds
@@ -74,8 +76,7 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     wanted = {**_ENTRIES, "parts": dict} if manifest.get("complete") is True else _ENTRIES
     if not _typed(manifest, wanted) or manifest.keys() - wanted.keys() - {"checksum"}:
         return False
-    checksum = sealed(manifest)["checksum"]
-    if measurement_digest(manifest["key"]) != manifest["digest"] or manifest.get("checksum", checksum) != checksum:
+    if measurement_digest(manifest["key"]) != manifest["digest"] or sealed(manifest) != manifest:
         return False
     if not manifest["complete"]:
         return True
