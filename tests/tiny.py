@@ -70,7 +70,8 @@ def make_tokenizer(template=None, **options):
         texts(200, seed=9), trainers.BpeTrainer(vocab_size=300, special_tokens=["<|end|>"], initial_alphabet=alphabet)
     )
     if template:
-        raw.post_processor = processors.TemplateProcessing(single=template, special_tokens=[("<|end|>", 0)])
+        around = [(word, raw.token_to_id(word)) for word in {*template.split()} - {"$A"}]
+        raw.post_processor = processors.TemplateProcessing(single=template, special_tokens=around)
     return PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL, **options)
 
 

@@ -1,6 +1,6 @@
 """Faults 7, 8 and 17: documents that are long, empty or of one token; tokenizers that pad or cut on the left, have no
-padding token, or add a special one before or after a text; and the order of the documents: all against one forward
-pass a token, by hand."""
+padding token, or add one before or after a text, declared as special or not; and the order of the documents: all
+against one forward pass a token, by hand."""
 
 import json
 import shutil
@@ -24,6 +24,8 @@ TOKENIZERS = {
     "cutting on the left": {"truncation_side": "left"},
     "a token before every text": {"template": "<|end|> $A"},
     "a token before and after": {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
+    "letters before and after that are not declared": {"template": "t a $A .", "padding_side": "left"},
+    "a letter before, and a token after": {"template": "a $A <|end|>"},
 }
 LONG = {"windows": (48, 16), "authors": (40, None)}
 
@@ -45,17 +47,18 @@ def saved(model, tmp_path_factory):
     return save
 
 
-def by_hand(folder: Path, documents: list[str], name: str) -> dict[tuple[int, int], tuple[int, np.ndarray]]:
+def by_hand(folder: Path, template: str, documents: list[str], name: str) -> dict[tuple[int, int], tuple]:
     """(document, position) -> token and the model's logits for it, from what stands before it and nothing else."""
     length, context = LONG[name]
     net = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder, truncation_side="right")  # a text is cut at its end
     (end,) = tokenizer.encode("<|end|>", add_special_tokens=False)
+    before, after = (len(words.split()) for words in template.split("$A"))
     found = {}
     for document, text in enumerate(documents):
         cut = {"truncation": True, "max_length": length} if name == "authors" else {}  # before what ends a text
         ids = tokenizer(text, **cut)["input_ids"]  # alone: nothing is padded
-        for position in range(1, len(ids)):
+        for position in range(before + 1, len(ids) - after):
             if end in ids[position - 1 : position + 1]:
                 continue
             first = 0
@@ -74,8 +77,9 @@ def test_nothing_is_off_by_one(saved, tokenizer, name, tmp_path):
     corpus = tiny.write_texts(tmp_path / "corpus.jsonl", DOCUMENTS)
     chosen = protocol(name, length=length, context=context)
     (folder,) = extract([str(saved(tokenizer))], [str(corpus)], chosen, tmp_path / "out", Settings(backend="reference"))
-    tokens = open_store(folder).ranks()
-    expected = by_hand(saved(tokenizer), DOCUMENTS, name)
+    tokens, key = open_store(folder).ranks(), open_store(folder).manifest["key"]
+    assert ("added" in key) == ("letter" in tokenizer), "other tokens are ranked than before: another store"
+    expected = by_hand(saved(tokenizer), TOKENIZERS[tokenizer].get("template", "$A"), DOCUMENTS, name)
     assert list(zip(tokens["document"], tokens["position"], strict=True)) == sorted(expected)
     if name == "windows":
         assert (tokens["document"] == 0).sum() > 3 * length, "a text of several windows is among them"

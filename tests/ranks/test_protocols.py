@@ -3,11 +3,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import texts
+from tiny import SPECIAL, make_tokenizer, texts
+from transformers import ByT5Tokenizer, PreTrainedTokenizer
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.corpora import Corpus
-from rbp.ranks.protocols import document_order, plan_rows, protocol
+from rbp.ranks.protocols import added_tokens, document_order, plan_rows, protocol
 
 
 class Characters:
@@ -18,9 +19,11 @@ class Characters:
     def __init__(self, begin=False):
         self.begin = begin
 
-    def __call__(self, documents, truncation=False, max_length=None, verbose=True):
+    def __call__(self, documents, truncation=False, max_length=None, verbose=True, return_special_tokens_mask=True):
         encoded = [[ord(c) for c in ("^" if self.begin else "") + text] for text in documents]
-        return {"input_ids": [ids[:max_length] if truncation else ids for ids in encoded]}
+        masks = [[int(self.begin and i == 0) for i in range(len(ids))] for ids in encoded]
+        cut = max_length if truncation else None
+        return {"input_ids": [i[:cut] for i in encoded], "special_tokens_mask": [m[:cut] for m in masks]}
 
 
 def scored(rows):
@@ -45,6 +48,38 @@ def test_authors_cut_and_leave_out_special_tokens():
 def test_the_first_token_is_never_scored():
     rows = plan_rows(Corpus("c", ["abc"]), Characters(), protocol("authors")).rows
     assert scored(rows) == [(0, 1), (0, 2)]
+
+
+class Bytes(ByT5Tokenizer):
+    """A tokenizer in Python, which puts around a text what it is told to."""
+
+    build_inputs_with_special_tokens = PreTrainedTokenizer.build_inputs_with_special_tokens
+    get_special_tokens_mask = PreTrainedTokenizer.get_special_tokens_mask
+
+    def __init__(self, before, after):
+        super().__init__(special_tokens_pattern="prefix_suffix", **SPECIAL)
+        self.prefix_tokens, self.suffix_tokens = map(self.convert_tokens_to_ids, (before, after))
+
+
+@pytest.mark.parametrize("before", ["", "a", "b a", "<|end|>"])
+@pytest.mark.parametrize("after", ["", "a", "b <|end|>"])
+@pytest.mark.parametrize("name", ["authors", "windows"])
+@pytest.mark.parametrize("fast", [True, False])
+def test_what_a_tokenizer_adds_by_itself_is_not_scored(fast, name, before, after):
+    """Against its tokens without what it adds; texts begin and end with the same ones. One token is declared."""
+    tokenizer = make_tokenizer(f"{before} $A {after}".strip()) if fast else Bytes(before.split(), after.split())
+    before, after = (tokenizer.convert_tokens_to_ids(words.split()) for words in (before, after))
+    documents = [*texts(3, longest=9), "a", "aba", ""]
+    rows = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12)).rows
+    wanted = []
+    for document, text in enumerate(documents):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        if name == "authors":
+            ids = ids[: max(0, 12 - len(before) - len(after))]
+        wanted += [(document, len(before) + i, ids[i]) for i in range(1, len(ids))]
+    found = [(row.document, row.start + int(p), int(row.ids[p])) for row in rows for p in row.scored]
+    assert sorted(found) == wanted
+    assert added_tokens(tokenizer) == sorted({*before, *after} - {*tokenizer.all_special_ids})
 
 
 @given(

@@ -41,7 +41,7 @@ from rbp.ranks.models import (
     longest_input,
     looks_at_length,
 )
-from rbp.ranks.protocols import Protocol, RowPlan, plan_rows
+from rbp.ranks.protocols import Protocol, RowPlan, added_tokens, plan_rows
 from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
 
 log = logging.getLogger(__name__)
@@ -269,6 +269,8 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         "precision": "ieee",
         # measured with padded rows, or by a model that had read others, it is another measurement
         **({"rows": "fresh"} if looks_at_length(model.files.config) else {}),
+        # where they were scored as text, too
+        **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
     }
 
 

@@ -115,17 +115,24 @@ class RowPlan:
         return self.rows[pack * self.pack : (pack + 1) * self.pack]
 
 
+def added_tokens(tokenizer: Any) -> list[int]:
+    """The tokens that a tokenizer puts around every text without declaring them as special, in ascending order."""
+    ((_, ids, added),) = _tokenized(Corpus("", [""]), tokenizer, Protocol("windows"))
+    return sorted({*ids[added].tolist()} - {*tokenizer.all_special_ids})
+
+
 def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     """Tokenize what `chosen` asks for, and lay it out in rows.
 
-    Special tokens are not scored, neither as input nor as target; the first token of a document has nothing
-    before it and is never scored. Raises DataError if no token is left to score.
+    Special tokens, and what the tokenizer itself puts around a text, are not scored, neither as input nor as target;
+    the first token of a document has nothing before it and is never scored. Raises DataError if no token is left to
+    score.
     """
     special = np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64)
     rows: list[Row] = []
     left = chosen.tokens
-    for document, ids in _tokenized(corpus, tokenizer, chosen):
-        plain = ~np.isin(ids, special)
+    for document, ids, added in _tokenized(corpus, tokenizer, chosen):
+        plain = ~(np.isin(ids, special) | added)
         scorable = np.flatnonzero(plain[1:] & plain[:-1]) + 1
         if left is not None:
             scorable = scorable[:left]
@@ -149,13 +156,16 @@ def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
     return np.random.default_rng(chosen.seed).permutation(documents)[: chosen.documents]
 
 
-def _tokenized(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> Iterator[tuple[int, Tokens]]:
+def _tokenized(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> Iterator[tuple[int, Tokens, npt.NDArray[np.bool_]]]:
+    """The documents: index, tokens, and which of these the tokenizer added, by what it says itself."""
     cut = {"truncation": True, "max_length": chosen.length} if chosen.name == "authors" else {}
     indices = document_order(len(corpus.documents), chosen)
     for first in range(0, len(indices), 64):
         some = indices[first : first + 64]
-        encoded = tokenizer([corpus.documents[int(i)] for i in some], verbose=False, **cut)["input_ids"]
-        yield from zip(map(int, some), (np.asarray(ids, dtype=np.int64) for ids in encoded), strict=True)
+        texts = [corpus.documents[int(i)] for i in some]
+        encoded = tokenizer(texts, verbose=False, return_special_tokens_mask=True, **cut)
+        for i, ids, added in zip(some, encoded["input_ids"], encoded["special_tokens_mask"], strict=True):
+            yield int(i), np.asarray(ids, dtype=np.int64), np.asarray(added, dtype=bool)
 
 
 def _windows(document: int, ids: Tokens, scorable: Tokens, chosen: Protocol) -> Iterator[Row]:
