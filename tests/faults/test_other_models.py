@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from draws import rest_slow
 from safetensors.torch import load_file, save_file
 from tiny import VOCAB, make_tokenizer, save_model, texts, write_texts
+from transformers import AutoModelForCausalLM
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.extraction import Settings, extract
@@ -176,6 +178,90 @@ def test_an_adapter_is_applied(model, tmp_path):
     assert stores[0].size == stores[2].size
     save_adapter(tmp_path / "adapter", model, target_modules=["c_attn"], lora_alpha=7)
     assert find_model(names[2]).fingerprint() != stores[2].manifest["key"]["weights"]
+
+
+NAMES = {"gpt2": ("wte", "c_attn"), "gemma2": ("embed_tokens", "q_proj"), "llama": ("embed_tokens", "q_proj")}
+ON_EMBEDDINGS = {
+    "output": ({"target_modules": ["lm_head", "ATTENTION"]}, {}),
+    "output, without the model's own weights": ({"target_modules": ["lm_head"]}, {"save_embedding_layers": False}),
+    "output, with magnitudes": ({"target_modules": ["lm_head"], "use_dora": True}, {}),
+    "input": ({"target_modules": ["INPUT"]}, {}),
+    "input and output": ({"target_modules": ["INPUT", "lm_head"]}, {}),
+    "neither, but both are saved": ({"target_modules": ["ATTENTION"]}, {"save_embedding_layers": True}),
+    "whole output": ({"target_modules": ["ATTENTION"], "modules_to_save": ["lm_head"]}, {}),
+    "whole input": ({"target_modules": ["ATTENTION"], "modules_to_save": ["INPUT"]}, {}),
+    "some tokens": ({"target_modules": ["ATTENTION"], "trainable_token_indices": [7, 80]}, {}),
+}
+
+
+def trained_adapter(base: Path, folder: Path, config: dict, save: dict):
+    """An adapter as peft saves it, all of whose weights have moved; gives peft's own model, nothing merged."""
+    peft = pytest.importorskip("peft")
+    kind = base.name
+    text = json.dumps(config).replace("INPUT", NAMES[kind][0]).replace("ATTENTION", NAMES[kind][1])
+    torch.manual_seed(5)
+    net = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    lora = peft.LoraConfig(r=2, lora_alpha=6, task_type="CAUSAL_LM", fan_in_fan_out=kind == "gpt2", **json.loads(text))
+    model = peft.get_peft_model(net, lora).eval()
+    moved = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    moved += [model.get_input_embeddings().weight] if save.get("save_embedding_layers") else []
+    with torch.no_grad():
+        for parameter in moved:
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    model.save_pretrained(folder, **save)
+    return model
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """base(kind): the tiny model of a kind, made once; the embeddings of all but Llama are tied."""
+    root = tmp_path_factory.mktemp("bases")
+    return lambda kind: root / kind if (root / kind).exists() else save_model(root / kind, kind)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:peft")
+@pytest.mark.parametrize("kind", rest_slow(["gpt2", "llama"], ["gemma2"]))
+@pytest.mark.parametrize("which", ON_EMBEDDINGS)
+def test_an_adapter_of_the_embeddings_gives_what_peft_gives(base, kind, which, tmp_path):
+    """Where input and output share one matrix, what is added to one of them must not get into the other."""
+    own = trained_adapter(base(kind), tmp_path / "adapter", *ON_EMBEDDINGS[which])
+    ids = torch.arange(40)[None]
+    with torch.inference_mode():
+        expected = own(input_ids=ids).logits
+        ours, before = (load(folder).model(input_ids=ids).logits for folder in (tmp_path / "adapter", base(kind)))
+    assert (before - expected).abs().max() > 0.1
+    assert (ours - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:peft")
+def test_ranks_of_an_adapter_of_a_tied_output_are_those_of_peft(base, tmp_path):
+    own = trained_adapter(base("gpt2"), tmp_path / "adapter", *ON_EMBEDDINGS["output"])
+    documents = texts(4, longest=60)  # of one window each
+    corpus = [str(write_texts(tmp_path / "corpus.jsonl", documents))]
+    (folder,) = extract(
+        [str(tmp_path / "adapter")], corpus, protocol("windows", length=256), tmp_path / "out", Settings()
+    )
+    tokenizer, tokens = make_tokenizer(), open_store(folder).ranks()
+    greater = []
+    for text in documents:
+        ids = torch.tensor(tokenizer(text)["input_ids"])
+        with torch.inference_mode():
+            logits = own(input_ids=ids[None]).logits[0, :-1]
+        greater += (logits > logits.gather(1, ids[1:, None])).sum(1).tolist()
+    assert (tokens["greater"].to_numpy() == greater).mean() > 0.99  # but for rounding
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:peft")
+def test_an_adapter_of_more_tokens_than_the_model_has(base, tmp_path):
+    larger = save_model(tmp_path / "gpt2", "gpt2")
+    net = AutoModelForCausalLM.from_pretrained(larger, dtype=torch.float32)
+    net.resize_token_embeddings(VOCAB + 3)
+    net.save_pretrained(larger)
+    trained_adapter(larger, tmp_path / "adapter", *ON_EMBEDDINGS["neither, but both are saved"])
+    path = tmp_path / "adapter" / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "base_model_name_or_path": str(base("gpt2"))}))
+    said = r"lm_head.weight and 1 more has the shape \(323, 32\) in the adapter, and \(320, 32\)"
+    assert "vocabulary was changed" in refused(tmp_path / "adapter", said)
 
 
 def test_an_adapter_of_another_kind_is_named(model, tmp_path):

@@ -5,7 +5,8 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 
 import logging
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import import_module
@@ -261,21 +262,47 @@ def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.de
         raise DataError(what, files.name, remedy) from None
     given = _shapes(files)
     language = load_model(base, dtype, device)
+    _untie(language.model, given)
     try:
-        adapted = PeftModel.from_pretrained(language.model, str(files.folder))
-        taken = get_peft_model_state_dict(adapted, save_embedding_layers=False)
-        model = adapted.merge_and_unload(safe_merge=True).eval()
+        with warnings.catch_warnings(action="ignore"):  # of what is checked here, and of ties, which are cut
+            adapted = PeftModel.from_pretrained(language.model, str(files.folder), ignore_mismatched_sizes=True)
+            needed = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+            taken = needed | get_peft_model_state_dict(adapted, save_embedding_layers=True)
+            model = adapted.merge_and_unload(safe_merge=True).eval()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # of a kind that is not added to weights, or of another model's shape
         what = f"cannot apply the adapter: {first_line(error)}"
         remedy = "It must be one that is added to the weights of this base model, such as LoRA."
         raise DataError(what, files.name, remedy) from None
-    if other := sorted(given.keys() ^ taken.keys()):  # of which peft only warns
+    # what two modules share, the file may hold of one
+    there = {values.untyped_storage().data_ptr() for name, values in taken.items() if name in given}
+    lacking = {name for name, values in needed.items() if values.untyped_storage().data_ptr() not in there}
+    if other := sorted((given.keys() - taken.keys()) | lacking):
         what = f"the adapter and the model {base.name} do not fit together in {_some(other)}"
         raise DataError(what, files.name, f"Check {_ADAPTER}: is it this model's adapter?")
+    if other := [name for name in sorted(given) if given[name] != list(taken[name].shape)]:
+        found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
+        what = f"{_some(other)} has the shape {found} in the adapter, and {wanted} by the model {base.name}"
+        remedy = "Is it this model's adapter? If its vocabulary was changed, merge it with peft, and give that model."
+        raise DataError(what, files.name, remedy)
     log.info("%s: the adapter is merged into %s", files.name, base.name)
     return replace(language, name=files.name, model=model, size=non_embedding_params(model))
+
+
+def _untie(model: nn.Module, adapter: Iterable[str]) -> None:
+    """Give each module a weight of its own where several share one, and the adapter has something for one of them.
+
+    What is added to the output layer's weight would be added to the input embedding's too. adapter: its weights' names.
+    """
+    shared: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        shared.setdefault(parameter, []).append(name)
+    modules = {name.removeprefix("base_model.model.") for name in adapter}
+    for parameter, names in shared.items():
+        if any(name.startswith(f"{own.rpartition('.')[0]}.") for own in names for name in modules):
+            for path, _, name in (own.rpartition(".") for own in names[1:]):
+                setattr(model.get_submodule(path), name, nn.Parameter(parameter.detach().clone(), requires_grad=False))
 
 
 def _quantization(files: ModelFiles) -> str | None:
