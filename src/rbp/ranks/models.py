@@ -80,7 +80,9 @@ class ModelFiles:
         """A digest of the weights and the configuration: the contents of the files, not their places."""
         if self.base is None:
             return _digest([self.folder / "config.json", *self.weights])
-        return sha256((_digest([self.folder / _ADAPTER, *self.weights]) + self.base.fingerprint()).encode()).hexdigest()
+        # "untied": what was measured while adapters of tied embeddings were merged into both is another measurement
+        parts = _digest([self.folder / _ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
+        return sha256("".join(parts).encode()).hexdigest()
 
     def tokenizer_fingerprint(self) -> str:
         """A digest of the tokenizer's files."""
