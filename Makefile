@@ -48,21 +48,20 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 gpu: .venv/installed             ## all that only a GPU can tell, in less than 20 minutes, without a network: bench/results/gpu.json
 	@$(BIN)/python -m bench.gpu
 
-lock: .venv/installed            ## choose the newest pins again, for requirements.lock and environment.yml
-	@$(BIN)/uv pip compile pyproject.toml --extra dev --python-version 3.11 \
-	  --no-header --no-annotate --upgrade --quiet --output-file requirements.lock
-	@# torch itself pins what it needs of CUDA, and Triton has no wheels but for Linux
-	@sed -i.old "/^nvidia-/d; /^cuda-/d; s/^triton==.*/& ; sys_platform == 'linux'/" requirements.lock && rm requirements.lock.old
-	@{ sed '/- pip:/q' environment.yml; sed 's/.*/      - &/' requirements.lock; } > environment.yml.new
-	@mv environment.yml.new environment.yml
+lock: .venv/installed            ## the pins again, after a change of pyproject.toml; `make lock UPGRADE=1` chooses the newest
+	@$(BIN)/uv run --quiet --no-project --python $(BIN)/python .ci/lock.py $(if $(UPGRADE),--upgrade)
 
 clean:                           ## remove what was built; the environment stays
 	rm -rf _build runs .snakemake
 
-.venv/installed: requirements.lock pyproject.toml
+# Everything by hash but torch, whose build for this machine, with what that needs of CUDA, is chosen by pip.
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+.venv/installed: requirements.lock requirements-torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(PIP) install --require-hashes --no-deps --requirement requirements.lock
+	@$(PIP) install --constraint requirements-torch.lock torch
+	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@$(PIP) check
 	@touch $@

@@ -1,30 +1,113 @@
 """The pins, and the files that describe the project, hold together."""
 
+import json
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from importlib.metadata import version
+from pathlib import Path
 
+import pytest
 import yaml
 
 from rbp import __version__
 from rbp.core.paths import ROOT
 
+HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
+PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
+
+
+def _pins(text: str) -> list[str]:
+    """Name, version and where it is needed, of each package, in their order."""
+    return [match[0] for match in re.finditer(rf"^{PIN}", text, re.MULTILINE)]
+
 
 def _lock() -> dict[str, str]:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    return dict(line.split(" ;")[0].split("==", 1) for line in lines)
+    return dict(pin.split(" ;")[0].split("==", 1) for pin in _pins(HASHED) + _pins(TORCH))
 
 
-def test_every_line_of_the_lock_is_one_pin() -> None:
-    for line in (ROOT / "requirements.lock").read_text().splitlines():
-        assert re.fullmatch(r"[a-z0-9.-]+==[\w.]+( ; sys_platform == 'linux')?", line), line
+def test_the_lock_is_pins_with_hashes_and_nothing_else() -> None:
+    """No address, no path, no package without a hash; but for torch and CUDA, which are apart."""
+    assert re.fullmatch(rf"({PIN}( \\\n    --hash=sha256:[0-9a-f]{{64}})+\n)+", HASHED)
+    assert re.fullmatch(rf"({PIN}\n)+", TORCH)
+    assert [pin for pin in _pins(HASHED) + _pins(TORCH) if re.match("torch==|nvidia-|cuda-", pin)] == _pins(TORCH)
+
+
+def test_what_is_installed_is_compared_with_its_hash() -> None:
+    """By what `make` would run: all at once, and what these need is not looked for."""
+    said = subprocess.run(
+        ["make", "--dry-run", "--always-make", ".venv/installed"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    installs = [line for line in said.splitlines() if "pip" in line and " install " in line]
+    assert ["requirements.lock" in line for line in installs] == [True, False, False]
+    assert "--require-hashes --no-deps" in installs[0]
+    assert installs[1].endswith("install --constraint requirements-torch.lock torch")
+    assert "--no-deps" in installs[2]
 
 
 def test_environment_yml_has_the_same_pins() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     (pinned,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    assert pinned == (ROOT / "requirements.lock").read_text().splitlines()
+    torch = [pin for pin in _pins(TORCH) if pin.startswith("torch==")]
+    assert sorted(pinned) == sorted(_pins(HASHED) + torch)
+
+
+def test_the_bill_of_materials_lists_what_is_pinned() -> None:
+    """Every package, each needed by the project or by another of them; nothing that differs from day to day."""
+    bill = json.loads((ROOT / "requirements.cdx.json").read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert {part["name"]: part["version"] for part in bill["components"]} == _lock()
+    assert all(part["purl"] == f"pkg:pypi/{part['name']}@{part['version']}" for part in bill["components"])
+    needs = {entry["ref"]: entry.get("dependsOn", []) for entry in bill["dependencies"]}
+    found, todo = set(), ["rbp"]
+    while todo:
+        found.add(name := todo.pop())
+        todo += [each for each in needs[name] if each not in found]
+    assert found == {"rbp", *_lock()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    direct = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    assert set(needs["rbp"]) == {re.match(r"[\w.-]+", need)[0].lower() for need in direct}
+    assert "serialNumber" not in bill
+    assert "timestamp" not in bill["metadata"]
+
+
+@pytest.mark.slow
+def test_make_lock_upgrades_nothing_unless_told_to(tmp_path: Path) -> None:
+    """Of a copy with an older pin: it stays, whether or not a package is added, until --upgrade is given."""
+    for name in (".ci/lock.py", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*"))):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "environment.yml", tmp_path)
+    older = re.sub(r"^wcwidth==.*\n(    --hash=.*\n)+", "wcwidth==0.2.13\n", HASHED, flags=re.MULTILINE)
+    (tmp_path / "requirements.lock").write_text(older)
+
+    def lock(*options: str) -> dict[str, str]:
+        command = [sys.executable, "-m", "uv", "run", "--quiet", "--no-project", tmp_path / ".ci" / "lock.py", *options]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        if "error sending request" in ran.stderr:
+            pytest.skip("the package index cannot be reached")
+        assert ran.returncode == 0, ran.stderr
+        text = "".join((tmp_path / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
+        return dict(pin.split(" ;")[0].split("==", 1) for pin in _pins(text))
+
+    assert lock() == {**_lock(), "wcwidth": "0.2.13"}
+    pyproject = tmp_path / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace('"uv"]', '"uv", "colorlog"]'))
+    added = lock()
+    assert added.pop("colorlog")
+    assert added == {**_lock(), "wcwidth": "0.2.13"}
+    assert lock("--upgrade")["wcwidth"] != "0.2.13"
+
+
+def test_actions_are_pinned_by_commit() -> None:
+    used = {}
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for line in re.findall(r"uses: (.*)", path.read_text()):
+            name, commit = re.fullmatch(r"([\w/-]+)@([0-9a-f]{40} # v\d+\.\d+\.\d+)", line).groups()
+            assert used.setdefault(name, commit) == commit
+    assert "actions/checkout" in used
 
 
 def test_what_the_package_needs_is_pinned_and_installed() -> None:

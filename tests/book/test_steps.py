@@ -66,6 +66,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("x\n1\n5\n")
     (tmp_path / "requirements.lock").write_text("one==1\n")
+    (tmp_path / "requirements-torch.lock").write_text("torch==1\n")
     monkeypatch.syspath_prepend(source)
     monkeypatch.setenv("PYTHONPATH", str(source), prepend=os.pathsep)
     declare(Project(tmp_path), double=("heavy:double", "data/a.csv"))
@@ -111,6 +112,7 @@ def test_a_table_is_made_once_and_read_as_it_was_made(project: Project) -> None:
         ("src/helpers/numbers.py", True),
         ("src/helpers/digits.py", True),
         ("requirements.lock", True),
+        ("requirements-torch.lock", True),
         ("src/helpers/unrelated.py", False),
         ("book/steps.toml", False),
     ],

@@ -88,7 +88,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     They are relative to the root.
     """
     chapter = find(project, name)
-    pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
+    pins = sorted(project.root.glob("requirements*.lock"))
     data = expanded([project.root / path for path in chapter.reads])
     tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
     own = _existing(project, overrides(project, chapter))

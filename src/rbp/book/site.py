@@ -274,7 +274,7 @@ same pages, byte for byte, but for this one.
 
 {_table(("Package", "Version"), versions)}
 
-All pins are in `requirements.lock`.
+All pins are in `requirements.lock` and `requirements-torch.lock`.
 
 ## Seconds for each step and chapter
 

@@ -94,7 +94,7 @@ def inputs(project: Project, name: str) -> list[Path]:
     """
     step = find_step(project, name)
     data = [project.root / path for path in step.reads]
-    pins = [path for path in [project.root / "requirements.lock"] if path.exists()]
+    pins = sorted(project.root.glob("requirements*.lock"))
     paths = [*imported(project.root / "src", step.make.split(":")[0]), *data, *pins]
     for path in paths:
         if not path.exists():
