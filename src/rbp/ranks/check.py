@@ -55,7 +55,7 @@ class Stored:
 
 
 def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    return (document.astype(np.int64) << 32) + position
+    return np.add(document.astype(np.int64) << 32, position, dtype=np.int64)
 
 
 @dataclass(frozen=True)

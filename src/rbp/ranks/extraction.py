@@ -413,7 +413,7 @@ def ask_again(
             raise DataError(what, where, "Give it by --corpus, with the same fields.")
         rows = plan_rows(corpus, found.tokenizer, Protocol(**key["protocol"])).rows
         sample = [rows[i] for i in drawn(rows, seed or store.manifest["digest"], share=share)]
-        columns = {name: column.to_numpy() for name, column in store.ranks().items()}
+        columns = {str(name): column.to_numpy() for name, column in store.ranks().items()}
         exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
         ranks, limit, rounding = Stored(columns, where), found.limit, settings.round_logits
         answers = list(ask(found.language, sample, ranks, limit, rounding, cross_entropies=exact))
