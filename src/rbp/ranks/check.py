@@ -55,7 +55,8 @@ class Stored:
 
 
 def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    return np.add(document.astype(np.int64) << 32, position, dtype=np.int64)
+    places: npt.NDArray[np.int64] = (document.astype(np.int64) << 32) + position
+    return places
 
 
 @dataclass(frozen=True)
