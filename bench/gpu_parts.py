@@ -156,7 +156,8 @@ def ladder(tiny: bool) -> Found:
             course, own = grid.course(line, budget), place / "training" / line.at(budget)
             beside = training.Run(course, grid.rows(line), Path(folder) / "beside")
             steps = min(STEPS, course.steps)
-            apart = float(np.abs(np.subtract(runs.losses(own)[:steps], [beside.step() for _ in range(steps)])).max())
+            own_losses = [beside.step() for _ in range(steps)]
+            apart = float(np.abs(np.subtract(training.losses(own)[:steps], own_losses)).max())
             wanted = ("seconds", "tokens_per_second", "loss", "size", "processors")
             runs.append({"name": about["name"], "beside_cpu": apart} | {name: about[name] for name in wanted})
             failed += [f"{line.name}: losses differ by {apart:.2g} nats in {steps} steps"] if apart > 10 * NEAR else []

@@ -37,7 +37,7 @@ def main() -> None:
     texts = [document.text for document in evaluation_documents(DOMAIN)]
     tokenizer = Tokenizer.from_file(str(LADDER / "tokenizer" / "tokenizer.json"))
     tokens = sum(len(one.ids) for one in tokenizer.encode_batch(texts))
-    store = open_store(next((LADDER / "ranks").glob(f"*-{DOMAIN}-*")))
+    store = open_store(next((LADDER / "families-ranks" / "neox").glob(f"*-{DOMAIN}-*")))
     columns = {name: store.ranks()[name].to_numpy() for name in SCHEMA.names}
     weights = bytes(BYTES)
     with TemporaryDirectory() as folder:

@@ -37,7 +37,9 @@ from rbp.ranks.metric import TieRule, rank
 from rbp.stats.clustering import log_neg_log_share, studentized_interval
 
 RECORDS, SUMS, RANKS = "families.json", "families-sums", "families-ranks"
-ABLATION = "ablation"  # the first ladder's rungs with one thing changed: no family, and there only where it is named
+FIRST = "v1"  # the ladder before the families: its heads and depths changed with size
+ABLATION = "ablation"  # two of its rungs with other heads
+APART = (FIRST, ABLATION)  # no families, and there only where they are named
 TABLES = {
     "counts": ("document", "greater", "equal", "tokens"),
     "by_rank": ("greater", "equal", "tokens", "nll"),
@@ -47,6 +49,7 @@ TABLES = {
 #: what is known of a model, in this order, wherever models are rows
 MODEL = ["model", "family", "rung", "seed", "size", "budget", "trained"]
 _COST = ["parameters", "seconds", "cpu_seconds", "tokens_per_second", "processors", "vocabulary"]
+_SHAPE = ["layers", "width", "heads"]
 _NAMES = {"model": "name", "trained": "tokens"}  # in the records
 _REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder ship --family."
 
@@ -57,29 +60,34 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
     Columns MODEL: model (its name), family ("neox", "lstm", "ngrams", …), rung ("10k"; of n-grams their length), seed
     (0 has all budgets, others the largest), size (S, non-embedding parameters; of n-grams how many are counted), budget
     (D: tokens of training, as planned), trained (as read, whole batches). Then parameters (all), seconds, cpu_seconds,
-    tokens_per_second (of training), processors (of what kinds, a list), vocabulary.
+    tokens_per_second (of training), processors (of what kinds, a list), vocabulary, layers, width, heads (where there
+    are such).
 
-    families: some of them; none named: all but ABLATION. Raises ParameterError for a family that is not shipped,
+    families: some of them; none named: all but APART. Raises ParameterError for a family that is not shipped,
     DataError for a missing or malformed file.
     """
     path = folder / RECORDS
     try:
         entries = [entry for entry in parse_json(path.read_bytes()) if entry.get("ranked")]
-        rows = [[entry[_NAMES.get(column, column)] for column in MODEL + _COST] for entry in entries]
+        rows = [
+            [*(entry[_NAMES.get(column, column)] for column in MODEL + _COST), *map(entry.get, _SHAPE)]
+            for entry in entries
+        ]
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError("this is no list of the families' models", label(path), _REMEDY) from None
     provenance.note(path)
-    table = pd.DataFrame(rows, columns=MODEL + _COST)
+    columns = MODEL + _COST + _SHAPE
+    table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_SHAPE, "Int64"))
     shipped = [name for name in table["family"].unique() if (folder / SUMS / name).is_dir()]
     for name in families:
         if name not in shipped:
             there = f"There is: {', '.join(shipped) or 'none'}."
             raise ParameterError(f"family {name} is not shipped", "family", f"{there} {how_to_make(name)}")
-    chosen = table[table["family"].isin(families or [name for name in shipped if name != ABLATION])]
+    chosen = table[table["family"].isin(families or [name for name in shipped if name not in APART])]
     place = chosen["family"].map({name: i for i, name in enumerate(shipped)})
-    return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[MODEL + _COST]
+    return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[columns]
 
 
 def how_to_make(family: str) -> str:

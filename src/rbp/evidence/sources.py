@@ -189,7 +189,6 @@ def _family(word: str, name: str) -> "Callable[[TieRule], _Part]":
 _MAKE: dict[str, Callable[[TieRule], _Part]] = {
     "published": lambda rule: _Published("published", (published.FOLDER,)),
     "ladder": _family("ladder", "neox"),
-    "ladder:v1": lambda rule: _Ranks("ladder:v1", (LADDER / "ranks", LADDER / "seeds"), rule),
     "ladder:lstm": _family("ladder:lstm", "lstm"),
     "ladder:mamba2": _family("ladder:mamba2", "mamba2"),
     "ladder:ngrams": lambda rule: _Ranks("ladder:ngrams", (LADDER / grid.RANKS / "ngrams",), rule),
@@ -200,13 +199,17 @@ _MAKE: dict[str, Callable[[TieRule], _Part]] = {
 SHIPPED = {
     "published": "the authors' published numbers",
     "ladder": "the ladder: transformers of 10k to 2.7m parameters trained here, 8 M tokens",
-    "ladder:v1": "the first ladder: small transformers trained here, 16 M tokens",
     "ladder:lstm": "the LSTMs trained here, 8 M tokens",
     "ladder:mamba2": "the Mamba-2 models trained here, 8 M tokens",
     "ladder:ngrams": "n-grams of the ladder's text",
     "ladder:all": "all families trained here, 0.5 to 8 M tokens",
     "outside": "training runs by others",
 }
+
+
+#: words that meant something once, with what has its place; and so families (see `select`)
+_NOW = {"ladder:v1": "ladder"}
+_FAMILIES_NOW = {"Ladder": "neox"}
 
 
 def at_hand() -> dict[str, str]:
@@ -322,9 +325,9 @@ class Source:
 def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
 
-    A source is one of the words of SHIPPED: "published"; "ladder", "ladder:v1", "ladder:lstm", "ladder:mamba2" or
-    "ladder:ngrams" (ranks in data/ladder, one family each); "ladder:all" (all models of the families at all budgets of
-    training, see `grid.measurements`); "outside" (training runs by others, see `outside.measurements`). Or it is a
+    A source is one of the words of SHIPPED: "published"; "ladder", "ladder:lstm", "ladder:mamba2" or "ladder:ngrams"
+    (ranks in data/ladder, one family each); "ladder:all" (all models of the families at all budgets of training, see
+    `grid.measurements`); "outside" (training runs by others, see `outside.measurements`). Or it is a
     folder that holds the published files, a CSV or Parquet file of the measurement table (tokens, hits and source may
     be left out), a rank store, or a folder of rank stores, whose ranks are taken by the tie rule `rule`. Several are
     given as a sequence, or as one text with commas. A Path, or a text with a slash such as "./ladder", is never one of
@@ -363,6 +366,8 @@ def select(
         for name in names:
             if name not in there:
                 remedy = nearest(str(name), map(str, there))
+                if column == "family" and (now := _FAMILIES_NOW.get(str(name))) in there:
+                    remedy = f"The first ladder is gone; the transformers that have its place are {now}."
                 raise ParameterError(f"no measurement with {column} {name}", column, remedy)
         if names:
             table = table[table[column].isin(names).fillna(False)]
@@ -370,7 +375,7 @@ def select(
 
 
 _REMEDY = (
-    'Give "published", "ladder", "ladder:v1", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", a folder with '
+    'Give "published", "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", a folder with '
     "the published files, a CSV or Parquet file, or a folder of ranks."
 )
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
@@ -379,7 +384,7 @@ _TWICE = "Leave it out of one of them: which to believe is yours to say."
 def is_measured(text: str) -> bool:
     """Whether a text names what `open_source` could open, by its look: a shipped word, a table, a folder of ranks."""
     path = Path(text)
-    if _is_word(text) or path.suffix.lower() in (".csv", ".parquet"):
+    if _is_word(text) or text in _NOW or path.suffix.lower() in (".csv", ".parquet"):
         return True
     return exists(path) and path.is_dir() and (is_store(path) or any(is_store(folder) for folder in path.iterdir()))
 
@@ -394,6 +399,9 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if _is_word(one):
         return _MAKE[name](rule)
+    if one in _NOW:
+        what = f'"{name}" is gone: the families have taken the place of the first ladder'
+        raise ParameterError(what, "measurements", f'Give "{_NOW[name]}", the transformers of its sizes.')
     if exists(path) and path.is_dir():
         if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
             return _Ranks(name, (path,), rule)

@@ -22,8 +22,8 @@ from rbp.ladder.grid import PREDICTIONS, Grid
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
 from rbp.ladder.ranking import read_corpus, windows
-from rbp.ladder.runs import ABOUT
 from rbp.ladder.text import read_tokenizer
+from rbp.ladder.workspace import ABOUT
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.entropies import TEMPERATURES, write_entropies
 from rbp.ranks.protocols import RowPlan, plan_rows
@@ -74,7 +74,7 @@ def rank(told: Tell, grid: Grid, order: int) -> None:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     began, used = time.perf_counter(), time.process_time()
     told("counting")
-    rows = _rows(grid)
+    rows = rows_read(grid)
     model = ngrams.count(rows, order, grid.base.text.vocabulary)
     tokens = rows.shape[0] * (rows.shape[1] - 1)
     seconds = time.perf_counter() - began
@@ -116,7 +116,7 @@ def _keeps_ranks(order: int) -> bool:
     return order == ORDERS[-1]
 
 
-def _rows(grid: Grid) -> Any:
+def rows_read(grid: Grid) -> Any:
     """The training rows that a whole run of the largest budget reads."""
     rows = grid.place.rows(grid.base)
     steps = grid.ladders.steps(grid.base, grid.ladders.training.budgets[-1])
@@ -125,7 +125,8 @@ def _rows(grid: Grid) -> Any:
 
 def _digest(grid: Grid, order: int) -> str:
     """All that determines a model."""
-    text = {"order": order, "vocabulary": grid.base.text.vocabulary, "rows": sha256(_rows(grid).tobytes()).hexdigest()}
+    rows = sha256(rows_read(grid).tobytes()).hexdigest()
+    text = {"order": order, "vocabulary": grid.base.text.vocabulary, "rows": rows}
     return sha256(canonical_json(text).encode()).hexdigest()
 
 

@@ -24,13 +24,14 @@ from rbp.core.files import folder_beside, swap_in, write_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.paths import DATA, LADDER
 from rbp.core.processes import DONE, Task, Tell
-from rbp.ladder import runs, text
+from rbp.ladder import text
 from rbp.ladder.recipe import Course, Family, Ladders, Recipe
-from rbp.ladder.workspace import Workspace, locked
+from rbp.ladder.workspace import ABOUT, Workspace, locked
 from rbp.ranks.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
 BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
+FIRST = {"389k": "390k"}  # rungs that the first ladder alone had, and what has their place
 Rows = npt.NDArray[np.uint16]
 
 
@@ -71,7 +72,8 @@ class Grid:
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
                 there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
-                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.")
+                now = f" {name} was the first ladder's; its place has {new}." if (new := FIRST.get(name)) else ""
+                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.{now}")
         lines = [
             Line(family, rung, seed)
             for family in chosen
@@ -114,7 +116,7 @@ class Grid:
     def about(self, line: Line, tokens: int) -> dict[str, Any]:
         """What the run.json of a finished model says; {} if there is none."""
         try:
-            about = json.loads((self.place / "training" / line.at(tokens) / runs.ABOUT).read_bytes())
+            about = json.loads((self.place / "training" / line.at(tokens) / ABOUT).read_bytes())
         except (OSError, ValueError):
             return {}
         return about if isinstance(about, dict) else {}
@@ -130,7 +132,7 @@ class Grid:
             weights = checksum(self.model(line, tokens) / "model.safetensors")
         except OSError:
             return False
-        there = runs.digests(self.course(line, tokens), sha256(rows.tobytes()).digest())
+        there = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
         return about.get("digest") in there and about.get("checksum") == weights
 
     def finished(self) -> Iterator[tuple[Line, int, dict[str, Any]]]:

@@ -1,9 +1,8 @@
-"""What determines a ladder: ladder.toml (text, training, rungs, what is ranked), and ladders.toml (three families).
+"""What determines the ladders: ladders.toml (families, sizes, training), and ladder.toml (text, what is ranked).
 
-Both give a `Course` for each run, which is all that training needs to know.
+Together they give a `Course` for each run, which is all that training needs to know.
 """
 
-import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -40,20 +39,6 @@ class Text:
     characters: Count
     passage: Count
     seed: Seed
-
-
-@dataclass(frozen=True, config=STRICT)
-class Training:
-    """AdamW with a linear warm-up and a cosine. rate: the highest learning rate at `width`."""
-
-    batch: Count
-    rate: Positive
-    width: Count
-    warmup: Share
-    final: Share
-    betas: tuple[Momentum, Momentum]
-    decay: Share
-    clip: Positive
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -99,30 +84,11 @@ class Domain:
         return self
 
 
-@dataclass(frozen=True, config=STRICT)
-class Rung:
-    """One model of the ladder: GPT-NeoX, with a feed-forward width of four times `width`."""
-
-    name: Name
-    layers: Count
-    width: Count
-    heads: Count
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.width % self.heads or self.width // self.heads % 8:
-            raise ValueError(f"the width of rung {self.name} must be {self.heads} times a multiple of 8")
-        if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"a seed of rung {self.name} is there twice")
-        return self
-
-
 class Course(NamedTuple):
     """All that determines the weights of a run, but the rows and the device.
 
     model: arguments of `architectures.make_model`; steps: of AdamW, each reads `batch` rows; rate: the learning rate
-    of a step, from 0 on; betas, decay, clip: see `Training`; about: what tells it from other courses.
+    of a step, from 0 on; betas, decay, clip: see `Schedule`; about: what tells it from other courses.
     """
 
     model: dict[str, Any]
@@ -138,72 +104,29 @@ class Course(NamedTuple):
         """All that determines the weights; rows: the SHA-256 of the training tokens."""
         return sha256(canonical_json({**self.about, "device": device}).encode() + rows).hexdigest()
 
+    def digests(self, rows: bytes) -> set[str]:
+        """Those on each kind of device."""
+        return {self.digest(device, rows) for device in ("cpu", "cuda")}
+
 
 @dataclass(frozen=True, config=STRICT)
 class Recipe:
-    """All that determines the ladder."""
+    """All that determines the text: what is trained on, and what is ranked."""
 
     text: Text
-    training: Training
     sources: Annotated[tuple[Source, ...], Field(min_length=1)]
     domains: Annotated[tuple[Domain, ...], Field(min_length=1)]
-    rungs: Annotated[tuple[Rung, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _together(self) -> Self:
-        for rows in (self.sources, self.domains, self.rungs):
+        for rows in (self.sources, self.domains):
             names = [row.name for row in rows]
             if len(set(names)) < len(names):
                 raise ValueError("a name is there twice: give each its own")
         holding = sorted(source.name for source in self.sources if source.held_out)
         if holding != sorted(domain.source for domain in self.domains if domain.source is not None):
             raise ValueError("each source that holds documents out needs one domain, and the reverse")
-        if not self.steps:
-            raise ValueError("the tokens are too few for one step, which reads batch times context")
         return self
-
-    @property
-    def steps(self) -> int:
-        """Steps of AdamW: each reads `batch` rows of `context` tokens."""
-        return self.text.tokens // (self.training.batch * self.text.context)
-
-    def rate(self, rung: Rung, step: int, steps: int) -> float:
-        """The learning rate of a step: warm-up, then a cosine; the highest falls as 1/√width."""
-        chosen = self.training
-        highest = chosen.rate * math.sqrt(chosen.width / rung.width)
-        warmup = max(1, round(chosen.warmup * steps))
-        if step < warmup:
-            return highest * (step + 1) / warmup
-        turn = 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
-        return highest * (chosen.final + (1 - chosen.final) * turn)
-
-    def course(self, rung: Rung, seed: int, steps: int | None = None) -> Course:
-        """The course of a run; steps: instead of as many as the rows give."""
-        count, chosen = self.steps if steps is None else steps, self.training
-        model = {"architecture": "neox", "layers": rung.layers, "width": rung.width, "heads": rung.heads, "seed": seed}
-        return Course(
-            model | {"vocabulary": self.text.vocabulary, "context": self.text.context},
-            count,
-            chosen.batch,
-            lambda step: self.rate(rung, step, count),
-            chosen.betas,
-            chosen.decay,
-            chosen.clip,
-            {**self.as_dict(rung), "seed": seed, "steps": count},
-        )
-
-    def rung(self, name: str) -> Rung:
-        """The rung `name`. Raises ParameterError if there is none."""
-        return _named(self.rungs, name, "rung")
-
-    def domain(self, name: str) -> Domain:
-        """The domain `name`. Raises ParameterError if there is none."""
-        return _named(self.domains, name, "domain")
-
-    def as_dict(self, rung: Rung) -> dict[str, Any]:
-        """All that determines the weights of `rung` but the seed and the tokens."""
-        about = {name: value for name, value in asdict(rung).items() if name not in ("name", "seeds")}
-        return {"rung": about, "training": asdict(self.training), "context": self.text.context}
 
     def text_digest(self) -> str:
         """A SHA-256 of all that determines the tokenizer, the training tokens and what is ranked, but the texts."""
@@ -216,7 +139,7 @@ class Schedule:
     """AdamW with a linear warm-up, a constant rate, and a linear cool-down to 0 at each budget.
 
     budgets: tokens that the finished models have read; warmup: tokens; cooldown: share of a budget; a family's rate
-    holds at `width`, and goes as width^−fall; betas, decay, clip: as in `Training`.
+    holds at `width`, and goes as width^−fall; decay: of matrices, not of biases and gains.
     """
 
     budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
@@ -276,7 +199,7 @@ class Ladders:
     """Several families, trained alike on the text of another recipe.
 
     widths: of the rungs; repeats: seed → what differs from seed 0, for the `repeated` smallest rungs of a family at
-    the largest budget; ablations: rungs of the other recipe with one thing changed.
+    the largest budget.
     """
 
     text: str
@@ -286,7 +209,6 @@ class Ladders:
     repeats: dict[Annotated[int, Field(ge=1)], Repeat]
     repeated: Annotated[int, Field(ge=0, strict=True)]
     sweep: Sweep
-    ablations: tuple[Rung, ...] = ()
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -306,7 +228,8 @@ class Ladders:
             if family.name == name:
                 return family
         there = ", ".join(filter(None, [*(family.name for family in self.families), also]))
-        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.")
+        now = f" The transformers are {self.families[0].name}." if name.lower() in ("ladder", "transformers") else ""
+        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.{now}")
 
     def seeds(self, family: Family, rung: str) -> list[int]:
         """The seeds of a rung: 0, and those of the repeats for the smallest rungs."""
@@ -373,17 +296,6 @@ class Ladders:
         )
 
 
-Row = TypeVar("Row", Rung, Domain)
-
-
-def _named(rows: tuple[Row, ...], name: str, kind: str) -> Row:
-    for row in rows:
-        if row.name == name:
-            return row
-    there = ", ".join(row.name for row in rows)
-    raise ParameterError(f"there is no {kind} {name!r}", f"--{kind}s", f"There is: {there}.")
-
-
 def read(path: Path = CONFIGURATION) -> Recipe:
     """The recipe in a TOML or JSON file. Raises DataError if it is malformed, lacks an entry or has one too many."""
     return _read(path, Recipe)
@@ -402,6 +314,10 @@ def read_ladders(path: Path = LADDERS) -> tuple[Ladders, Recipe]:
 Kind = TypeVar("Kind", Recipe, Ladders)
 
 
+#: of a recipe, or a working folder, of the ladder that was there before the families
+_FIRST = f"Sizes and training are those of families now ({LADDERS.name}): leave them out here, or take a new folder."
+
+
 def _read(path: Path, kind: type[Kind]) -> Kind:
     try:
         parse = parse_json if path.suffix == ".json" else tomllib.loads
@@ -412,7 +328,8 @@ def _read(path: Path, kind: type[Kind]) -> Kind:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         what = first["msg"].removeprefix("Value error, ")
-        raise DataError(what, f"{path}, {place}" if place else str(path), "Correct it.") from None
+        remedy = _FIRST if kind is Recipe and place in ("training", "rungs") else "Correct it."
+        raise DataError(what, f"{path}, {place}" if place else str(path), remedy) from None
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the path.") from None
     except (ValueError, RecursionError) as error:

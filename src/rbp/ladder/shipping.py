@@ -1,10 +1,11 @@
-"""Put a ladder together from its runs, copy what fits into the project, and read what was shipped."""
+"""Put families into the project, as `rbp.evidence.grid` reads them, with their text; and read what is known of that."""
 
+import io
 import json
 import shutil
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,33 +15,176 @@ import pandera.pandas as pa
 from rbp.core import provenance
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError
-from rbp.core.files import folder_beside, parse_json, swap_in, write_file, write_json
+from rbp.core.files import bytes_below, folder_beside, parse_json, swap_in, write_file, write_json
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import checked, read_csv
-from rbp.ladder.ranking import PRECISION
-from rbp.ladder.recipe import Recipe
-from rbp.ladder.runs import finished_runs, losses
-from rbp.ladder.workspace import Workspace
-from rbp.ranks.store import open_store
+from rbp.evidence.grid import APART, RANKS, RECORDS, SUMS, TABLES
+from rbp.ladder import aggregates, floor
+from rbp.ladder.grid import Grid
+from rbp.ladder.measuring import Measured
+from rbp.ladder.ngrams import ORDERS
+from rbp.ranks.entropies import BY_TEMPERATURE, ENTROPY, Entropies
+from rbp.ranks.store import RankStore, Store, open_store
 
-_REMEDY = "Restore the file: git checkout -- data/ladder."
+MODELS, COUNTS = "families", "token_counts.csv"
+RESOLUTION = 4096  # −ln p in shipped stores is rounded to 1/RESOLUTION nat, which makes them a fifth smaller
+_CODES = {"dataset", "model", "equal"}  # columns of few different values
+_SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": sorted(_CODES)}
 
 
-def shipped_runs(folder: Path = LADDER) -> pd.DataFrame:
-    """One row for each finished run, by size and seed: what runs.json says, and `first` (the rung's first seed).
+class Shipped(NamedTuple):
+    """What was shipped of a family: the bytes of its weights, ranks and sums, and its models that are not ranked."""
 
-    Columns name, rung, seed, layers, width, heads, size (S), parameters, steps, tokens, loss (nats, mean of the last
-    steps), seconds, checksum, first, and outside (the share of the parameters that S does not count: the input and
-    output embeddings). Raises DataError for a malformed file.
+    bytes: int
+    left_out: list[str]
+
+
+def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
+    """Copy what is ranked of some families into a ladder's folder.
+
+    Of a model that is not ranked the record is kept, where it is known, with "ranked": false. So is the record that is
+    there of the same weights, trained before. Other families stay as they are, and so does every file that would not
+    change. With them go the tokenizer, and what is known of the text. Raises DataError for a family of which nothing is
+    ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
-    columns = ["name", "rung", "seed", "layers", "width", "heads", "size", "parameters", "steps", "tokens"]
-    path = folder / "runs.json"
+    _ship_text(grid, to)
+    path = to / RECORDS
+    there = parse_json(path.read_bytes()) if path.is_file() else []
+    known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
+    for family in families:
+        records, left_out = [], []
+        for name, about in _models(grid, family):
+            before = known.get(name, {})
+            if not _is_ranked(grid, name, about):
+                left_out.append(name)
+                entries += [{**entry, "ranked": False} for entry in (about or before,) if entry]
+                continue
+            same = before.get("checksum") == about["checksum"]
+            records.append({**(before if same else about), "ranked": True, "vocabulary": grid.base.text.vocabulary})
+        if not records:
+            make = "" if family == floor.FAMILY else f"rbp ladder train --family {family}, "
+            remedy = f"Make them: {make}rbp ladder rank --family {family}."
+            raise DataError(f"no model of {family} is ranked", str(grid.place.folder), remedy)
+        entries += records
+        kept = [record["name"] for record in records if _keeps_ranks(grid, record)]
+        for name in kept if family != floor.FAMILY else ():
+            _copy_model(grid.place / "models" / name, to / MODELS / family / name)
+        if kept:
+            _copy_ranks(grid.place / "ranks", kept, to / RANKS / family)
+        _write_sums(grid.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
+        folders = [to / MODELS / family, to / RANKS / family, to / SUMS / family]
+        shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
+    entries += [entry for entry in there if entry["family"] not in families]
+    order = [*(each.name for each in grid.ladders.families), floor.FAMILY, *APART]
+    write_json(path, sorted(entries, key=lambda entry: order.index(entry["family"])))
+    return shipped
+
+
+def _ship_text(grid: Grid, to: Path) -> None:
+    """The tokenizer, the descriptions of the text, and how often each token is read at the largest budget."""
+    about = grid.place / "text.json"
+    if (to / RECORDS).is_file() and (to / about.name).read_bytes() != about.read_bytes():
+        what = "the families that are there are of another text, or of another tokenizer"
+        raise DataError(what, str(to / about.name), "Give another folder: --to.")
+    seen = count_tokens(floor.rows_read(grid), grid.base.text.vocabulary).to_csv(index=False).encode()
+    files = {path.name: path.read_bytes() for path in (about, grid.place / "documents.csv")} | {COUNTS: seen}
+    files |= {f"tokenizer/{path.name}": path.read_bytes() for path in (grid.place / "tokenizer").iterdir()}
+    for name, data in files.items():
+        _put(to / name, data)
+
+
+def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:
+    """The models of a family in the order of the recipe, each with its record, {} if it is not trained."""
+    if family == floor.FAMILY:
+        return [(floor.name(grid, order), floor.about(grid, order)) for order in ORDERS]
+    return [
+        (line.at(tokens), grid.about(line, tokens))
+        for line in grid.choose([family], also=floor.FAMILY)
+        for tokens in grid.ladders.budgets(line.seed)
+    ]
+
+
+def _is_ranked(grid: Grid, name: str, about: dict[str, Any]) -> bool:
+    """Whether the sums of a model are there, and of these weights."""
     try:
-        table = pd.DataFrame(_json(path))[[*columns, "loss", "seconds", "checksum"]]
-    except (ValueError, KeyError, TypeError):
-        raise DataError("this is no list of runs", label(path), _REMEDY) from None
-    table = table.sort_values(["size", "seed"], ignore_index=True)
-    return table.assign(first=~table.duplicated("rung"), outside=1 - table["size"] / table["parameters"])
+        ranked = json.loads((grid.place / "aggregates" / name / "about.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(about) and bool(ranked == aggregates.key(grid, about["checksum"]))
+
+
+def _keeps_ranks(grid: Grid, record: dict[str, Any]) -> bool:
+    if record["family"] == floor.FAMILY:
+        return bool(record["rung"] == str(ORDERS[-1]))
+    return bool(record["seed"] == 0 and record["budget"] == grid.ladders.training.budgets[-1])
+
+
+def _copy_model(folder: Path, to: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        _put(to / name, (folder / name).read_bytes())
+
+
+def _put(path: Path, data: bytes) -> None:
+    if not path.is_file() or path.read_bytes() != data:
+        write_file(path, data)
+
+
+def _copy_ranks(folder: Path, models: Sequence[str], to: Path) -> None:
+    """Copy the stores of some models, −ln p rounded, with what lies beside them."""
+    found = [path.parent for name in models for path in sorted(folder.glob(f"{name}-*/manifest.json"))]
+    with folder_beside(to) as new:
+        for path in found:
+            store = open_store(path)
+            ranks = store.ranks()
+            nll = np.round(ranks["nll"].astype(np.float64) * RESOLUTION) / RESOLUTION
+            copy = Store(new / path.name)
+            copy.begin(
+                store.manifest["key"],
+                {**store.manifest["about"], "nll": f"rounded to 1/{RESOLUTION} nat"},
+                1,
+                store.tokens,
+            )
+            copy.write(0, {**ranks, "nll": nll.astype(np.float32)})
+            copy.finish({})
+            for beside in (ENTROPY, BY_TEMPERATURE):
+                shutil.copy(path / beside, copy.folder)
+        swap_in(new, to)
+
+
+def _write_sums(folder: Path, records: Sequence[dict[str, Any]], ranks: Path, to: Path) -> None:
+    """Write the tables of all models; of those whose stores are shipped, by these: their numbers are the stores'."""
+    stores: dict[str, list[RankStore]] = {}
+    for path in sorted(ranks.glob("*/manifest.json")):
+        store = open_store(path.parent)
+        stores.setdefault(store.model, []).append(store)
+    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    for record in records:
+        if own := stores.get(record["name"]):
+            made = aggregates.aggregate({store.dataset: _measured(store) for store in own})
+        else:
+            made = aggregates.read(folder / record["name"])
+        for name, table in made.items():
+            tables[name].append(table.assign(model=record["name"]))
+    with folder_beside(to) as new:
+        for name, parts in tables.items():
+            whole = pd.concat(parts, ignore_index=True)[["model", "dataset", *TABLES[name]]]
+            numbers = {c: np.int32 if whole[c].dtype.kind == "i" else np.float32 for c in TABLES[name]}
+            encoding = {column: "BYTE_STREAM_SPLIT" for column in numbers if column not in _CODES}
+            data = io.BytesIO()
+            whole.astype(numbers).to_parquet(data, index=False, column_encoding=encoding, **_SMALL)
+            write_file(new / f"{name}.parquet", data.getvalue())
+        swap_in(new, to)
+
+
+def _measured(store: RankStore) -> Measured:
+    ranks = store.ranks()
+    document, greater, equal = (ranks[column].to_numpy(np.int64) for column in ("document", "greater", "equal"))
+    nll = ranks["nll"].to_numpy(np.float64)
+    return Measured(document, greater, equal, nll, Entropies(store).entropy, np.empty((len(nll), 0)))
+
+
+_REMEDY = "Restore the file: git checkout -- data/ladder; or make it: rbp ladder ship."
+_NUMBER = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
 
 
 def shipped_text(folder: Path = LADDER) -> pd.DataFrame:
@@ -73,102 +217,20 @@ def _json(path: Path) -> Any:
     return content
 
 
-COUNTS = "token_counts.csv"
-_NUMBER = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
-_NO_COUNTS = "Make it of the training tokens: rbp ladder ship; or restore it: git checkout -- data/ladder."
-
-
 def count_tokens(rows: npt.NDArray[np.uint16], vocabulary: int) -> pd.DataFrame:
-    """Count the tokens of the training rows, an array of any shape: columns token, count."""
+    """Count the tokens of training rows, an array of any shape: columns token, count."""
     counts = np.bincount(rows.ravel(), minlength=vocabulary)
     return pd.DataFrame({"token": np.arange(vocabulary), "count": counts})
 
 
 def read_token_counts(folder: Path = LADDER) -> Integers:
-    """The count of every token, shape (vocabulary,). Raises DataError if the file is missing or not such a table."""
+    """How often the families read each token at their largest budget, shape (vocabulary,).
+
+    Raises DataError if the file is missing or not such a table.
+    """
     path = folder / COUNTS
     schema = pa.DataFrameSchema({"token": _NUMBER, "count": _NUMBER})
-    table = checked(read_csv(path), schema, path, keys=["token"], remedy=_NO_COUNTS)
+    table = checked(read_csv(path), schema, path, keys=["token"], remedy=_REMEDY)
     if not np.array_equal(table["token"], np.arange(len(table))):
-        raise DataError("the tokens must be numbered from 0 on, none left out", label(path), _NO_COUNTS)
+        raise DataError("the tokens must be numbered from 0 on, none left out", label(path), _REMEDY)
     return table["count"].to_numpy(np.int64)
-
-
-WEIGHTS = 12_000_000  # bytes in all; rungs that do not fit are left out
-POINTS = 200  # of a learning curve
-
-
-def assemble(place: Workspace, recipe: Recipe) -> list[dict[str, Any]]:
-    """Write runs.json and training.csv from the runs' folders, token_counts.csv from what all of them read.
-
-    Gives the entries of runs.json. Raises DataError if no run is finished, or the training tokens are missing.
-    A run's learning curve has about POINTS points: each the mean loss of the steps since the one before.
-    """
-    entries, curves = [], []
-    for which, about in finished_runs(place, recipe):
-        folder = place.run(*which)
-        compared = json.loads((folder / PRECISION).read_bytes()) if (folder / PRECISION).is_file() else None
-        entries.append({**about, "precision": compared})
-        loss = losses(folder)
-        ends = np.unique(np.linspace(0, len(loss), min(POINTS, len(loss)) + 1).round().astype(int))
-        curve = pd.DataFrame({"rung": which.rung.name, "seed": which.seed, "step": ends[1:]})
-        curve["tokens"] = curve["step"] * (about["tokens"] // about["steps"])
-        curve["loss"] = [round(float(np.mean(loss[a:b])), 4) for a, b in pairwise(ends)]
-        curves.append(curve)
-    if not entries:
-        raise DataError("no run is finished", str(place.folder), "Train first: rbp ladder train.")
-    seen = count_tokens(place.rows(recipe), recipe.text.vocabulary)
-    write_json(place / "runs.json", entries)
-    write_file(place / COUNTS, seen.to_csv(index=False))
-    write_file(place / "training.csv", pd.concat(curves).to_csv(index=False))
-    return entries
-
-
-def ship(place: Workspace, recipe: Recipe, to: Path) -> list[str]:
-    """Copy the finished rungs from the working folder into `to`; gives the models whose weights do not fit.
-
-    Models are those of the first seeds, the smallest first, as long as the weights are WEIGHTS bytes at most. What `to`
-    held before of the same names is replaced.
-    """
-    entries = assemble(place, recipe)
-    total, left_out = 0, []
-    with folder_beside(to / "models") as new:
-        for (which, _), entry in zip(finished_runs(place, recipe), entries, strict=True):
-            if which.seed != which.rung.seeds[0]:
-                entry["shipped"] = False
-                continue
-            folder = place.model(*which)
-            size = (folder / "model.safetensors").stat().st_size
-            entry["shipped"] = total + size <= WEIGHTS
-            if entry["shipped"]:
-                total += size
-                shutil.copytree(folder, new / which.name)
-            else:
-                left_out.append(which.name)
-        swap_in(new, to / "models")
-    for name in ("ranks", "seeds"):
-        if (place / name).is_dir():
-            _copy_stores(place / name, to / name)
-    with folder_beside(to / "tokenizer") as new:
-        shutil.copytree(place / "tokenizer", new, dirs_exist_ok=True)
-        swap_in(new, to / "tokenizer")
-    for name in ("documents.csv", "text.json", "training.csv", COUNTS):
-        write_file(to / name, (place / name).read_bytes())
-    write_json(to / "runs.json", entries)
-    return left_out
-
-
-def _copy_stores(folder: Path, to: Path) -> None:
-    """Copy finished stores without what only runs need. Raises DataError for one that is not finished or damaged."""
-    with folder_beside(to) as new:
-        for path in sorted(folder.glob("*/manifest.json")):
-            store = open_store(path.parent)
-            if wrong := store.problems():
-                raise DataError(f"the store is damaged: {wrong[0]}", str(store.folder), "Run rbp ladder rank again.")
-            (new / path.parent.name / "parts").mkdir(parents=True)
-            write_json(new / path.parent.name / path.name, store.manifest)
-            for part in store.parts:
-                shutil.copy(part, new / path.parent.name / "parts")
-            for beside in path.parent.glob("*.parquet"):  # see `rbp.ranks.entropies`
-                shutil.copy(beside, new / path.parent.name)
-        swap_in(new, to)

@@ -121,17 +121,17 @@ def is_plain(recipe: Recipe, folder: Path) -> bool:
     return not any((folder / file).is_file() for file in files if file is not None)
 
 
-def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | None) -> None:
+def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | None, least: int = 1) -> None:
     """Make corpora of all .txt files below a folder, and a recipe with them (see `on_own_text`), in texts/.
 
-    Each file is a document. tokens: to be trained on, instead of the recipe's. Raises ParameterError if they are too
-    few for a step; DataError for a folder without two different texts, for a file that is not UTF-8, and if the
-    working folder holds rows of other text, or of another number of tokens.
+    Each file is a document. tokens: to be trained on, instead of the recipe's; least: those of one step. Raises
+    ParameterError if they are fewer; DataError for a folder without two different texts, for a file that is not
+    UTF-8, and if the working folder holds rows of other text, or of another number of tokens.
     """
     about = _about(place)
     if tokens is None and about:
         tokens = on_own_text(place, recipe).text.tokens
-    if tokens is not None and tokens < (least := recipe.training.batch * recipe.text.context):
+    if tokens is not None and tokens < least:
         raise ParameterError(f"{tokens:,} tokens are too few for a step", "--tokens", f"Give {least:,} or more.")
     documents = _plain_documents(folder)
     held, others = split_by_hash(documents)
@@ -319,9 +319,7 @@ def make_rows(
                 what += f"; {count} documents are left out: they share a passage with an evaluation text"
             enough = there * context * len(sources)
             fewer = f", or fewer tokens: {enough} at most (--tokens, or in the recipe)"
-            raise DataError(
-                what, "tokens", f"Give more text{fewer if enough >= recipe.training.batch * context else ''}."
-            )
+            raise DataError(what, "tokens", f"Give more text{fewer if enough else ''}.")
         starts = random.permutation(there)[:share] * context
         chosen.append(stream[starts[:, None] + np.arange(context + 1)])
     whole = np.concatenate(chosen)

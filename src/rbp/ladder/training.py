@@ -1,10 +1,11 @@
-"""Train rungs side by side: AdamW over the rows in their order, saving as it goes; a kill costs no more than some
-steps. A rung trains on one thread, so that the number of cores changes no weight.
+"""Train a model along its course: AdamW over the rows in their order, saving as it goes; a kill costs some steps.
+
+It trains on one thread, so that the number of cores changes no weight.
 """
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,10 @@ import torch
 from rbp.core.errors import DataError
 from rbp.core.files import folder_beside, swap_in, write_file, write_json
 from rbp.core.files import sha256 as checksum
-from rbp.core.processes import DONE, Task, Tell
+from rbp.core.processes import Tell
 from rbp.ladder.architectures import make_model
-from rbp.ladder.recipe import Course, Recipe
-from rbp.ladder.runs import ABOUT, STATE, RungSeed, is_done
-from rbp.ladder.workspace import Workspace, locked
-from rbp.ranks.store import full_disk
+from rbp.ladder.recipe import Course
+from rbp.ladder.workspace import ABOUT, STATE, Workspace
 
 CHUNK = 64  # tokens whose logits are in memory at once: 1 MB at a vocabulary of 4096, which stays in the cache
 
@@ -213,50 +212,17 @@ class Run:
 LAST = 64  # steps whose mean loss is given as the final one
 
 
-def training_tasks(
-    runs: Sequence[RungSeed], place: Workspace, recipe: Recipe, device: str, steps: int | None, every: float
-) -> list[Task]:
-    """What is left to be trained of `runs`, saving every so many seconds.
+def losses(folder: Path) -> list[float]:
+    """The loss of every step of the run in `folder`, in nats."""
+    from safetensors import safe_open
 
-    Raises DataError if the training tokens are not there.
-    """
-    rows = sha256(place.rows(recipe).tobytes()).digest()
-    return [
-        Task(which.name, train, (place, recipe, which, device, steps, every))
-        for which in runs
-        if not is_done(which, place, recipe, steps or recipe.steps, rows)
-    ]
-
-
-def train(
-    told: Tell,
-    place: Workspace,
-    recipe: Recipe,
-    which: RungSeed,
-    device: str,
-    steps: int | None = None,
-    every: float = 20.0,
-) -> None:
-    """Train one run to its end, from where it stands, and write its model. A job."""
-    import torch
-
-    torch.set_num_threads(1)
-    folder = place.run(*which)
-    with full_disk(folder), locked(folder):
-        for path in folder.glob(".*.tmp"):  # left by a kill
-            path.unlink()
-        run = Run(recipe.course(which.rung, which.seed, steps), place.rows(recipe), folder, device)
-        take_up(run)
-        run.train(every, progress(run, told))
-        about = {"name": which.name, "rung": which.rung.name, "seed": which.seed}
-        about |= {name: getattr(which.rung, name) for name in ("layers", "width", "heads")}
-        finish(run, about, place.model(*which), place)
-    told(DONE)
+    with safe_open(folder / STATE, "np") as file:
+        found: list[float] = file.get_tensor("losses").tolist()
+    return found
 
 
 def take_up(run: "Run") -> None:
     """Go on where the run's folder stands. Raises DataError if what it holds is another run's."""
-
     if not run.resume() and (run.folder / STATE).exists():
         what = "the folder holds the state of a run of another recipe, text, device or number of steps"
         raise DataError(what, str(run.folder / STATE), "Give another folder (--out), or remove it.")

@@ -1,4 +1,4 @@
-"""Where a ladder's files are: the working folder (runs/ladder) and what is shipped (data/ladder) look the same."""
+"""Where the files of a ladder that is being made are: its working folder (runs/ladders)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from rbp.core.errors import DataError
 from rbp.core.files import lock
-from rbp.ladder.recipe import Recipe, Rung
+from rbp.ladder.recipe import Recipe
+
+STATE, ABOUT = "state.safetensors", "run.json"  # in a run's folder: where it stands, and what it came to
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,6 @@ class Workspace:
     def __truediv__(self, name: str) -> Path:
         """A file or folder in it."""
         return self.folder / name
-
-    def run(self, rung: Rung, seed: int) -> Path:
-        """The folder of a run."""
-        return self.folder / "training" / f"{rung.name}-{seed}"
-
-    def model(self, rung: Rung, seed: int) -> Path:
-        """The folder of a run's model."""
-        return self.folder / "models" / model_name(rung, seed)
 
     def rows(self, recipe: Recipe) -> npt.NDArray[np.uint16]:
         """The training tokens. Raises DataError if they are missing, or made by another recipe."""
@@ -46,11 +40,6 @@ class Workspace:
             what = f"the training tokens go up to {rows.max()}, and the recipe has {recipe.text.vocabulary} tokens"
             raise DataError(what, str(path), remedy)
         return rows
-
-
-def model_name(rung: Rung, seed: int) -> str:
-    """ladder-<rung> for the first seed of a rung, ladder-<rung>-seed<i> for the others."""
-    return f"ladder-{rung.name}" + ("" if seed == rung.seeds[0] else f"-seed{seed}")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from rbp.core.errors import DataError
 from rbp.core.files import bytes_below, parse_json
 from rbp.core.paths import LADDER, label
 from rbp.evidence.document_hits import Hits
-from rbp.evidence.grid import ABLATION, RANKS, RECORDS, SUMS, Counted, counted
+from rbp.evidence.grid import ABLATION, FIRST, RANKS, RECORDS, SUMS, Counted, counted
 from rbp.ladder.recipe import LADDERS, Ladders, read_ladders
 from rbp.paper.ladder import heights, resample_both
 from rbp.paper.wording import dataset_order
@@ -220,7 +220,7 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
     sums: bytes. Raises DataError for a missing or malformed file.
     """
     try:
-        table = pd.DataFrame(parse_json((folder / RECORDS).read_bytes()))
+        table = pd.DataFrame(each for each in parse_json((folder / RECORDS).read_bytes()) if each["family"] != FIRST)
         cooldown = read_ladders(folder / LADDERS.name)[0].training.cooldown
         rate = table["tokens"] / table["cpu_seconds"].clip(lower=0.1)
         last = table["budget"] == table.groupby(["family", "rung", "seed"])["budget"].transform("max")
@@ -233,9 +233,6 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
     found = whole.agg(
         models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
     ).reset_index()
-    found["weights"] = [
-        sum(bytes_below(path) for path in (folder / "families").glob(f"{name}-*")) for name in found["family"]
-    ]
-    for column, place in (("ranks", RANKS), ("sums", SUMS)):
+    for column, place in (("weights", "families"), ("ranks", RANKS), ("sums", SUMS)):
         found[column] = [bytes_below(folder / place / name) for name in found["family"]]
     return found

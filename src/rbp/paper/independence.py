@@ -210,12 +210,12 @@ def dependence(
 
 def make_dependence() -> pd.DataFrame:
     """`dependence` of the shipped ladder at K: the step "ladder_dependence"."""
-    return dependence(open_source("ladder:v1").stores, K)
+    return dependence(open_source("ladder").stores, K)
 
 
 def dependence_of(source: Source, k: Sequence[int] = K, *, level: float = LEVEL) -> pd.DataFrame:
     """`dependence` of rank stores; of the ladder from its step, where that has these k and this level."""
-    if not (source.is_exactly("ladder:v1") and set(k) <= set(K) and level == LEVEL):
+    if not (source.is_exactly("ladder") and set(k) <= set(K) and level == LEVEL):
         return dependence(source.stores, k, level=level)
     table = steps.table("ladder_dependence")
     return table[table["k"].isin(k)].reset_index(drop=True)

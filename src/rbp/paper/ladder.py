@@ -416,11 +416,26 @@ def zigzag(
     return at, at - half, at + half
 
 
+def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Hits]:
+    """The hits at k of the ladder before this one, from its sums, other seeds included; of some texts, or of all."""
+    return [one.hits_of(grid.FIRST) for one in grid.counted([k], families=[grid.FIRST], datasets=datasets)]
+
+
+def points_at(counted: Sequence[Hits], k: int) -> pd.DataFrame:
+    """−ln RBP_k of the first model of each size on each text: columns dataset, family, model, size, k, value."""
+    rows = [
+        (hits.dataset, hits.family, hits.models[i], int(hits.sizes[i]), k, float(np.exp(heights(hits)[i, hits.place(k)])))
+        for hits in counted
+        for i in hits.rungs
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
+
+
 def with_ablations(first: Sequence[Hits]) -> list[Hits]:
     """The first ladder's rungs that were trained again with one thing changed, and after each those trainings.
 
-    first: the hits of the first ladder (`counted_hits`); its other seeds are left out. Raises DataError where the
-    ablations ranked other tokens; else what `rbp.evidence.grid.counted` raises.
+    first: see `first_ladder`; its other seeds are left out. Raises DataError where the ablations ranked other tokens;
+    else what `rbp.evidence.grid.counted` raises.
     """
     found, counted = [], grid.counted(first[0].thresholds, families=[grid.ABLATION])
     texts = {one.dataset: one.hits_of(grid.ABLATION) for one in counted}
@@ -478,8 +493,8 @@ def moved(
 
 def make_hits() -> pd.DataFrame:
     """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them: the step "ladder_hits"."""
-    ladder = open_source("ladder:v1")
-    return as_table(ladder.hits([*GRID, *(large(share, ladder.stores[0].vocabulary) for share in SHARES)]))
+    vocabulary = int(grid.models(["neox"])["vocabulary"].iloc[0])
+    return as_table(open_source("ladder").hits([*GRID, *(large(share, vocabulary) for share in SHARES)]))
 
 
 def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
@@ -489,7 +504,7 @@ def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> 
         found = {large(share, vocabulary): f"{share:g} V" for share in shares}
         return dict(sorted((found | {k: str(k) for k in ks}).items()))
 
-    if source.is_exactly("ladder:v1"):
+    if source.is_exactly("ladder"):
         counted = from_table(steps.table("ladder_hits"))
         shown = names(counted[0].vocabulary)
         if set(shown) <= set(counted[0].thresholds):

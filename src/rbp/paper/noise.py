@@ -350,12 +350,12 @@ def by_training_count(
 
 def make_misses() -> pd.DataFrame:
     """`clustering_table` of every domain of the shipped ladder: the step "ladder_misses"."""
-    return _misses(open_source("ladder:v1"))
+    return _misses(open_source("ladder"))
 
 
 def misses_of(source: Source) -> pd.DataFrame:
     """`clustering_table` of each dataset of rank stores; of the ladder from its step."""
-    return steps.table("ladder_misses") if source.is_exactly("ladder:v1") else _misses(source)
+    return steps.table("ladder_misses") if source.is_exactly("ladder") else _misses(source)
 
 
 def _misses(source: Source) -> pd.DataFrame:
@@ -365,7 +365,7 @@ def _misses(source: Source) -> pd.DataFrame:
 def make_rare() -> pd.DataFrame:
     """`by_training_count` of every domain of the shipped ladder: the step "ladder_rare"."""
     counts = shipping.read_token_counts()
-    tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder:v1"))]
+    tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder"))]
     return pd.concat(tables, ignore_index=True)
 
 

@@ -203,8 +203,8 @@ def make() -> pd.DataFrame:
     cross_entropy, rank_entropy, gap, mixing, profile, confidence, confidence_error, sampled (tokens).
     """
     rows = []
-    for own in open_source("ladder:v1").histograms:
-        folder = LADDER / "models" / own.model
+    for own in open_source("ladder").histograms:
+        folder = LADDER / "families" / own.family / own.model
         if own.store is None or not (folder / "model.safetensors").is_file():
             continue
         chosen = Protocol(**own.store.manifest["key"]["protocol"])

@@ -17,7 +17,7 @@ from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_families import FAMILIES, family
 from rbp.stats.rank_fits import MARGIN, RankDistribution, RankFit, covariance, fit, log_likelihood
 
-SOURCE = ("published", "ladder:v1")
+SOURCE = ("published", "ladder")
 DIAGNOSTIC = ("log_quadratic",)  # no family of the question: it tells which way the ranks curve
 DRAWS = 199  # of a parametric bootstrap
 
@@ -194,7 +194,7 @@ def make_bootstrap() -> pd.DataFrame:
 
     Columns model, size, distribution, first, distance, draws, exceeded (how many draws are at least as far), largest.
     """
-    rungs = [own for own in open_source("ladder:v1").histograms if own.dataset == "wikipedia"]
+    rungs = [own for own in open_source("ladder").histograms if own.dataset == "wikipedia"]
     ends = [min(rungs, key=lambda own: own.size), max(rungs, key=lambda own: own.size)]
     three = best(fits(ends, firsts=(1,)), 3)
     rows = []

@@ -204,7 +204,7 @@ def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
     Columns model, size, tokens (compared), changed (how many have another greater or equal count) and nll (the largest
     difference in nats). Stores that have no counterpart are left out.
     """
-    shipped = {(s.model, s.dataset): s for s in open_source("ladder:v1").stores}
+    shipped = {(s.model, s.dataset): s for s in open_source("ladder").stores}
     rows = []
     for store in sorted(stores, key=lambda s: s.size):
         if other := shipped.get((model_label(store.model), store.dataset)):

@@ -68,7 +68,7 @@ class Rung:
 def rungs(ladder: Path = LADDER) -> list[Rung]:
     """The GPT-NeoX models that are shipped with their weights, the smallest first. Raises DataError for none."""
     found = []
-    for path in ladder.glob("families/neox-*/config.json"):
+    for path in ladder.glob("families/neox/*/config.json"):
         provenance.note(path, path.with_name("model.safetensors"))
         found.append(Rung(path.parent.name.split("-")[1], path.parent, parse_json(path.read_bytes())))
     if not found:

@@ -150,14 +150,14 @@ def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) 
 
 def told_by_all(source: Source) -> pd.DataFrame:
     """`told` of every store of a source, with dataset, family, model and size; of the ladder from its step."""
-    if source.is_exactly("ladder:v1"):
+    if source.is_exactly("ladder"):
         return steps.table("ladder_told")
     return _told(source)
 
 
 def make_told() -> pd.DataFrame:
     """`told_by_all` of the shipped ladder: the step "ladder_told"."""
-    return _told(open_source("ladder:v1"))
+    return _told(open_source("ladder"))
 
 
 def _told(source: Source) -> pd.DataFrame:
@@ -298,8 +298,9 @@ def _standing(values: Reals) -> Reals:
 
 def _decoder(store: RankStore) -> Callable[[npt.NDArray[Any]], str]:
     """From tokens to text, by the tokenizer beside a ladder's ranks; where there is none, the tokens' numbers."""
-    path = store.folder.parent.parent / "tokenizer" / "tokenizer.json"
-    if not path.is_file():
+    beside = (folder / "tokenizer" / "tokenizer.json" for folder in store.folder.resolve().parents[1:3])
+    path = next((path for path in beside if path.is_file()), None)
+    if path is None:
         return lambda tokens: " ".join(f"#{token}" for token in tokens)
     from tokenizers import Tokenizer
 

@@ -28,7 +28,7 @@ from rbp.ranks.store import RankStore, full_disk
 TEMPERATURES = (0.5, 0.7, 0.85, 1.0, 1.15, 1.35, 1.6, 2.0)
 RESOLUTION = 32
 ENTROPY, BY_TEMPERATURE = "entropy.parquet", "temperatures.parquet"
-REMEDY = "Remove it, and make it again: rbp ladder rank; for data/ladder with --shipped."
+REMEDY = "Restore it: git checkout -- data/ladder; or remove it, and make it again: rbp ladder rank."
 
 _SMALL: dict[str, Any] = {"index": False, "compression": "zstd", "compression_level": 19}
 _NEAR = 1e-4  # of a document's sum: two programs' sums of the same model differ by less

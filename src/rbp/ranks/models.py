@@ -19,6 +19,7 @@ from torch import nn
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
+from rbp.core.paths import LADDER
 
 
 def non_embedding_params(model: nn.Module) -> int:
@@ -72,8 +73,10 @@ class ModelFiles:
 
     @property
     def tokenizer(self) -> Path:
-        """The folder of the tokenizer: an adapter may leave it to its base."""
+        """The folder of the tokenizer: an adapter may leave it to its base; the shipped ladder's models share one."""
         own = any((self.folder / name).is_file() for name in _TOKENIZER)
+        if not own and self.base is None and self.folder.resolve().is_relative_to((LADDER / "families").resolve()):
+            return LADDER / "tokenizer"
         return self.folder if own or self.base is None else self.base.tokenizer
 
     def fingerprint(self) -> str:

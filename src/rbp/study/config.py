@@ -332,7 +332,7 @@ def chapter_name(name: str, project: Project, where: str) -> str:
 
 
 def _ladder_domains() -> list[str]:
-    stores = (DATA / "ladder" / "ranks").glob("*-*-*")
+    stores = (DATA / "ladder" / "families-ranks").glob("*/*-*-*")
     return sorted({LADDER + store.name.rsplit("-", 2)[1] for store in stores})
 
 

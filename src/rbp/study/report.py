@@ -28,7 +28,7 @@ from rbp.study.jobs import (
     state,
     without,
 )
-from rbp.study.plan import Plan, disk_per_token
+from rbp.study.plan import STORED, Plan
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def plan_json(plan: Plan, at_once: list[int]) -> dict[str, Any]:
         for cost in plan.costs
     ]
     hours = {str(count): plan.hours(count) for count in at_once}
-    reckoned = {"rates": plan.rates.__dict__, "hours": hours, "disk_per_token": disk_per_token()}
+    reckoned = {"rates": plan.rates.__dict__, "hours": hours, "disk_per_token": STORED}
     return {"jobs": job_counts(plan.study), "cells": cells, **reckoned}
 
 
@@ -189,7 +189,7 @@ def _reckoned(plan: Plan, at_once: list[int]) -> list[str]:
         f"Assumed: {assumed}, weights read at {used.read / 1e9:.1f} GB/s.",
         f"Measured on a CPU: weights checked at {used.digest / 1e9:.2f} GB/s, {used.tokenize:,.0f} tokens/s tokenized, "
         f"{used.start:.1f} s to start a job;",
-        f"{disk_per_token():.2f} bytes a token in the ladder's stores.",
+        f"{STORED:.2f} bytes a token, as measured.",
         "Operations: 2·S for each token read, 2·V·d for each ranked. Tokens and disk: at most. ?: not known here.",
     ]
     return lines
