@@ -17,6 +17,7 @@ import pytest
 import tiny
 import torch
 from made_ladder import write_ladder
+from rbp.ladder.runs import STATE
 from toy_stores import make_store
 
 from rbp.book import results, steps
@@ -24,7 +25,6 @@ from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
 from rbp.evidence import open_source
 from rbp.ladder.recipe import read
-from rbp.ladder.runs import STATE
 from rbp.ladder.training import Run
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.corpora import open_corpus

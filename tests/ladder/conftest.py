@@ -1,25 +1,28 @@
-"""A very small ladder that is trained and ranked once, for all tests of a process."""
+"""Very small ladders that are trained, ranked and shipped once, for all tests of a process."""
+
+from pathlib import Path
 
 import pytest
 import torch
-from made_ladder import quiet, write_ladder
+from made_ladder import quiet, write_grid
 
-from rbp.ladder import ranking, runs, training
-from rbp.ladder.recipe import Recipe, read
-from rbp.ladder.text import prepare
-from rbp.ladder.workspace import Workspace
+from rbp.ladder import aggregates, floor
+from rbp.ladder import grid as grid_module
+from rbp.ladder.grid import Grid
+from rbp.ladder.ngrams import ORDERS
+from rbp.ladder.shipping import ship
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Recipe]:
-    """A working folder with all runs trained and ranked."""
-    folder = tmp_path_factory.mktemp("workshop")
-    config, texts = write_ladder(folder)
-    recipe, place = read(config), Workspace(folder / "out")
-    prepare(place, recipe, texts)
-    threads = torch.get_num_threads()
-    for which in runs.choose_runs(recipe):
-        training.train(quiet, place, recipe, which, "cpu")
-        ranking.rank(quiet, place, recipe, which, ["questions", "tales"])
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Grid, Path]:
+    """Transformers and n-grams, and the folder that they are shipped to; of the transformers two seeds."""
+    folder, threads = tmp_path_factory.mktemp("workshop"), torch.get_num_threads()
+    grid = write_grid(folder)
+    lines = grid.choose(["neox"], seeds=[0]) + grid.choose(["neox"], seeds=[1])
+    for line in lines:
+        grid_module.train(quiet, grid, line)
+    for job in [*aggregates.jobs(grid, lines), *floor.jobs(grid, ORDERS)]:
+        job.work(quiet, *job.arguments)
     torch.set_num_threads(threads)
-    return place, recipe
+    ship(grid, ["neox", "ngrams"], folder / "shipped")
+    return grid, folder / "shipped"

@@ -1,4 +1,4 @@
-"""A very small ladder on made-up text: the recipe, the corpora, and a family trained from them."""
+"""Very small ladders on made-up text: the recipes, the corpora, and families trained from them."""
 
 import gzip
 import json
@@ -17,16 +17,6 @@ vocabulary = 280
 characters = 20_000
 passage = 12
 seed = 0
-
-[training]
-batch = 4
-rate = 0.01
-width = 16
-warmup = 0.1
-final = 0.1
-betas = [0.9, 0.95]
-decay = 0.1
-clip = 1.0
 
 [[sources]]
 name = "tales"
@@ -47,20 +37,6 @@ documents = 30
 name = "tales"
 source = "tales"
 documents = 2
-
-[[rungs]]
-name = "small"
-layers = 1
-width = 8
-heads = 1
-seeds = [0, 1]
-
-[[rungs]]
-name = "large"
-layers = 1
-width = 16
-heads = 2
-seeds = [0]
 """
 LADDERS = """
 text = "small.toml"
@@ -112,13 +88,6 @@ rungs = ["narrow"]
 tokens = 640
 rows = 8
 rates.narrow = [0.001, 0.01]
-
-[[ablations]]
-name = "small-1"
-layers = 2
-width = 8
-heads = 1
-seeds = [0]
 """
 WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 
@@ -135,7 +104,7 @@ def write_corpus(path: Path, rows: list[dict[str, str]]) -> None:
 
 
 def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
-    """A recipe and the folder of its corpora; one sum quotes a question."""
+    """A recipe of text, with families beside it, and the folder of its corpora; one sum quotes a question."""
     texts = folder / "texts"
     texts.mkdir(parents=True)
     questions = [{"question": tale(1000 + i, 40), "answer": tale(2000 + i, 3)} for i in range(40)]
@@ -146,13 +115,13 @@ def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
     write_corpus(texts / "questions.jsonl.gz", questions)
     config = folder / "small.toml"
     config.write_text(RECIPE.format(tokens=steps * 4 * 32))
+    (folder / "ladders.toml").write_text(LADDERS)
     return config, texts
 
 
 def write_grid(folder: Path) -> Grid:
     """A grid of three families whose text is made, and nothing is trained."""
     _, texts = write_ladder(folder, 100)
-    (folder / "ladders.toml").write_text(LADDERS)
     grid = Grid(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
     grid.prepare(texts)
     return grid

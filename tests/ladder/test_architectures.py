@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, Mamba2ForCausalLM
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 
 from rbp.ladder.architectures import LSTMForCausalLM, make_model, state_space
-from rbp.ladder.recipe import read, read_ladders
+from rbp.ladder.recipe import read_ladders
 from rbp.ranks.models import non_embedding_params
 
 SHAPES = {"neox": (2, 16, 2), "lstm": (2, 16, 0), "mamba2": (2, 16, 2)}
@@ -143,10 +143,3 @@ def test_at_a_rung_all_families_have_one_width_and_nearly_one_size() -> None:
         assert max(found) < 1.08 * min(found), rung
         stated = float(rung.removesuffix("k").removesuffix("m")) * (1e3 if rung.endswith("k") else 1e6)
         assert abs(found[0] / stated - 1) < 0.03, rung
-
-
-def test_the_first_ladder_is_made_as_before() -> None:
-    recipe = read()
-    model = make_model(**recipe.course(recipe.rung("150k"), 0).model)
-    assert model.config.rope_parameters["partial_rotary_factor"] == 0.25
-    assert non_embedding_params(model) == 150_080

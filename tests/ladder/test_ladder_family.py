@@ -1,7 +1,6 @@
 """A family and its ranks: one made up on the spot, and the one that is shipped."""
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,20 +14,20 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
 from rbp.core.paths import LADDER
 from rbp.evidence import open_source
-from rbp.ladder import ranking, runs, shipping
+from rbp.ladder import aggregates, ranking
+from rbp.ladder.grid import Grid
 from rbp.ladder.recipe import Recipe, read
-from rbp.ladder.workspace import Workspace
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.forward import Ranker
 from rbp.ranks.metric import rank, rbp
-from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.models import ModelFiles, find_model, load_model, load_tokenizer
 from rbp.ranks.protocols import plan_rows
 from rbp.ranks.store import RankStore, open_store, store_folders
 
 
 @dataclass(frozen=True)
 class Family:
-    """folder: as it is shipped; sample: documents of a domain that are ranked again."""
+    """Shipped transformers: folder: a ladder's; sample: documents of a domain that are ranked again."""
 
     folder: Path
     recipe: Recipe
@@ -36,41 +35,45 @@ class Family:
     sample: int
 
     @property
-    def model(self) -> str:
-        weights = (self.folder / "models").glob("*/model.safetensors")
-        return min(weights, key=lambda path: path.stat().st_size).parent.name
+    def ranks(self) -> Path:
+        return self.folder / "families-ranks" / "neox"
+
+    @property
+    def model(self) -> Path:
+        """The smallest."""
+        weights = (self.folder / "families" / "neox").glob("*/model.safetensors")
+        return min(weights, key=lambda path: path.stat().st_size).parent
 
     @property
     def store(self) -> RankStore:
-        (folder,) = (self.folder / "ranks").glob(f"{self.model}-{self.domain}-*")
+        (folder,) = self.ranks.glob(f"{self.model.name}-{self.domain}-*")
         return open_store(folder)
 
 
-@pytest.fixture(scope="session")
-def made(workshop: tuple[Workspace, Recipe], tmp_path_factory: pytest.TempPathFactory) -> Family:
-    place, recipe = workshop
-    to = tmp_path_factory.mktemp("shipped")
-    assert shipping.ship(place, recipe, to) == []
-    return Family(to, recipe, "tales", 2)
+@pytest.fixture
+def made(workshop: tuple[Grid, Path]) -> Family:
+    grid, folder = workshop
+    return Family(folder, grid.base, "tales", 2)
 
 
 @pytest.fixture(params=[pytest.param("made", marks=pytest.mark.builds), "shipped"])
-def family(request: pytest.FixtureRequest) -> Family:
-    return request.getfixturevalue("made") if request.param == "made" else Family(LADDER, read(), "humaneval", 12)
+def family(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Family:
+    if request.param == "shipped":
+        return Family(LADDER, read(), "humaneval", 12)
+    made: Family = request.getfixturevalue("made")
+    monkeypatch.setattr("rbp.ranks.models.LADDER", made.folder)  # whose models have its tokenizer
+    return made
 
 
-def test_the_runs_of_a_recipe_are_those_asked_for_the_longest_first(made: Family) -> None:
-    names = [which.name for which in runs.choose_runs(made.recipe)]
-    assert names == ["ladder-large", "ladder-small", "ladder-small-seed1"]
-    assert [which.name for which in runs.choose_runs(made.recipe, ["small"], [1])] == ["ladder-small-seed1"]
-    with pytest.raises(ParameterError, match="There is: 0"):
-        runs.choose_runs(made.recipe, ["large"], [1])
+def of_smallest(family: Family) -> ModelFiles:
+    assert not (family.model / "tokenizer.json").exists()
+    return find_model(str(family.model))
 
 
 def test_the_ranks_are_those_of_the_shipped_weights_on_the_rebuilt_texts(family: Family) -> None:
     documents = ranking.evaluation_documents(family.domain, family.folder)[: family.sample]
     corpus = ranking.evaluation_corpus(family.domain, documents)
-    files = find_model(str(family.folder / "models" / family.model))
+    files = of_smallest(family)
     rows = plan_rows(corpus, load_tokenizer(files), ranking.windows(family.recipe)).rows
     language = load_model(files, "float32", torch.device("cpu"))
     found = Ranker(language, family.store.manifest["key"]["backend"], 8, compiled=False).rank(rows)
@@ -84,7 +87,7 @@ def test_the_ranks_are_those_of_the_shipped_weights_on_the_rebuilt_texts(family:
 
 def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family: Family) -> None:
     """The logits of some documents, by the whole model; ranks by counting; RBP_k by its definition."""
-    files = find_model(str(family.folder / "models" / family.model))
+    files = of_smallest(family)
     tokenizer, context = load_tokenizer(files), family.recipe.text.context
     model = load_model(files, "float32", torch.device("cpu")).model
     counted, nll = [], []
@@ -106,11 +109,11 @@ def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family: Family) -
 
 
 def test_measurements_are_those_of_the_stores_and_no_rung_is_there_twice(family: Family) -> None:
-    whole = open_source(family.folder / "ranks")
+    whole = open_source(family.ranks)
     table = whole.table
-    assert set(table["family"]) == {"Ladder"}
+    assert set(table["family"]) == {"neox"}
     assert set(table["dataset"]) == {domain.name for domain in family.recipe.domains}
-    entries = {entry["name"]: entry for entry in json.loads((family.folder / "runs.json").read_text())}
+    entries = {entry["name"]: entry for entry in json.loads((family.folder / "families.json").read_text())}
     for model, rows in table.groupby("model"):
         assert (rows["size"] == entries[model]["size"]).all()
     assert not table["model"].str.contains("seed").any()
@@ -119,38 +122,20 @@ def test_measurements_are_those_of_the_stores_and_no_rung_is_there_twice(family:
     tokens = store.ranks()
     assert mine.loc[10, "hits"] == (tokens["greater"] < 10).sum()
     assert set(whole.windows["model"]) == set(table["model"]) == {one.model for one in whole.histograms}
-    pd.testing.assert_frame_equal(open_source(family.folder / "ranks").table, table)
+    pd.testing.assert_frame_equal(open_source(family.ranks).table, table)
 
 
-def test_what_is_shipped_says_what_it_is_and_fits(family: Family) -> None:
-    folder, entries = family.folder, json.loads((family.folder / "runs.json").read_text())
-    curves = pd.read_csv(folder / "training.csv")
-    weights = 0
-    for entry in entries:
-        path = folder / "models" / entry["name"] / "model.safetensors"
-        assert entry["shipped"] == path.is_file()
-        first = entry["seed"] == family.recipe.rung(entry["rung"]).seeds[0]
-        assert (folder / "models" / entry["name"]).is_dir() == entry["shipped"]
-        assert first >= entry["shipped"]
-        if entry["shipped"]:
-            assert sha256(path) == entry["checksum"]
-            weights += path.stat().st_size
-        if first:
-            assert entry["precision"]["tokens"] > 0
-            assert all(abs(change) < 1 for change in entry["precision"]["neg_log_rbp"].values())
-        curve = curves[(curves["rung"] == entry["rung"]) & (curves["seed"] == entry["seed"])]
-        assert len(curve) <= 200
-        assert curve["tokens"].iloc[-1] == entry["tokens"]
-        assert curve["loss"].iloc[-1] < curve["loss"].iloc[0]
-    there = [folder / name for name in ("ranks", "seeds") if (folder / name).is_dir()]
-    assert len(there) == 1 + any("-seed" in entry["name"] for entry in entries)
-    stores = [open_store(path) for path in store_folders(there)]
+def test_shipped_weights_are_those_of_the_records_and_stores_are_whole(family: Family) -> None:
+    entries = {entry["name"]: entry for entry in json.loads((family.folder / "families.json").read_text())}
+    weights = list(family.folder.glob("families/*/*/model.safetensors"))
+    assert len(weights) >= 2
+    for path in weights:
+        entry = entries[path.parent.name]
+        assert sha256(path) == entry["checksum"]
+        assert (entry["seed"], entry["family"]) == (0, path.parent.parent.name)
+    stores = [open_store(path) for path in store_folders([family.ranks])]
     assert all(store.problems() == [] for store in stores)
-    of_seeds = {store.model for store in stores if store.folder.parent.name == "seeds"}
-    assert all("-seed" in model for model in of_seeds)
-    assert weights <= 25e6
-    assert sum(path.stat().st_size for each in there for path in each.rglob("*")) <= 60e6
-    assert {(store.tokens) for store in stores if store.dataset == family.domain} == {family.store.tokens}
+    assert {store.tokens for store in stores if store.dataset == family.domain} == {family.store.tokens}
 
 
 def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_described() -> None:
@@ -160,81 +145,52 @@ def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_descr
         documents = ranking.evaluation_documents(name)
         assert len(documents) == part["documents"]
         assert ranking.evaluation_corpus(name, documents).fingerprint == {"texts": part["fingerprint"]}
-        tokens = {store.tokens for store in map(open_store, (LADDER / "ranks").glob(f"*-{name}-*"))}
+        tokens = {store.tokens for store in map(open_store, LADDER.glob(f"families-ranks/*/*-{name}-*"))}
         assert tokens == {part["tokens"] - part["documents"]}
         assert tokens.pop() >= 200_000 or name == "humaneval"
 
 
-def test_the_counts_of_tokens_are_shipped_and_are_those_of_the_rows(
-    workshop: tuple[Workspace, Recipe], made: Family
-) -> None:
-    place, recipe = workshop
-    tokens = Counter(np.load(place / "rows.npy").ravel().tolist())
-    assert shipping.read_token_counts(made.folder).tolist() == [
-        tokens[token] for token in range(recipe.text.vocabulary)
-    ]
-
-
-def test_texts_are_rebuilt_exactly(workshop: tuple[Workspace, Recipe], made: Family) -> None:
-    place, _ = workshop
+def test_texts_are_rebuilt_exactly(workshop: tuple[Grid, Path]) -> None:
+    grid, folder = workshop
     for domain in ("questions", "tales"):
-        written = ranking.read_corpus(place, domain)
-        rebuilt = ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain, made.folder))
+        written = ranking.read_corpus(grid.place, domain)
+        rebuilt = ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain, folder))
         assert isinstance(written, Corpus)
         assert (rebuilt.documents, rebuilt.fingerprint) == (written.documents, written.fingerprint)
     with pytest.raises(ParameterError, match="There is: questions, tales"):
-        ranking.evaluation_documents("code", made.folder)
+        ranking.evaluation_documents("code", folder)
 
 
-def test_a_ladder_without_files_says_how_to_make_them(made: Family, tmp_path: Path, monkeypatch) -> None:
+def test_a_ladder_without_files_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="rbp ladder train"):
         ranking.evaluation_documents("tales", tmp_path)
     monkeypatch.setattr("rbp.evidence.sources.LADDER", tmp_path)
-    with pytest.raises(DataError, match=r"(?s)the ladder has no ranks.*rbp ladder rank"):
-        _ = open_source("ladder:v1").table
-    monkeypatch.setattr("rbp.evidence.sources.LADDER", made.folder)
-    assert {store.folder.parent for store in open_source("ladder:v1").stores} == {made.folder / "ranks"}
+    with pytest.raises(DataError, match=r"(?s)the family neox is not shipped.*rbp ladder rank"):
+        _ = open_source("ladder").table
 
 
-def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Workspace, Recipe]) -> None:
-    place, recipe = workshop
-    which = runs.choose_runs(recipe, ["small"], [0])[0]
-    threads = torch.get_num_threads()
-    (kept,) = (place / "ranks").glob("ladder-small-tales-*")
+def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Grid, Path]) -> None:
+    grid, _ = workshop
+    line, threads = grid.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
+    name = line.at(2_560)
+    (kept,) = (grid.place / "ranks").glob(f"{name}-tales-*")
     before = (kept / "manifest.json").read_bytes()
-    stale = kept.with_name("ladder-small-tales-0123456789abcdef")
+    stale = kept.with_name(f"{name}-tales-0123456789abcdef")
     stale.mkdir()
-    ranking.rank(quiet, place, recipe, which, ["tales"])
+    aggregates.rank(quiet, grid, line, 2_560)
     torch.set_num_threads(threads)
     assert (kept / "manifest.json").read_bytes() == before
     assert not stale.exists()
 
 
-def test_weights_that_do_not_fit_are_left_out_and_said(
-    workshop: tuple[Workspace, Recipe], tmp_path: Path, monkeypatch
-) -> None:
-    place, recipe = workshop
-    monkeypatch.setattr(shipping, "WEIGHTS", (place / "models" / "ladder-small" / "model.safetensors").stat().st_size)
-    assert shipping.ship(place, recipe, tmp_path) == ["ladder-large"]
-    assert [path.name for path in (tmp_path / "models").iterdir()] == ["ladder-small"]
-    entries = {entry["name"]: entry["shipped"] for entry in json.loads((tmp_path / "runs.json").read_text())}
-    assert entries == {"ladder-small": True, "ladder-small-seed1": False, "ladder-large": False}
-    part = next((place / "ranks").glob("*/parts/*"))
-    data = part.read_bytes()
-    part.write_bytes(data[:-1])
-    with pytest.raises(DataError, match="truncated or altered"):
-        shipping.ship(place, recipe, tmp_path)
-    part.write_bytes(data)
-
-
-def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Workspace, Recipe]) -> None:
+def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Grid, Path]) -> None:
     from safetensors.torch import load_file
 
-    place, recipe = workshop
-    which, about = runs.finished_runs(place, recipe)[0]
-    state = load_file(place.run(*which) / "state.safetensors")
-    assert about["name"] == which.name == "ladder-small"
-    files = find_model(str(place.model(*which)))
+    grid, _ = workshop
+    line, tokens, about = next(grid.finished())
+    state = load_file(grid.place / "training" / line.at(tokens) / "state.safetensors")
+    assert about["name"] == line.at(tokens) == "neox-narrow-at-0.00064m"
+    files = find_model(str(grid.model(line, tokens)))
     assert files.config["dtype"] == "float16"
     weights = load_model(files, "float32", torch.device("cpu")).model.state_dict()
     assert {f"model.{name}" for name in weights} == {name for name in state if name.startswith("model.")}

@@ -18,9 +18,9 @@ from tokenizers import Tokenizer
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER, ROOT
 from rbp.evidence.grid import RANKS
-from rbp.ladder.grid_shipping import RESOLUTION
 from rbp.ladder.measuring import measure
 from rbp.ladder.ranking import evaluation_documents
+from rbp.ladder.shipping import RESOLUTION
 from rbp.paper import sentence
 from rbp.ranks.protocols import Row
 from rbp.ranks.store import MANIFEST, open_store

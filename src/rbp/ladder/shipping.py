@@ -26,7 +26,7 @@ from rbp.ladder.ngrams import ORDERS
 from rbp.ranks.entropies import BY_TEMPERATURE, ENTROPY, Entropies
 from rbp.ranks.store import RankStore, Store, open_store
 
-MODELS, COUNTS = "families", "token_counts.csv"
+MODELS, TEXT, COUNTS = "families", "text.json", "token_counts.csv"
 RESOLUTION = 4096  # −ln p in shipped stores is rounded to 1/RESOLUTION nat, which makes them a fifth smaller
 _CODES = {"dataset", "model", "equal"}  # columns of few different values
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": sorted(_CODES)}
@@ -47,7 +47,9 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
     change. With them go the tokenizer, and what is known of the text. Raises DataError for a family of which nothing is
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
-    _ship_text(grid, to)
+    if (to / TEXT).is_file() and (to / TEXT).read_bytes() != (grid.place / TEXT).read_bytes():
+        what = "the families that are there are of another text, or of another tokenizer"
+        raise DataError(what, str(to / TEXT), "Give another folder: --to.")
     path = to / RECORDS
     there = parse_json(path.read_bytes()) if path.is_file() else []
     known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
@@ -76,21 +78,17 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
         shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
     entries += [entry for entry in there if entry["family"] not in families]
     order = [*(each.name for each in grid.ladders.families), floor.FAMILY, *APART]
+    _ship_text(grid, to)
     write_json(path, sorted(entries, key=lambda entry: order.index(entry["family"])))
     return shipped
 
 
 def _ship_text(grid: Grid, to: Path) -> None:
     """The tokenizer, the descriptions of the text, and how often each token is read at the largest budget."""
-    about = grid.place / "text.json"
-    if (to / RECORDS).is_file() and (to / about.name).read_bytes() != about.read_bytes():
-        what = "the families that are there are of another text, or of another tokenizer"
-        raise DataError(what, str(to / about.name), "Give another folder: --to.")
     seen = count_tokens(floor.rows_read(grid), grid.base.text.vocabulary).to_csv(index=False).encode()
-    files = {path.name: path.read_bytes() for path in (about, grid.place / "documents.csv")} | {COUNTS: seen}
-    files |= {f"tokenizer/{path.name}": path.read_bytes() for path in (grid.place / "tokenizer").iterdir()}
-    for name, data in files.items():
-        _put(to / name, data)
+    _put(to / COUNTS, seen)
+    for path in (grid.place / TEXT, grid.place / "documents.csv", *(grid.place / "tokenizer").iterdir()):
+        _put(to / path.relative_to(grid.place.folder), path.read_bytes())
 
 
 def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:
@@ -193,7 +191,7 @@ def shipped_text(folder: Path = LADDER) -> pd.DataFrame:
     Also left_out, documents of a training source that share a long passage with an evaluation text, and held_out,
     those kept for evaluation. Raises DataError for a malformed file.
     """
-    path = folder / "text.json"
+    path = folder / TEXT
     columns = ["name", "origin", "licence", "documents", "characters", "tokens"]
     try:
         content = _json(path)

@@ -423,11 +423,10 @@ def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Hits]:
 
 def points_at(counted: Sequence[Hits], k: int) -> pd.DataFrame:
     """−ln RBP_k of the first model of each size on each text: columns dataset, family, model, size, k, value."""
-    rows = [
-        (hits.dataset, hits.family, hits.models[i], int(hits.sizes[i]), k, float(np.exp(heights(hits)[i, hits.place(k)])))
-        for hits in counted
-        for i in hits.rungs
-    ]
+    rows = []
+    for hits in counted:
+        values = np.exp(heights(hits)[:, hits.place(k)])
+        rows += [(hits.dataset, hits.family, hits.models[i], int(hits.sizes[i]), k, values[i]) for i in hits.rungs]
     return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
 
 

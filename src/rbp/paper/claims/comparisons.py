@@ -30,7 +30,7 @@ def _(n: Numbers) -> Judged:
     )
     pythia, low, high, ladder = (
         f"{n.number(f'19_cross_entropy::{key}'):+.1f}".replace("-", "−")
-        for key in (*(f"relative{end}.wikipedia.Pythia" for end in ("", "_low", "_high")), "relative.wikipedia.Ladder")
+        for key in (*(f"relative{end}.wikipedia.Pythia" for end in ("", "_low", "_high")), "relative.wikipedia.neox")
     )
     return rule, (
         f"Of {tested} pairs of family and text with both metrics model by model, {near} are shown to be near, and {outside} "

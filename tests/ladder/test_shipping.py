@@ -1,48 +1,30 @@
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_ladder import quiet, write_grid
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
 from rbp.evidence import grid as shipped
 from rbp.evidence import sources
-from rbp.ladder import aggregates, floor
-from rbp.ladder import grid as grid_module
+from rbp.ladder import aggregates
 from rbp.ladder.grid import Grid
-from rbp.ladder.grid_shipping import RESOLUTION, ship
-from rbp.ladder.ngrams import ORDERS
+from rbp.ladder.shipping import RESOLUTION, read_token_counts, ship
 from rbp.paper.grid import costs
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.metric import rank
 from rbp.ranks.store import open_store, store_folders
 from rbp.stats.clustering import neg_log_rbp_document_interval
 
-pytestmark = pytest.mark.builds  # it trains
-
 LAST = "at-0.00256m"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> tuple[Grid, Path]:
-    """A grid of transformers and n-grams, trained, ranked and shipped; LSTMs are trained in part."""
-    folder = tmp_path_factory.mktemp("shipping")
-    grid = write_grid(folder)
-    lines = grid.choose(["neox"], seeds=[0]) + grid.choose(["neox"], seeds=[1])
-    for line in lines:
-        grid_module.train(quiet, grid, line)
-    for job in [*aggregates.jobs(grid, lines), *floor.jobs(grid, ORDERS)]:
-        job.work(quiet, *job.arguments)
-    ship(grid, ["neox", "ngrams"], folder / "shipped")
-    return grid, folder / "shipped"
-
-
-def test_every_model_is_in_the_table_with_its_size_and_training(made: tuple[Grid, Path]) -> None:
-    grid, folder = made
+def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[Grid, Path]) -> None:
+    grid, folder = workshop
     table = shipped.models(folder=folder)
     assert table["family"].unique().tolist() == ["neox", "ngrams"]
     neox = table[table["family"] == "neox"]
@@ -58,13 +40,13 @@ def test_every_model_is_in_the_table_with_its_size_and_training(made: tuple[Grid
     assert table["rung"].tolist()[-5:] == ["1", "2", "3", "4", "5"]
 
 
-def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(made: tuple[Grid, Path]) -> None:
-    grid, folder = made
+def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tuple[Grid, Path]) -> None:
+    grid, folder = workshop
     names = [f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")]
-    assert sorted(path.name for path in (folder / "families").iterdir()) == names
+    assert sorted(path.name for path in (folder / "families" / "neox").iterdir()) == names
     for name in names:
         for file in ("config.json", "model.safetensors"):
-            one, other = (place / name / file for place in (folder / "families", grid.place / "models"))
+            one, other = (place / name / file for place in (folder / "families" / "neox", grid.place / "models"))
             assert one.read_bytes() == other.read_bytes()
     for family, models in (("neox", names), ("ngrams", [f"ngrams-5-{LAST}"])):
         stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
@@ -80,8 +62,8 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(made: tuple[G
 
 
 @pytest.mark.parametrize("rule", ["paper", "strict", "expected"])
-def test_counts_are_those_of_each_token(made: tuple[Grid, Path], rule) -> None:
-    grid, folder = made
+def test_counts_are_those_of_each_token(workshop: tuple[Grid, Path], rule) -> None:
+    grid, folder = workshop
     found = {one.dataset: one for one in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
     assert sorted(found) == ["questions", "tales"]
     for path in store_folders([folder / "families-ranks" / name for name in ("neox", "ngrams")]):
@@ -106,8 +88,8 @@ def test_counts_are_those_of_each_token(made: tuple[Grid, Path], rule) -> None:
         assert abs(found["tales"].hits[:, m, 1].sum() - own["tokens"].sum()) <= 2  # near ties
 
 
-def test_points_have_intervals_by_documents(made: tuple[Grid, Path]) -> None:
-    _, folder = made
+def test_points_have_intervals_by_documents(workshop: tuple[Grid, Path]) -> None:
+    _, folder = workshop
     (one,) = shipped.counted([1, 10, 279], families=["neox"], datasets=["questions"], folder=folder)
     points = one.points([10])
     assert len(points) == 3 * len(one.models)
@@ -127,8 +109,8 @@ def test_points_have_intervals_by_documents(made: tuple[Grid, Path]) -> None:
         one.points([2])
 
 
-def test_a_family_at_a_budget_is_what_a_law_is_fitted_to(made: tuple[Grid, Path]) -> None:
-    _, folder = made
+def test_a_family_at_a_budget_is_what_a_law_is_fitted_to(workshop: tuple[Grid, Path]) -> None:
+    _, folder = workshop
     (one, _) = shipped.counted([1, 10], folder=folder)
     last = one.hits_of("neox")
     assert last.models == (f"neox-narrow-{LAST}", f"neox-narrow-{LAST}-seed1", f"neox-wide-{LAST}")
@@ -143,8 +125,8 @@ def test_a_family_at_a_budget_is_what_a_law_is_fitted_to(made: tuple[Grid, Path]
         one.hits_of("lstm")
 
 
-def test_sums_by_rank_add_up_to_those_by_document(made: tuple[Grid, Path]) -> None:
-    _, folder = made
+def test_sums_by_rank_add_up_to_those_by_document(workshop: tuple[Grid, Path]) -> None:
+    _, folder = workshop
     sums = shipped.rank_sums(["ngrams"], folder=folder)
     assert (sums["equal"] > 1).any()
     for one in shipped.counted([1], families=["ngrams"], folder=folder):
@@ -153,8 +135,8 @@ def test_sums_by_rank_add_up_to_those_by_document(made: tuple[Grid, Path]) -> No
         np.testing.assert_allclose(own["nll"], one.nll.sum(axis=0), rtol=1e-6)
 
 
-def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(made, tmp_path: Path) -> None:
-    grid, folder = made
+def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(workshop, tmp_path: Path) -> None:
+    grid, folder = workshop
     own = tmp_path / "shipped"
     shutil.copytree(folder, own)
     before = {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()}
@@ -164,8 +146,21 @@ def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(made,
     assert told.bytes == sum(len(data) for path, data in before.items() if "ngrams" in path.parts)
 
 
-def test_what_is_not_ranked_is_left_out_and_said(made, tmp_path: Path) -> None:
-    grid, folder = made
+def test_the_text_s_descriptions_go_along_and_another_text_s_families_are_refused(workshop, tmp_path: Path) -> None:
+    grid, folder = workshop
+    for name in ("text.json", "documents.csv", "tokenizer/tokenizer.json"):
+        assert (folder / name).read_bytes() == (grid.place / name).read_bytes()
+    read = grid.place.rows(grid.base)[: 2_560 // 32]  # at the largest budget, of rows of 32
+    counts = Counter(read.ravel().tolist())
+    assert read_token_counts(folder).tolist() == [counts[token] for token in range(280)]
+    (tmp_path / "text.json").write_text("{}")
+    with pytest.raises(DataError, match="of another text"):
+        ship(grid, ["neox"], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["text.json"]
+
+
+def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> None:
+    grid, folder = workshop
     with pytest.raises(DataError, match="no model of lstm is ranked"):
         ship(grid, ["lstm"], tmp_path / "shipped")
     assert not (tmp_path / "shipped").exists()
@@ -193,8 +188,8 @@ def test_what_is_not_ranked_is_left_out_and_said(made, tmp_path: Path) -> None:
     assert [name for name, ranked in kept.items() if not ranked] == [lost]
 
 
-def test_a_damaged_table_is_an_error(made, tmp_path: Path) -> None:
-    _, folder = made
+def test_a_damaged_table_is_an_error(workshop, tmp_path: Path) -> None:
+    _, folder = workshop
     own = tmp_path / "shipped"
     shutil.copytree(folder, own)
     path = own / "families-sums" / "neox" / "counts.parquet"
@@ -210,8 +205,8 @@ def test_a_damaged_table_is_an_error(made, tmp_path: Path) -> None:
         shipped.counted([281], folder=folder)
 
 
-def test_each_family_has_a_door(made, tmp_path: Path, monkeypatch) -> None:
-    _, folder = made
+def test_each_family_has_a_door(workshop, tmp_path: Path, monkeypatch) -> None:
+    _, folder = workshop
     monkeypatch.setattr(sources, "LADDER", folder)
     ladders = [word for word in sources.at_hand() if word.startswith("ladder")]
     assert ladders == ["ladder", "ladder:ngrams", "ladder:all"]
@@ -238,8 +233,8 @@ def test_each_family_has_a_door(made, tmp_path: Path, monkeypatch) -> None:
         sources.open_source("ladder:none")
 
 
-def test_costs_are_those_of_the_records(made, tmp_path: Path) -> None:
-    _, folder = made
+def test_costs_are_those_of_the_records(workshop, tmp_path: Path) -> None:
+    _, folder = workshop
     own = tmp_path / "shipped"
     shutil.copytree(folder, own)
     for name in ("ladders.toml", "small.toml"):
@@ -265,4 +260,4 @@ def test_costs_are_those_of_the_records(made, tmp_path: Path) -> None:
 
 
 def test_what_is_shipped_is_not_too_much() -> None:
-    assert sum(path.stat().st_size for path in LADDER.rglob("*") if path.is_file()) <= 170_000_000
+    assert sum(path.stat().st_size for path in LADDER.rglob("*") if path.is_file()) <= 112_000_000
