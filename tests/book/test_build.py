@@ -312,6 +312,11 @@ def test_how_the_book_was_made(tmp_path: Path) -> None:
     assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
     assert "| papermill | 2." in page
     assert "Commit: not a checkout" in page
+    assert "Verdicts" not in page
+    moved = 'moved = [{ claim = 7, before = "holds", after = "does not hold", why = "Other data." }]'
+    project.book.mkdir(exist_ok=True)
+    (project.book / "verdicts.toml").write_text(moved)
+    assert "| 7 | holds → does not hold. Other data. |" in made_page(project)
 
 
 def test_a_page_is_described_by_its_answer() -> None:

@@ -44,7 +44,8 @@ def test_they_are_those_of_full_logits_in_double_precision(model: str) -> None:
 def test_every_file_agrees_with_its_store_and_the_two_with_each_other(found: Entropies) -> None:
     ranks = found.store.ranks()
     nll = ranks["nll"].astype(float)
-    np.testing.assert_allclose(found.temperatures[1.0], nll.groupby(ranks["document"]).sum(), rtol=3e-5)  # −ln p is rounded
+    sums = nll.groupby(ranks["document"]).sum()
+    np.testing.assert_allclose(found.temperatures[1.0], sums, rtol=3e-5)  # of −ln p that is rounded
     # d CE / d ln T at T = 1 is the mean entropy less CE: the temperatures know the entropies
     total = found.temperatures.sum().to_numpy() / len(nll)
     slope = CubicSpline(np.log(TEMPERATURES), total)(0.0, 1)

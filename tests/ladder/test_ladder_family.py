@@ -17,12 +17,15 @@ from rbp.evidence import open_source
 from rbp.ladder import aggregates, ranking
 from rbp.ladder.grid import Grid
 from rbp.ladder.recipe import Recipe, read
+from rbp.ladder.shipping import RESOLUTION
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.forward import Ranker
 from rbp.ranks.metric import rank, rbp
 from rbp.ranks.models import ModelFiles, find_model, load_model, load_tokenizer
 from rbp.ranks.protocols import plan_rows
 from rbp.ranks.store import RankStore, open_store, store_folders
+
+ROUNDED = 0.51 / RESOLUTION  # at most, of −ln p in shipped stores
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def test_the_ranks_are_those_of_the_shipped_weights_on_the_rebuilt_texts(family:
     np.testing.assert_array_equal(stored["position"], np.concatenate([row.start + row.scored for row in rows]))
     moved = (stored["greater"] != found.greater) | (stored["equal"] != found.equal)
     assert moved.mean() <= 1e-3  # by last bits alone, if at all: see `rbp.paper.near_ties`
-    np.testing.assert_allclose(stored["nll"], found.nll, atol=1e-4)
+    np.testing.assert_allclose(stored["nll"], found.nll, atol=1e-4 + ROUNDED)
 
 
 def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family: Family) -> None:
@@ -105,7 +108,7 @@ def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family: Family) -
     for k in range(1, family.store.vocabulary + 1):
         assert abs(rbp(ours, k) * len(ours) - np.count_nonzero(brute <= k)) <= 1.001, k
     assert rbp(ours, family.store.vocabulary) == 1.0
-    np.testing.assert_allclose(stored["nll"], nll, atol=1e-4)
+    np.testing.assert_allclose(stored["nll"], nll, atol=1e-4 + ROUNDED)
 
 
 def test_measurements_are_those_of_the_stores_and_no_rung_is_there_twice(family: Family) -> None:

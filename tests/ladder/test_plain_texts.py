@@ -15,13 +15,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from made_ladder import RECIPE, tale, write_ladder
+from made_ladder import LADDERS, RECIPE, quiet, tale, write_ladder
 from transformers import AutoTokenizer
 
 from rbp.cli import main
 from rbp.core.paths import ROOT
 from rbp.evidence import open_source
-from rbp.ladder import ranking, runs, training
+from rbp.ladder import aggregates, ranking
+from rbp.ladder import grid as grid_module
+from rbp.ladder.grid import Grid
 from rbp.ladder.recipe import read, read_ladders
 from rbp.ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
 from rbp.ladder.workspace import Workspace
@@ -32,9 +34,10 @@ CONTEXT = 32
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A recipe of very small models, two steps of them."""
-    path = tmp_path / "small.toml"
-    path.write_text(RECIPE.format(tokens=2 * 4 * CONTEXT))
+    """Families of very small models, four steps of them."""
+    (tmp_path / "small.toml").write_text(RECIPE.format(tokens=2 * 4 * CONTEXT))
+    path = tmp_path / "ladders.toml"
+    path.write_text(LADDERS.replace("budgets = [640, 1_280, 2_560]", "budgets = [128, 256]"))
     return path
 
 
@@ -110,16 +113,16 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
     place = tmp_path / "runs" / "ladder-books"
     held = [texts[name] for name in sorted(texts, key=lambda name: Path(name).parts) if is_held_out(texts[name])]
     assert 1 <= len(held) <= 8
-    assert [document.text for document in ranking.evaluation_documents("held-out", place)] == held
+    assert ranking.read_corpus(Workspace(place), "held-out").documents == held
     tokenizer = AutoTokenizer.from_pretrained(place / "tokenizer")
     scored = sum(len(tokenizer(text)["input_ids"]) - 1 for text in held)
     stores = {store.model: store for store in (open_store(path) for path in store_folders([place / "ranks"]))}
-    rungs = ["ladder-10k", "ladder-22k", "ladder-59k"]
-    assert sorted(stores) == [*rungs, "lstm-10k-at-0.03m"]
+    rungs = [f"neox-{rung}-at-0.03m" for rung in ("10k", "22k", "59k")]
+    assert sorted(stores) == ["lstm-10k-at-0.03m", *rungs]
     assert {store.tokens for store in stores.values()} == {scored}
     table = open_source(place / "ranks").table
     assert set(table["dataset"]) == {"held-out"}
-    assert set(table.loc[table["family"] == "Ladder", "model"]) == set(rungs)
+    assert set(table.loc[table["family"] == "neox", "model"]) == set(rungs)
     rows = Workspace(place).rows(on_own_text(Workspace(place), read()))
     assert rows[:, 1:].size == int(TOKENS) // 256 * 256
     pieces = [piece for row in rows[::20] for piece in re.split(r"<\|endoftext\|>", tokenizer.decode(row))]
@@ -127,20 +130,22 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
 
     shutil.move(books, tmp_path / "away")  # what was made needs them no longer
     code, said, _ = rbp(tmp_path, "ladder", "train", "--rungs", "10k", "--seeds", "0", "--out", str(place))
-    assert (code, said.strip()) == (0, str(place / "models" / "ladder-10k"))
+    assert (code, said.strip()) == (0, str(place / "models" / "neox-10k-at-0.03m"))
 
 
 @pytest.mark.builds
 def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(config: Path, tmp_path: Path) -> None:
     texts = write_texts(tmp_path / "texts", {f"{i:03}.txt": tale(i, 4) for i in range(200)})
     place, threads = Workspace(tmp_path / "out"), torch.get_num_threads()
-    import_plain(place, read(config), texts, None)
-    recipe = on_own_text(place, read(config))
-    assert on_own_text(Workspace(tmp_path), read(config)) == read(config)
+    ladders, base = read_ladders(config)
+    import_plain(place, base, texts, None)
+    recipe = on_own_text(place, base)
+    assert on_own_text(Workspace(tmp_path), base) == base
     prepare(place, recipe, place / "texts")
-    (which,) = runs.choose_runs(recipe, ["small"], [0])
-    training.train(lambda _: None, place, recipe, which, "cpu")
-    ranking.rank(lambda _: None, place, recipe, which, ["held-out"])
+    grid = Grid(ladders.up_to(recipe.text.tokens), recipe, place)
+    (line,) = grid.choose(["neox"], ["narrow"], [0])
+    grid_module.train(quiet, grid, line)
+    aggregates.rank(quiet, grid, line, 256)
     torch.set_num_threads(threads)
     assert set(open_source(place / "ranks").table["dataset"]) == {"held-out"}
     named = pd.read_csv(place / "documents.csv")
@@ -178,7 +183,7 @@ LONG = {f"{i}.txt": tale(i) for i in range(4)}
         ({"a.md": "text", "b.txt": " \n"}, [], ["no .txt file with text in it"]),
         ({"a.txt": tale(0)}, [], ["there is only one text", "cut it into several"]),
         ({"a.txt": tale(0), "b.txt": tale(0)}, [], ["there is only one text"]),
-        (LONG, ["--tokens", "100"], ["100 tokens are too few for a step (--tokens)", "Give 128 or more."]),
+        (LONG, ["--tokens", "50"], ["50 tokens are too few for a step (--tokens)", "Give 64 or more."]),
         (dict.fromkeys(LONG, "z") | {"b.txt": "zz"}, [], ["the text gives only"]),
         ({name: f"{text} {tale(99)}" for name, text in LONG.items()}, [], ["all 3 documents share 12 words in a row"]),
     ],
@@ -223,7 +228,7 @@ def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(config
 
 def test_tokens_and_budgets_are_of_the_plain_text_alone(config: Path, tmp_path: Path) -> None:
     _, corpora = write_ladder(tmp_path / "made")
-    assert not is_plain(read(config), corpora)
+    assert not is_plain(read(config.with_name("small.toml")), corpora)
     code, _, errors = rbp(
         tmp_path, "ladder", "data", "--texts", str(corpora), "--config", str(config), "--tokens", "256"
     )

@@ -1,6 +1,7 @@
 """Verdicts follow from the recorded numbers, change with them, and cannot be set by hand unseen."""
 
 import re
+import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from rbp.book import results
 from rbp.core.errors import ChapterError
-from rbp.core.paths import Project
+from rbp.core.paths import ROOT, Project
 from rbp.paper.claims import ledger
 from rbp.paper.claims.ledger import (
     CLAIMS,
@@ -165,8 +166,8 @@ CASES = pytest.mark.parametrize(
         (47, {"20_rank_and_cross_entropy::tightest_at_1": 5}, HOLDS),
         (48, {"20_rank_and_cross_entropy::nearer.k1": 6}, PART),
         (48, {"20_rank_and_cross_entropy::nearer.k1": 9}, HOLDS),
-        (53, {"22_sister_law::entropy_closer": 4}, HOLDS),
-        (53, {"22_sister_law::entropy_high": 3}, FAILS),
+        (53, {"22_sister_law::entropy_high": 4}, PART),
+        (53, {"22_sister_law::entropy_high": 4, "22_sister_law::entropy_closer": 4}, HOLDS),
         (54, {"22_sister_law::alignment_still": 3}, PART),
         (54, {"22_sister_law::alignment_still": 3, "22_sister_law::confidence_still": 3}, FAILS),
         (55, {"22_sister_law::share_falls": 4}, PART),
@@ -224,6 +225,13 @@ def test_a_verdict_flipped_by_hand_is_found(claim: Claim) -> None:
     for verdict in VERDICTS:  # written instead of judged
         if verdict != accepted or claim.number not in UNDECIDABLE:
             assert _problems(replace(claim, judge=lambda _, verdict=verdict: (verdict, "")), accepted), verdict
+
+
+def test_the_verdicts_that_are_told_to_have_moved_ended_where_they_are() -> None:
+    moved = tomllib.loads((ROOT / "book" / "verdicts.toml").read_text())["moved"]
+    ends = {each["claim"]: each["after"] for each in moved}
+    assert ends == {number: ACCEPTED[f"verdict.{number:02d}"] for number in ends}
+    assert all(each["before"] != each["after"] for each in moved)
 
 
 def test_what_no_number_decides_says_what_would() -> None:

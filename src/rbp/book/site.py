@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -249,8 +250,16 @@ def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
     return "\n".join(f"| {a} | {b} |" for a, b in [head, ("---", "---"), *rows])
 
 
+def _moved_verdicts(project: Project) -> str:
+    """The verdicts that other data or another method has moved (book/verdicts.toml), as a section; "" for none."""
+    path = project.book / "verdicts.toml"
+    moved = tomllib.loads(path.read_text(encoding="utf-8"))["moved"] if path.is_file() else []
+    rows = [(f"{each['claim']}", f"{each['before']} → {each['after']}. {each['why']}") for each in moved]
+    return f"\n## Verdicts that moved\n\n{_table(('Claim', 'Verdict, and why'), rows)}\n" if rows else ""
+
+
 def made_page(project: Project) -> str:
-    """The page as MyST Markdown: versions, commit, seconds for each step and chapter, checksums of the data."""
+    """The page as MyST Markdown: versions, commit, verdicts that moved, seconds, checksums of the data."""
     versions = [(name, importlib.metadata.version(name)) for name in PACKAGES]
     took = times(project)
     seconds = [(name, f"{value:.1f}") for name, value in took.items()]
@@ -275,7 +284,7 @@ same pages, byte for byte, but for this one.
 {_table(("Package", "Version"), versions)}
 
 All pins are in `requirements.lock` and `requirements-torch.lock`.
-
+{_moved_verdicts(project)}
 ## Seconds for each step and chapter
 
 {_table(("Step or chapter", "Seconds"), seconds)}
