@@ -17,7 +17,7 @@ QUERIES = {int(n): sql for n, sql in re.findall(r"^## (\d+)\..*?```sql\n(.*?)```
 
 @pytest.fixture(scope="module")
 def stores():
-    return [open_store(folder) for folder in store_folders([LADDER / "ranks"])]
+    return [open_store(folder) for folder in store_folders([LADDER / "families-ranks" / "neox"])]
 
 
 def test_there_are_ten_queries_and_no_others():

@@ -12,7 +12,7 @@ from rbp.core.paths import LADDER, ROOT, Project
 from rbp.paper import law_report
 from rbp.ranks.store import open_store, store_folders
 
-MODELS = [str(LADDER / "models" / f"ladder-{rung}") for rung in ("10k", "22k", "59k")]
+MODELS = [str(LADDER / "families" / "neox" / f"neox-{rung}-at-8m") for rung in ("10k", "22k", "59k")]
 
 
 @pytest.fixture(scope="module")

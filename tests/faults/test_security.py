@@ -17,16 +17,16 @@ import pytest
 import tiny
 import torch
 from made_ladder import write_ladder
-from rbp.ladder.runs import STATE
 from toy_stores import make_store
 
 from rbp.book import results, steps
 from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
 from rbp.evidence import open_source
-from rbp.ladder.recipe import read
+from rbp.ladder.grid import Grid
+from rbp.ladder.recipe import read_ladders
 from rbp.ladder.training import Run
-from rbp.ladder.workspace import Workspace
+from rbp.ladder.workspace import STATE, Workspace
 from rbp.ranks.corpora import open_corpus
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.models import find_model, load_model, load_tokenizer
@@ -147,16 +147,17 @@ def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
         results.read_book(tmp_path / "results.json")
 
     write_ladder(tmp_path / "ladder")
-    recipe, place = read(tmp_path / "ladder" / "small.toml"), Workspace(tmp_path / "ladder" / "out")
+    ladders, base = read_ladders(tmp_path / "ladder" / "ladders.toml")
+    place = Workspace(tmp_path / "ladder" / "out")
     place.folder.mkdir()
     np.save(place / "rows.npy", np.array([Bomb(canary)], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="cannot be read"):
-        place.rows(recipe)
-    rung = recipe.rung("small")
-    place.run(rung, 0).mkdir(parents=True)
-    (place.run(rung, 0) / STATE).write_bytes(bomb)
-    rows = np.zeros((recipe.steps * recipe.training.batch, recipe.text.context + 1), np.uint16)
-    assert not Run(recipe.course(rung, 0), rows, place.run(rung, 0)).resume()
+        place.rows(base)
+    grid = Grid(ladders, base, place)
+    course = grid.course(grid.choose(["neox"], ["narrow"], [0])[0], None)
+    (place / STATE).write_bytes(bomb)
+    rows = np.zeros((course.steps * course.batch, base.text.context + 1), np.uint16)
+    assert not Run(course, rows, place.folder).resume()
     assert not canary.exists()
 
 

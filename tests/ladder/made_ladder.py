@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from rbp.ladder.grid import Grid
@@ -125,6 +126,12 @@ def write_grid(folder: Path) -> Grid:
     grid = Grid(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
     grid.prepare(texts)
     return grid
+
+
+def with_one_budget(config: Path, out: Path, tokens: int) -> Grid:
+    """The families of a recipe in the working folder `out`, trained on so many tokens and no other number."""
+    ladders, base = read_ladders(config)
+    return Grid(replace(ladders, training=replace(ladders.training, budgets=(tokens,))), base, Workspace(out))
 
 
 def quiet(line: str) -> None:

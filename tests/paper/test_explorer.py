@@ -35,7 +35,7 @@ GO = (
 
 @pytest.fixture(scope="module")
 def source() -> Source:
-    return open_source("published, ladder:v1, ladder, ladder:lstm, outside")
+    return open_source("published, ladder, ladder:lstm, outside")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: in
 CHOICES = [
     {"dataset": "wikipedia", "family": ["Pythia", "GPT-2"], "k": 10, "weights": 1, "hide": 2, "at": 3e11},
     {"dataset": "wikipedia", "family": "Pythia", "metric": "cross_entropy", "level": 0.8, "offset": 1},
-    {"dataset": "hotpotqa", "family": ["OPT", "Ladder"], "k": 1, "without": ["facebook/opt-1.3b", "ladder-10k"]},
+    {"dataset": "hotpotqa", "family": ["OPT", "neox"], "k": 1, "without": ["facebook/opt-1.3b", "neox-10k-at-8m"]},
 ]
 
 

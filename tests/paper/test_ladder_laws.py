@@ -147,29 +147,21 @@ def test_pythia_stands_beside_at_the_same_k_or_share():
 
 @pytest.fixture
 def kept(tmp_path):
-    run = {"rung": "10k", "layers": 3, "width": 16, "heads": 2, "size": 9872, "parameters": 140944, "steps": 2}
-    run |= {"tokens": 64, "loss": 4.9, "seconds": 3.0, "checksum": "ab"}
-    runs = [{**run, "name": "ladder-10k-seed1", "seed": 1}, {**run, "name": "ladder-10k", "seed": 0}]
-    (tmp_path / "runs.json").write_text(json.dumps(runs))
     part = {"name": "novels", "origin": "a", "licence": "b", "documents": 2, "characters": 9, "tokens": 4}
     text = {"training": [{**part, "left_out": ["x", "y"], "held_out": 3}], "evaluation": [part]}
     (tmp_path / "text.json").write_text(json.dumps(text))
     return tmp_path
 
 
-def test_the_record_of_the_training_is_read(kept):
-    runs = shipping.shipped_runs(kept)
-    assert runs.name.tolist() == ["ladder-10k", "ladder-10k-seed1"]
-    assert runs["first"].tolist() == [True, False]
-    assert runs.outside[0] == pytest.approx(1 - 9872 / 140944)
+def test_what_is_known_of_the_text_is_read(kept):
     text = shipping.shipped_text(kept)
     assert text[["use", "left_out", "held_out"]].to_numpy().tolist() == [["training", 2, 3], ["evaluation", 0, 0]]
 
 
-def test_a_broken_record_is_named(kept):
-    (kept / "runs.json").write_text('[{"name": "ladder-10k"}]')
-    with pytest.raises(DataError, match=r"no list of runs \(.*runs.json\)"):
-        shipping.shipped_runs(kept)
+def test_a_broken_description_is_named(kept):
+    (kept / "text.json").write_text('{"training": []}')
+    with pytest.raises(DataError, match=r"does not describe the ladder's text \(.*text.json\)"):
+        shipping.shipped_text(kept)
     (kept / "text.json").unlink()
     with pytest.raises(DataError, match="git checkout"):
         shipping.shipped_text(kept)

@@ -76,7 +76,7 @@ def test_intervals_cover_by_documents() -> None:
 
 
 def test_the_shipped_ladder_is_counted_as_its_table_says() -> None:
-    source = open_source("ladder:v1")
+    source = open_source("ladder")
     points = mixtures.points(source.table).set_index(["dataset", "model"])
     for costs in mixtures.count_costs(source.stores):
         tokens, hits, nll, _ = costs.sums.sum(axis=0).T
@@ -90,6 +90,6 @@ def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     second = make_store(tmp_path / "b", [0, 1], [2], model="b")
     with pytest.raises(DataError, match="did not rank the same tokens"):
         mixtures.count_costs([first, second])
-    ranks_alone = open_source("ladder:v1").table.query("metric == 'neg_log_rbp'")
+    ranks_alone = open_source("ladder").table.query("metric == 'neg_log_rbp'")
     with pytest.raises(DataError, match="no model has both"):
         mixtures.points(ranks_alone)

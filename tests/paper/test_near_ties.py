@@ -56,7 +56,11 @@ def test_by_hand():
 def test_a_model_that_is_extracted_lies_within_its_bounds(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("The rank of a token counts all logits that are not below its own.\n" * 20)
-    asked = (rank_study.project_path("data/ladder/models/ladder-10k"), str(text), protocol("windows", length=64))
+    asked = (
+        rank_study.project_path("data/ladder/families/neox/neox-10k-at-8m"),
+        str(text),
+        protocol("windows", length=64),
+    )
     plain, rounded = near_ties(*asked, Settings(device="cpu"), (None, "bfloat16"))
     assert plain.bound == pytest.approx(np.full(plain.bound.size, 5e-5), rel=1)
     for ties, rounding in ((plain, None), (rounded, "bfloat16")):

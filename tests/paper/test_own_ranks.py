@@ -26,7 +26,7 @@ QUICK = {
 }
 PUBLISHED_ONLY = {"03_measurements", "17_table1"}  # they are about the authors' numbers, and refuse others
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
-SHIPPED_DATA = ("data/ladder/ranks", "data/ladder/seeds")
+SHIPPED_DATA = ("data/ladder/families-ranks", "data/ladder/families-sums")
 
 
 @pytest.fixture(scope="module")

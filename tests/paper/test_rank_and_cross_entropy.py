@@ -290,8 +290,8 @@ def test_a_change_of_seed_is_measured_against_the_curve() -> None:
 def test_only_sources_with_ranks_have_documents() -> None:
     assert open_source("published").ranked.stores == []
     assert both.drawn(open_source("published"), [1], resamples=100, seed=0) == []
-    joined = open_source("published,ladder:v1").ranked
-    assert joined.is_exactly("ladder:v1")
+    joined = open_source("published,ladder").ranked
+    assert joined.is_exactly("ladder")
     with pytest.raises(ParameterError, match="too few"):
         both.drawn(joined, [1], resamples=10, seed=0)
 

@@ -63,7 +63,7 @@ def test_the_ladder_comes_from_its_step_only_where_that_has_these_k_and_this_lev
     made = pd.DataFrame({"k": [1, 10, 100], "quantity": "p"})
     monkeypatch.setattr(independence.steps, "table", lambda name: made)
     monkeypatch.setattr(independence, "dependence", lambda stores, k, level: f"computed at {level}")
-    ladder = open_source("ladder:v1")
+    ladder = open_source("ladder")
     assert independence.dependence_of(ladder, [1, 100])["k"].tolist() == [1, 100]
     assert independence.dependence_of(ladder, [1], level=0.9) == "computed at 0.9"
     assert independence.dependence_of(ladder, [1, 2]) == "computed at 0.95"

@@ -9,6 +9,7 @@ from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
 from rbp.evidence.ranked import Ranked, every_k, with_intervals
+from rbp.ladder.shipping import RESOLUTION
 from rbp.paper import rank_study
 from rbp.paper.figures.ranking import coloured_text, rbp_curve
 from rbp.paper.near_ties import NearTies
@@ -23,7 +24,7 @@ TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nI
 CPU = Settings(device="cpu", backend="reference")
 
 
-MODEL = "data/ladder/models/ladder-10k"
+MODEL = "data/ladder/families/neox/neox-10k-at-8m"
 TOKENS, ROWS = 4096, 4224  # of the tokenizer, and of the output layer once it is padded
 WINDOWS = protocol("windows", length=64)
 
@@ -187,15 +188,15 @@ def test_a_family_gives_a_table_and_a_law(tmp_path):
 
 def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(tmp_path):
     one = protocol("windows", length=256, documents=3)
-    folder = rank_study.rank_family("data/ladder/models", "ladder/humaneval", one, CPU, tmp_path / "mine")
+    folder = rank_study.rank_family("data/ladder/families/neox", "ladder/humaneval", one, CPU, tmp_path / "mine")
     stores = [open_store(path) for path in folder.iterdir()]
-    assert len(stores) == len(list((LADDER / "models").iterdir()))
+    assert len(stores) == len(list((LADDER / "families" / "neox").iterdir()))
     beside = rank_study.beside_shipped(stores)
-    assert set(beside["model"]) == {path.name for path in (LADDER / "models").iterdir()}
-    near = rank_study.family_near("data/ladder/models", "ladder/humaneval", one, CPU)
+    assert set(beside["model"]) == {path.name for path in (LADDER / "families" / "neox").iterdir()}
+    near = rank_study.family_near("data/ladder/families/neox", "ladder/humaneval", one, CPU)
     # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
     assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
-    assert beside["nll"].max() <= 1e-4
+    assert beside["nll"].max() <= 1e-4 + 0.51 / RESOLUTION
     with pytest.raises(DataError, match="no models below"):
         rank_study.rank_family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
 

@@ -124,7 +124,7 @@ def test_documents_count_where_every_model_of_a_pair_has_ranks(tmp_path):
 
 def test_the_ladders_cross_entropy_falls_more_slowly_than_its_rbp():
     """The chapter's differences by another road: paired_exponents on the table's own values."""
-    table = open_source("ladder:v1").table
+    table = open_source("ladder").table
     pairs = pair_metrics(table)
     found = paired_table(pairs).set_index("dataset").difference
     for dataset, own in table.groupby("dataset"):

@@ -9,11 +9,10 @@ from made_grid import BUDGETS, SIZES, make
 from scipy.stats import t as student
 
 from rbp.core.errors import FitError
-from rbp.evidence import open_source
 from rbp.paper.grid import TRANSFORMER
 from rbp.paper.ladder import (
     bends,
-    counted_hits,
+    first_ladder,
     luck,
     moved,
     resample,
@@ -101,7 +100,7 @@ def test_what_a_change_moves_is_that_over_the_texts_with_seeds_and_documents():
 
 
 def test_the_shipped_ablations_stand_beside_their_rungs():
-    hits = counted_hits(open_source("ladder:v1"), [10], [])[0]
+    hits = first_ladder(10)
     for one, first in zip(with_ablations(hits), hits, strict=True):
         assert one.models == ("ladder-59k", "ladder-59k-40", "ladder-150k", "ladder-150k-8")
         assert one.sizes.tolist() == [59_240] * 2 + [150_080] * 2

@@ -24,8 +24,8 @@ from apart import Apart, apart, ended, kill
 
 from rbp.core.errors import DataError
 from rbp.core.paths import ROOT, Project
+from rbp.ladder import grid as grid_module
 from rbp.ladder import text
-from rbp.ladder import training as training_module
 from rbp.ladder.recipe import read
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.extraction import Settings, extract
@@ -110,13 +110,12 @@ def extraction() -> Work:
 
 
 def _train(folder: Path) -> None:
-    recipe = read(folder / "small.toml")
-    which = training_module.choose_runs(recipe, ["small"], [0])[0]
-    training_module.train(lambda line: None, Workspace(folder / "out"), recipe, which, "cpu", None, 0.02)
+    grid = made_ladder.with_one_budget(folder / "ladders.toml", folder / "out", 15_360)
+    grid_module.train(made_ladder.quiet, grid, grid.choose(["neox"], ["narrow"], [1])[0], every=0.02)
 
 
 def training() -> Work:
-    """The smallest rung of a very small ladder."""
+    """The smallest model of very small ladders."""
 
     def prepare(folder: Path, older: bool) -> None:
         prepare_ladder(folder, 120)
@@ -131,8 +130,7 @@ def training() -> Work:
 
 
 def prepare_ladder(folder: Path, steps: int) -> None:
-    """A recipe, small.toml, and in out/ all that training needs."""
-
+    """Recipes, ladders.toml and small.toml, and in out/ all that training needs."""
     apart(_make_ladder, folder, steps)
 
 

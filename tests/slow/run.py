@@ -76,7 +76,7 @@ class Figures:
 
 def inject(figures: Figures, base: Path, share: float) -> None:
     """Failures at write points."""
-    kills.prepare_ladder(base / "ladder", 8)
+    kills.prepare_ladder(base / "ladder", 20)
     apart(tiny.save_model, base / "model")
     for seed, name in enumerate(write_cases.CASES):
         part = share * SPARSE.get(name, 1.0)

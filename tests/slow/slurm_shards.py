@@ -38,7 +38,7 @@ from rbp.study.jobs import (  # noqa: E402
 SLOTS = 4  # the cluster's pretended GPUs: each shard asks for one
 FACTOR, GRACE = 1.5, 60.0
 STUDY = """
-models = [{{ name = "{model}", family = "Ladder" }}]
+models = [{{ name = "{model}", family = "neox" }}]
 corpora = ["ladder/humaneval"]
 device = "cpu"
 backend = "reference"

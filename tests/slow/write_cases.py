@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import made_ladder
 import mini
 import numpy as np
 import pandas as pd
@@ -206,25 +207,23 @@ def the_pages() -> Case:
 
 def a_trained_model(ladder: Path) -> Case:
     """A training from its start: states, then the model. `ladder`: a prepared ladder, see `kills`."""
-    from rbp.ladder import runs, training
-    from rbp.ladder.recipe import read
-    from rbp.ladder.workspace import Workspace
+    from rbp.ladder import grid
 
-    recipe = read(ladder / "small.toml")
-    which = runs.choose_runs(recipe, ["small"], [0])[0]
+    def opened(folder: Path) -> tuple[grid.Grid, grid.Line]:
+        made = made_ladder.with_one_budget(ladder / "ladders.toml", folder / "out", 192)  # three steps
+        return made, made.choose(["neox"], ["narrow"], [1])[0]
 
     def prepare(folder: Path) -> None:
         shutil.copytree(ladder / "out", folder / "out")
 
     def act(folder: Path) -> None:
-        training.train(lambda line: None, Workspace(folder / "out"), recipe, which, "cpu", 3, every=0.0)
+        grid.train(made_ladder.quiet, *opened(folder), every=0.0)
 
     def seen(folder: Path) -> Any:
-        place = Workspace(folder / "out")
-        digest = json.loads((place / "text.json").read_bytes())["rows"]["sha256"]
-        if not runs.is_done(which, place, recipe, 3, bytes.fromhex(digest)):
+        made, line = opened(folder)
+        if not made.is_done(line, 192, made.rows(line)):
             return None
-        return (place.model(*which) / "model.safetensors").read_bytes()
+        return (made.model(line, 192) / "model.safetensors").read_bytes()
 
     return Case("a trained model", prepare, act, seen)
 

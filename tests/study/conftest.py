@@ -1,4 +1,4 @@
-"""Studies for the tests: the ladder's smallest rung on text that is rebuilt from its ranks; nothing is downloaded."""
+"""Studies for the tests: the ladder's smallest model on text that is rebuilt from its ranks; nothing is downloaded."""
 
 import os
 
@@ -13,7 +13,7 @@ from made_studies import MODEL, parts
 from rbp.study.config import Study, read_study
 
 TINY = """
-models = [{{ name = "{model}", family = "Ladder" }}]
+models = [{{ name = "{model}", family = "neox" }}]
 corpora = ["ladder/humaneval"]
 tokens = 1500
 device = "cpu"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from rbp.core.paths import ROOT
+from rbp.core.paths import LADDER
 
-MODEL = ROOT / "data" / "ladder" / "models" / "ladder-10k"
+MODEL = LADDER / "families" / "neox" / "neox-10k-at-8m"
 
 
 def parts(ranks: Path) -> dict[str, bytes]:

@@ -63,8 +63,8 @@ def test_from_shards_to_chapters(
     study = read_study(file, project)
     assert parts(study.ranks) == whole_store
     table = open_source(study.out / "measurements.parquet").table
-    assert set(table["model"]) == {"ladder-10k"}
-    assert set(table["family"]) == {"Ladder"}
+    assert set(table["model"]) == {"neox-10k-at-8m"}
+    assert set(table["family"]) == {"neox"}
     assert table.equals(open_source(study.out / "measurements.csv").table.astype(table.dtypes))
     assert open_source(study.out / "finished").table["value"].equals(table["value"])
     results = json.loads((study.out / "chapters" / "09_mine" / "results.json").read_text())
@@ -112,7 +112,7 @@ def check_book(study: Study) -> None:
     manifest = json.loads(next(study.ranks.glob("*/manifest.json")).read_text())
     cells = [[cell.get_text().strip() for cell in row.select("td")] for row in article.select("tbody tr")]
     size, tokens = f"{manifest['about']['size']:,}", f"{manifest['tokens']:,}"
-    assert cells == [["ladder-10k", "Ladder", size, "4,096", "–"], ["ladder-10k", tokens]]
+    assert cells == [["neox-10k-at-8m", "neox", size, "4,096", "–"], ["neox-10k-at-8m", tokens]]
     assert "cut to 64 tokens" in article.get_text()
     assert "float32" in article.get_text()
     assert f"rbp study run {study.path.name}" in article.get_text()
@@ -175,7 +175,7 @@ def test_a_model_larger_than_the_machine_is_refused_with_the_numbers(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workflow, "_memory", lambda: 1000)
-    with pytest.raises(ParameterError, match=r"ladder-10k needs 1\.\d GB in float32, and this machine has 1.0 GB"):
+    with pytest.raises(ParameterError, match=r"neox-10k-at-8m needs 1\.\d GB in float32, and this machine has 1.0 GB"):
         workflow.run(study, Project(), Place("local", "cpu", (), False))
     workflow._must_fit(study, Place("slurm", "cpu", (), False))  # Slurm looks for a machine that has as much
 

@@ -9,7 +9,8 @@ import pytest
 from made_studies import parts
 
 from rbp.core.errors import DataError
-from rbp.core.paths import ROOT
+from rbp.core.paths import LADDER, ROOT
+from rbp.ladder.shipping import RESOLUTION
 from rbp.paper.near_ties import near_ties
 from rbp.ranks.extraction import Settings
 from rbp.ranks.store import Store, open_store
@@ -91,6 +92,7 @@ def test_other_weights_are_another_measurement(study: Study, tmp_path: Path) -> 
 
     model = tmp_path / "model"
     shutil.copytree(study.models[0].name, model)
+    shutil.copytree(LADDER / "tokenizer", model, dirs_exist_ok=True)
     path = tmp_path / "copied.toml"
     text = study.path.read_text().replace(str(study.models[0].name), str(model))
     path.write_text(text.replace(str(study.out), str(tmp_path / "copied")))
@@ -120,14 +122,14 @@ def test_the_ladders_study_makes_the_ranks_that_are_shipped(tmp_path: Path) -> N
     """One of its cells, under the same name: the same tokens, and ranks that differ by rounding alone."""
     study = replace(read_study(ROOT / "studies" / "ladder.toml"), out=tmp_path)
     names = {f"{model_label(cell)}-{cell.corpus.name.removeprefix('ladder/')}": cell for cell in study.cells}
-    shipped = sorted((ROOT / "data" / "ladder" / "ranks").iterdir())
+    shipped = sorted((ROOT / "data" / "ladder" / "families-ranks" / "neox").iterdir())
     ranked = {folder.name.rsplit("-", 1)[0] for folder in shipped}
-    assert set(names) == {name for name in ranked if not name.startswith("ladder-2.7m-")}  # whose weights are not here
-    for job in shards_of(study, cell := names["ladder-10k-humaneval"]):
+    assert set(names) == ranked
+    for job in shards_of(study, cell := names["neox-10k-at-8m-humaneval"]):
         tasks._shard(study, cell, job, "cpu")
     tasks._merge(study, cell)
     (folder,) = study.ranks.iterdir()
-    (same,) = (store for store in shipped if store.name.startswith("ladder-10k-humaneval-"))
+    (same,) = (store for store in shipped if store.name.startswith("neox-10k-at-8m-humaneval-"))
     assert folder.name == same.name  # all that was asked for is the same: weights, text, tokenizer, protocol, dtype
     made, given = open_store(folder).ranks(), open_store(same).ranks()
     places = ["document", "position", "token"]
@@ -137,4 +139,4 @@ def test_the_ladders_study_makes_the_ranks_that_are_shipped(tmp_path: Path) -> N
         assert ((near.greater[:, 0] <= ranks.greater) & (ranks.greater <= near.greater[:, 1])).all()
         at_least = ranks.greater + ranks.equal
         assert ((near.at_least[:, 0] <= at_least) & (at_least <= near.at_least[:, 1])).all()
-    assert ((made.nll - given.nll).abs() <= 2 * near.bound).all()
+    assert ((made.nll - given.nll).abs() <= 2 * near.bound + 0.51 / RESOLUTION).all()

@@ -24,7 +24,7 @@ TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.paramete
 THRESHOLDS = {1: 0.08, 2: 0.09, 5: 0.1, 10: 0.12, 20: 0.13, 50: 0.15, 100: 0.2, 1000: 0.2}
 QUICK = {name: {"resamples": 100} for name in ("06_ladder", "25_noise", "20_rank_and_cross_entropy")}
 QUICK["15_forecasts"] = {"draws": 100}
-LADDERS = ["ladder", "ladder:v1", "ladder:lstm", "ladder:ngrams", "ladder:all"]
+LADDERS = ["ladder", "ladder:lstm", "ladder:ngrams", "ladder:all"]
 # of the chapter on large k; else 10 and 100
 LARGE = {"published": [20000, 30000]} | {name: [1638, 2458] for name in LADDERS}
 
