@@ -136,6 +136,7 @@ def test_shipped_weights_are_those_of_the_records_and_stores_are_whole(family: F
         entry = entries[path.parent.name]
         assert sha256(path) == entry["checksum"]
         assert (entry["seed"], entry["family"]) == (0, path.parent.parent.name)
+        assert find_model(str(path.parent)).tokenizer == family.folder / "tokenizer"
     stores = [open_store(path) for path in store_folders([family.ranks])]
     assert all(store.problems() == [] for store in stores)
     assert {store.tokens for store in stores if store.dataset == family.domain} == {family.store.tokens}

@@ -9,12 +9,14 @@ from made_grid import BUDGETS, SIZES, make
 from scipy.stats import t as student
 
 from rbp.core.errors import FitError
+from rbp.evidence import grid
 from rbp.paper.grid import TRANSFORMER
 from rbp.paper.ladder import (
     bends,
     first_ladder,
     luck,
     moved,
+    points_at,
     resample,
     resampled_points,
     with_ablations,
@@ -97,6 +99,27 @@ def test_what_a_change_moves_is_that_over_the_texts_with_seeds_and_documents():
     half = (found.high - found.low) / 2
     assert half["d-1"] == pytest.approx(seeds)
     assert seeds < half["c-1"] < 1.5 * seeds
+
+
+def test_the_first_ladder_s_sums_are_those_of_its_stores_and_there_only_where_it_is_named():
+    # the slopes of ln(−ln RBP₁) in ln CE as they were recorded of its rank stores, before these went
+    recorded = {"auslegal": 1.5628218296554313, "hotpotqa": 2.5712306577667395}
+    for one in grid.counted([1], families=[grid.FIRST], datasets=list(recorded)):
+        own = one.keep(one.models["seed"] == 0)
+        slope = np.polyfit(np.log(own.cross_entropy), np.log(own.neg_log_rbp[:, 0]), 1)[0]
+        assert slope == pytest.approx(recorded[one.dataset], rel=1e-6)
+        assert np.isnan(one.entropy).all(axis=0).tolist() == (one.models["seed"] > 0).tolist()
+    assert len(one.models) == 11
+    assert not set(grid.APART) & set(grid.models()["family"])
+
+
+def test_points_at_a_threshold_are_those_of_the_first_of_each_size():
+    hits = counted(power)
+    found = points_at(hits, 10)
+    assert len(found) == 7 * len(hits)
+    one = found[found.dataset == hits[0].dataset]
+    share = hits[0].hits[:, :, hits[0].thresholds.index(10)].sum(axis=0) / hits[0].tokens.sum()
+    np.testing.assert_allclose(one.value, -np.log(share))
 
 
 def test_the_shipped_ablations_stand_beside_their_rungs():
