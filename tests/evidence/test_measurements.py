@@ -303,7 +303,7 @@ def test_a_decimal_comma_is_named(tmp_path):
 
 
 def test_old_words_name_the_new():
-    with pytest.raises(ParameterError, match='"ladder:v1" is gone.*\n?.*Give "ladder"'):
+    with pytest.raises(ParameterError, match=r'"ladder:v1" is gone.*\n?.*Give "ladder"'):
         open_source("published, ladder:v1")
     assert is_measured("ladder:v1"), "it is no model: rbp law says what it was"
     with pytest.raises(ParameterError, match="the transformers that have its place are neox"):

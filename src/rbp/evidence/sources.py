@@ -83,10 +83,6 @@ class _Part(ABC):
     def stores(self) -> list[RankStore]:
         raise self._lacking("rank stores", '"ladder" or rank stores')
 
-    def repeats(self) -> list[RankStore]:
-        """Rank stores of the same rungs trained again with other seeds, where these are kept apart."""
-        return []
-
     def windows(self) -> pd.DataFrame:
         raise self._lacking("counts of windows", '"published", "ladder" or rank stores')
 
@@ -123,17 +119,14 @@ class _Outside(_Part):
 
 @dataclass(frozen=True)
 class _Ranks(_Part):
-    """Rank stores in the first folder; in the others, those of the same rungs with other seeds."""
+    """Rank stores, in one folder or several."""
 
     rule: TieRule
 
     def stores(self) -> list[RankStore]:
-        stores = _opened(self.folders[:1])
+        stores = _opened(self.folders)
         _all_once(((store.model, store.dataset, store.folder.name) for store in stores), "stores")
         return stores
-
-    def repeats(self) -> list[RankStore]:
-        return _opened(self.folders[1:])
 
     def table(self) -> pd.DataFrame:
         return pd.concat([_table(*self._now(store)) for store in self.stores()], ignore_index=True)
@@ -152,8 +145,8 @@ class _Ranks(_Part):
         return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
 
     def hits(self, thresholds: Sequence[int]) -> list[Hits]:
-        """The hits in each document, other seeds of a rung included."""
-        return count([*self.stores(), *self.repeats()], thresholds, self.rule)
+        """The hits in each document."""
+        return count(self.stores(), thresholds, self.rule)
 
     def _now(self, store: RankStore) -> tuple[Path, str, TieRule]:
         return store.folder, canonical_json(store.manifest), self.rule
@@ -163,6 +156,7 @@ class _Family(_Ranks):
     """A family trained here, at its largest budget: rank stores of seed 0, and sums of all its models."""
 
     def hits(self, thresholds: Sequence[int]) -> list[Hits]:
+        """The hits in each document, other seeds of a rung included."""
         name = self.folders[0].name
         counted = grid.counted(thresholds, families=[name], rule=self.rule, folder=LADDER)
         return [one.hits_of(name) for one in counted]
@@ -170,12 +164,6 @@ class _Family(_Ranks):
 
 class _Grid(_Ranks):
     """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
-
-    def stores(self) -> list[RankStore]:
-        return _opened(self.folders)
-
-    def repeats(self) -> list[RankStore]:
-        return []
 
     def table(self) -> pd.DataFrame:
         return grid.measurements(self.rule, folder=LADDER)
@@ -308,14 +296,13 @@ class Source:
         return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts)
 
     def hits(self, thresholds: Sequence[int]) -> list[Hits]:
-        """The hits in each document at each k, a dataset each; of the ladders, with their rungs' other seeds.
+        """The hits in each document at each k, a dataset each; of a ladder by itself, with its rungs' other seeds.
 
         Raises what `document_hits.count` raises.
         """
         if len(self._parts) == 1 and isinstance(part := self._parts[0], _Ranks):
             return part.hits(thresholds)
-        repeats = [store for part in self._parts for store in part.repeats()]
-        return count([*self.stores, *repeats], thresholds, self.rule)
+        return count(self.stores, thresholds, self.rule)
 
     def _all_once(self, parts: Iterable[Iterable[tuple[str, str]]]) -> None:
         named = zip(self._parts, parts, strict=True)

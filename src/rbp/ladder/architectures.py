@@ -38,7 +38,7 @@ def make_model(
     vocabulary: int,
     context: int,
     seed: int,
-    rotary: float = 0.25,
+    rotary: float,
 ) -> Any:
     """A causal language model of transformers' kind with random weights, which follow from the seed.
 
