@@ -47,9 +47,10 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
     change. With them go the tokenizer, and what is known of the text. Raises DataError for a family of which nothing is
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
-    if (to / TEXT).is_file() and (to / TEXT).read_bytes() != (grid.place / TEXT).read_bytes():
+    new, old = grid.place / TEXT, to / TEXT
+    if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
         what = "the families that are there are of another text, or of another tokenizer"
-        raise DataError(what, str(to / TEXT), "Give another folder: --to.")
+        raise DataError(what, str(old), "Give another folder: --to.")
     path = to / RECORDS
     there = parse_json(path.read_bytes()) if path.is_file() else []
     known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
