@@ -1,16 +1,18 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 from made_ladder import quiet, write_grid
 
-from rbp.core.errors import ParameterError
+from rbp.core.errors import DataError, ParameterError
 from rbp.ladder import aggregates, floor, ngrams
 from rbp.ladder.grid import Grid
+from rbp.ladder.measuring import Measured
 from rbp.ladder.ranking import read_corpus
 from rbp.ladder.text import read_tokenizer
 from rbp.ranks.entropies import Entropies
-from rbp.ranks.store import open_store, store_folders
+from rbp.ranks.store import Store, open_store, store_folders
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,24 @@ def test_the_ranks_of_the_longest_n_grams_are_kept_and_of_the_others_sums(made: 
         assert Entropies(store).entropy.shape == (len(ranks),)
         assert store.family == "ngrams"
         assert store.vocabulary == 280
+        assert store.asked.rows >= 8
+        assert store.asked.tokens >= 0.02 * store.tokens
+
+
+def test_a_wrong_rank_is_found_by_the_other_reckoning(tmp_path, monkeypatch) -> None:
+    grid = write_grid(tmp_path / "again")
+    (job,) = floor.jobs(grid, [5])
+    measure = ngrams.measure
+
+    def off_by_one(*given: Any) -> Measured:
+        found = measure(*given)
+        return found._replace(greater=found.greater + 1)
+
+    monkeypatch.setattr(ngrams, "measure", off_by_one)
+    with pytest.raises(DataError, match=r"asked again have other ranks"):
+        job.work(quiet, *job.arguments)
+    (folder,) = store_folders([grid.place / "ranks"])
+    assert not Store(folder).manifest["complete"]
 
 
 def test_a_token_is_ranked_by_what_was_read_of_the_largest_budget(made: Grid) -> None:

@@ -27,7 +27,7 @@ from rbp.ladder.workspace import ABOUT
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.entropies import TEMPERATURES, write_entropies
 from rbp.ranks.protocols import RowPlan, plan_rows
-from rbp.ranks.store import RankStore, find_place, open_store
+from rbp.ranks.store import Asked, RankStore, Store, find_place, open_store, read_part
 
 FAMILY = "ngrams"
 
@@ -148,5 +148,37 @@ def _store(grid: Grid, record: dict[str, Any], corpus: Corpus, plan: RowPlan, fo
             "nll": found.nll,
         }
         store.write(0, columns)
+        store.note("all", _asked_again(grid, store, plan))
         store.finish({})
     return open_store(store.folder)
+
+
+NEAR = 1e-9  # by so much of itself a probability may differ between two reckonings of it
+
+
+def _asked_again(grid: Grid, store: Store, plan: RowPlan) -> dict[str, Asked]:
+    """What was found when a sample of rows was ranked by dictionaries. Raises DataError if a stored rank is another."""
+    from rbp.ranks.check import Stored, Wrong, drawn, verdict
+
+    (path,) = store.parts()[0].values()
+    ranks, asked, wrong = Stored(read_part(path), str(store.folder)), Asked(slack=NEAR), list[Wrong]()
+    sample = [plan.rows[i] for i in drawn(plan.rows, store.manifest["digest"])]
+    context = ORDERS[-1] - 1
+    before = [[row.ids[max(0, at - context) : at].tolist() for at in row.scored.tolist()] for row in sample]
+    vocabulary = grid.base.text.vocabulary
+    known = ngrams.ByDictionary(rows_read(grid), ORDERS[-1], vocabulary, [each for some in before for each in some])
+    for row, contexts in zip(sample, before, strict=True):
+        stored = ranks.of(row)
+        for i, (each, token) in enumerate(zip(contexts, row.ids[row.scored].tolist(), strict=True)):
+            p = known.distribution(each)
+            greater, equal, nll = int((p > p[token]).sum()), int((p == p[token]).sum()), float(-np.log(p[token]))
+            was = int(stored.greater[i]), int(stored.equal[i]), float(stored.nll[i])
+            surely, possibly = (p > p[token] * (1 + NEAR)).sum(), (p >= p[token] * (1 - NEAR)).sum()
+            if not (surely <= was[0] and was[0] + was[1] <= possibly) or abs(nll - was[2]) > 1e-6 * (1 + nll):
+                wrong.append(Wrong(row, i, was, (greater, equal, nll)))
+            other = (greater, equal) != was[:2]
+            asked += Asked(0, 1, int(other), abs(greater - was[0]), NEAR, abs(nll - was[2]))
+        asked += Asked(rows=1)
+    if wrong:
+        raise verdict(wrong, asked, str(store.folder))
+    return {path.name: asked}
