@@ -1,14 +1,19 @@
-"""Fault 10: the system kills a kernel in the middle of a chapter, as it does where memory runs out."""
+"""Fault 10: the system kills a kernel in the middle of a chapter, as it does where memory runs out, or its parent."""
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from apart import BOUND
 from mini import outputs, write_chapter
+from papermill.clientwrap import PapermillNotebookClient
 
 from rbp.book.chapters import Chapter, execute
 from rbp.core.errors import ChapterFailed
@@ -59,3 +64,50 @@ def test_memory_that_runs_out_is_named(tmp_path: Path) -> None:
     chapter = Chapter(write_chapter(project, "01_a", cell))
     with pytest.raises(ChapterFailed, match=r"01_a failed at cell 2: MemoryError"):
         execute(chapter, {}, project.runs / "out", project.root)
+
+
+def test_a_kernel_that_is_still_starting_when_we_are_told_to_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal's exit comes up where nbclient waits for the kernel, of which it then takes no more care."""
+    project, temporary = Project(tmp_path / "project"), tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    begun = []
+
+    def stop(client: PapermillNotebookClient) -> None:
+        begun.append(psutil.Process(client.km.provisioner.pid))
+        raise SystemExit(143)
+
+    monkeypatch.setattr(PapermillNotebookClient, "start_new_kernel_client", stop)
+    with pytest.raises(SystemExit):
+        execute(Chapter(write_chapter(project, "01_a")), {}, project.runs / "out", project.root)
+    assert not begun[0].is_running()
+    assert list(temporary.iterdir()) == []
+
+
+def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path) -> None:
+    """Its kernel, too, ends at once, and the folder from which the kernel was started is gone by then."""
+    project, temporary = Project(tmp_path / "project"), tmp_path / "temporary"
+    temporary.mkdir()
+    left = temporary / ".rbp-kernel.01234567.tmp"  # by a kill before the kernel had started
+    left.mkdir()
+    cell = "import os, pathlib, time\npathlib.Path('kernel').write_text(str(os.getpid()))\ntime.sleep(300)"
+    write_chapter(project, "01_a", cell)
+    project.book.mkdir()
+    (project.root / "_config.yml").touch()
+    run = subprocess.Popen(
+        [sys.executable, "-m", "rbp.cli", "--root", str(project.root), "run", "a"],
+        cwd=project.root,
+        env=os.environ | {"TMPDIR": str(temporary)},
+    )
+    started, latest = project.root / "kernel", time.monotonic() + BOUND
+    while not started.exists() or not started.read_text():
+        assert time.monotonic() < latest
+        time.sleep(0.02)
+    kernel = psutil.Process(int(started.read_text()))
+    run.kill()
+    run.wait()
+    psutil.wait_procs([kernel], BOUND)
+    assert not kernel.is_running()
+    assert list(temporary.iterdir()) == []

@@ -79,6 +79,18 @@ def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_no
     assert (target / "of").read_text() == "the last"
 
 
+def test_what_others_put_beside_a_file_or_folder_in_a_folder_of_all_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / ".folder.01234567.tmp")
+    assert ended(Apart(die_beside, tmp_path / "folder"), 60) == KILLED
+
+
+def test_who_may_read_is_said_when_a_file_or_folder_is_made(tmp_path):
+    write_file(tmp_path / "file", "ours", 0o600)
+    with folder_beside(tmp_path / "folder", 0o700) as new:
+        assert new.stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
+
+
 def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr("rbp.core.files._exchange", lambda one, other: False)
     for text in ("old", "new"):

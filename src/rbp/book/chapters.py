@@ -223,10 +223,11 @@ def _run(
     importlib.import_module("rbp.book.engine")
     # papermill would fill braces in a path as in a format string.
     source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (chapter.path, output))
-    with tempfile.TemporaryDirectory(prefix="rbp-ipython-") as ipython:
+    # The system's folder, since not every file system can keep a kernel's key from others; the kernel removes it.
+    with folder_beside(Path(tempfile.gettempdir()) / "rbp-kernel", 0o700) as start:
         environment = {"RBP_OUT": str(output.parent), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         # Neither the user's start-up files nor a history that two kernels share.
-        environment["IPYTHONDIR"] = ipython
+        environment["IPYTHONDIR"] = str(start)
         try:
             papermill.execute_notebook(
                 source,
@@ -237,6 +238,7 @@ def _run(
                 progress_bar=False,
                 kernel_environment=os.environ | environment,
                 kernel_cwd=str(cwd),
+                connection_file=str(start / "connection.json"),
                 tell=tell,
             )
         except papermill.PapermillExecutionError as error:

@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -35,6 +36,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         *,
         kernel_environment: dict[str, str],
         kernel_cwd: str,
+        connection_file: str,
         start_timeout: int = 60,
         tell: Callable[[int, int], object] | None = None,
         **_: Any,
@@ -44,21 +46,28 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         client = PapermillNotebookClient(
             nb_man,
             kernel_name=kernel_name,
-            config=_connection(),
+            config=_connection(connection_file),
             startup_timeout=start_timeout,
             timeout=None,
             extra_arguments=KERNEL_ARGUMENTS,
             shutdown_kernel="immediate",  # all is written by then; of those that are asked to end, half hang for 3 s
             on_cell_start=tell and (lambda cell, cell_index: tell(cell_index + 1, cells)),
         )
-        return client.execute(env=kernel_environment, cwd=kernel_cwd)
+        try:
+            return client.execute(env=kernel_environment, cwd=kernel_cwd)
+        finally:  # nbclient leaves a kernel to itself if a signal ends us while it starts
+            process = client.km and client.km.provisioner and client.km.provisioner.process
+            if process:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
 
 
-def _connection() -> Config:
+def _connection(file: str) -> Config:
     """On Linux, sockets by a name that nobody else has: a free TCP port may be taken before the kernel opens it."""
-    if sys.platform != "linux":
-        return Config()
-    return Config({"KernelManager": {"transport": "ipc", "ip": f"@rbp-{secrets.token_hex(8)}"}})
+    kernel = {"connection_file": file}
+    if sys.platform == "linux":
+        kernel |= {"transport": "ipc", "ip": f"@rbp-{secrets.token_hex(8)}"}
+    return Config({"KernelManager": kernel})
 
 
 class Provisioner(LocalProvisioner):

@@ -2,16 +2,21 @@
 
 A kernel reports a failed cell by the exception's name and text alone, and other packages have a DataError
 too. So the exception itself is looked at, where it is raised, and written to ``RBP_OUT/error.json``.
+
+And nothing is left of a kernel: it ends with its parent, and removes what it was started from.
 """
 
 import gc
 import os
+import shutil
+import signal
 import warnings
 from pathlib import Path
 from typing import Any
 
 from rbp.core.errors import RbpError
 from rbp.core.files import write_json
+from rbp.core.processes import end_with
 
 MARKER = "error.json"
 
@@ -30,6 +35,9 @@ def load_ipython_extension(shell: Any) -> None:
 
     Figures are made of many small objects: looking them through again and again takes a tenth of a chapter's time.
     """
+    end_with(os.getppid(), signal.SIGKILL)
+    # Empty profile and connection file were read by now; nobody could remove them after a kill.
+    shutil.rmtree(os.environ["IPYTHONDIR"], ignore_errors=True)
     gc.set_threshold(100_000)
     # tqdm's, where a library imports it into a kernel without widgets; whether one has depends on who started it.
     warnings.filterwarnings("ignore", "IProgress not found")

@@ -12,7 +12,6 @@ build gets it when `rbp book` has ended.
 
 import atexit
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -29,6 +28,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+
+from rbp.core.processes import end_with
 
 ADDRESS = "RBP_WORKERS"  # the environment variable that says where the server listens
 GRACE = 30.0  # seconds for a program to end after SIGTERM, once the build is over
@@ -140,7 +141,7 @@ class _Server:
         signal.signal(signal.SIGHUP, lambda *_: os.killpg(0, signal.SIGTERM))
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waking.fileno())
-        _end_with_parent(signal.SIGHUP)
+        end_with(os.getppid(), signal.SIGHUP)
 
     def run(self, command: list[str]) -> list[Any] | int:
         """The command's exit code, once it and all programs have ended; in a program's process, what it is to run."""
@@ -230,12 +231,13 @@ class _Server:
 
     def _fork(self) -> int:
         """A child's pid; 0 in the child, which ends with this process and takes signals as if it were none of it."""
+        server = os.getpid()
         pid = os.fork()
         if not pid:
             signal.set_wakeup_fd(-1)
             for number, handler in self._handlers.items():
                 signal.signal(number, handler)
-            _end_with_parent(signal.SIGTERM)
+            end_with(server)
         return pid
 
     def _reap(self) -> dict[int, int]:
@@ -256,11 +258,6 @@ class _Server:
 def _tell(client: socket.socket, number: int) -> None:
     with contextlib.suppress(OSError):  # it may have ended
         client.sendall(_INTEGER.pack(number))
-
-
-def _end_with_parent(number: int) -> None:
-    """Have the system send this process a signal when its parent ends."""
-    ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
 
 
 def _is_alone() -> bool:

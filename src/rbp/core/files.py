@@ -23,9 +23,15 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
 
 
-def write_file(path: Path, content: str | bytes) -> None:
-    """Write ``content`` (text as UTF-8) to ``path`` atomically; missing parent folders are made."""
-    with _held(path, _new_file) as (temporary, descriptor):
+def write_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
+    """Write ``content`` (text as UTF-8) to ``path`` atomically; missing parent folders are made.
+
+    mode: who may read and write it, as far as the process's umask lets them.
+    """
+    with _held(path, lambda temporary: os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)) as (
+        temporary,
+        descriptor,
+    ):
         with open(descriptor, "wb", closefd=False) as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
@@ -52,19 +58,15 @@ def parse_json(data: str | bytes) -> Any:
 
 
 @contextmanager
-def folder_beside(path: Path) -> Iterator[Path]:
-    """A new empty folder beside ``path``, removed on leaving unless `swap_in` has moved it."""
-    with _held(path, _new_folder) as (temporary, _):
+def folder_beside(path: Path, mode: int = 0o777) -> Iterator[Path]:
+    """A new empty folder beside ``path``, removed on leaving unless `swap_in` has moved it; mode: as of a file."""
+
+    def make(temporary: Path) -> int:
+        temporary.mkdir(mode)
+        return os.open(temporary, os.O_RDONLY)
+
+    with _held(path, make) as (temporary, _):
         yield temporary
-
-
-def _new_file(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-
-
-def _new_folder(path: Path) -> int:
-    path.mkdir()
-    return os.open(path, os.O_RDONLY)
 
 
 @contextmanager
@@ -118,7 +120,7 @@ def _clear_dead(path: Path) -> None:
     """Remove what stands beside ``path`` of processes that have ended without removing it."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
         try:
-            descriptor = os.open(left, os.O_RDONLY)
+            descriptor = os.open(left, os.O_RDONLY | os.O_NONBLOCK)  # somebody else's pipe would have us wait
         except OSError:
             continue
         try:

@@ -1,5 +1,6 @@
 """Work in several processes at once; one that fails or dies is reported, and the others go on."""
 
+import ctypes
 import math
 import os
 import signal
@@ -9,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ def run_tasks(jobs: Sequence[Task], at_once: int, show: Callable[[str, str], Non
             while waiting and len(running) < at_once:
                 job = waiting.popleft()
                 here, there = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(there, job), daemon=True)
+                process = context.Process(target=_work, args=(os.getpid(), there, job), daemon=True)
                 process.start()
                 there.close()  # so that the end of the process is the end of what it tells
                 running[here] = job, process
@@ -76,10 +77,10 @@ def _ended(code: int) -> str:
     return f"its process was ended by signal {-code}" if code < 0 else f"its process failed: exit {code}"
 
 
-def _work(told: Connection, job: Task) -> None:
+def _work(parent: int, told: Connection, job: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends its processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with(parent)
     try:
         job.work(_sparing(told.send), *job.arguments)
     except RbpError as error:
@@ -100,12 +101,24 @@ def _sparing(send: Tell) -> Tell:
     return told
 
 
-def _end_with_parent() -> None:
-    """A parent that is killed cannot end its processes: they would go on, and hold their locks."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def end_with(parent: int, number: int = signal.SIGTERM) -> None:
+    """Have the system send this process a signal when its parent, the process of this id, ends, however it ends.
+
+    A parent that is killed cannot end its processes: they would go on, and hold their locks. Linux sends the signal
+    when the thread ends that started this process; elsewhere, a thread here looks each second.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:  # it has ended before
+            os.kill(os.getpid(), number)
+        return
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=look, daemon=True).start()
 
 
 @contextmanager
