@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import uvicorn
 from mini import write_chapter
 
 from rbp.core.paths import Project
@@ -127,7 +126,7 @@ class Browser:
 def live(project, runs) -> Iterator[Live]:
     listening = socket.create_server(("127.0.0.1", 0))
     live = Live(project, "127.0.0.1", listening.getsockname()[1], runs, lambda address: None)
-    server = uvicorn.Server(uvicorn.Config(live.app, log_level="error", lifespan="off", limit_concurrency=100))
+    server = live.server()
     threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()
     yield live
     server.should_exit = True  # it takes a fifth of a second, for which no test need wait

@@ -17,6 +17,7 @@ from rbp.book import parameters
 from rbp.book.chapters import Chapter
 from rbp.book.parameters import Parameter
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import split_names
 from rbp.core.paths import Project, label
 from rbp.evidence.sources import at_hand
 from rbp.ranks.store import is_store
@@ -115,17 +116,26 @@ def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[s
     assignments = []
     for name, text in given.items():
         if name in known and _kind(known[name]) == "source":
-            names = [each.strip() for each in text.split(",") if each.strip()]
-            for each in names:
-                if each not in listed:
-                    there = f"Choose among: {', '.join(listed)}."
-                    raise ParameterError(f"{each[:80]!r} is not among the sources at hand", f"parameter {name}", there)
-            text = ",".join(listed[each] for each in names)
+            text = ",".join(listed[each] for each in _named(text, listed, f"parameter {name}"))
         assignments.append(f"{name}={text}")
     values = parameters.parse(chapter.parameters, assignments, chapter.name)
     for name, value in values.items():
         _bound(project, known[name], value)
     return chapter.changed(values)
+
+
+def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
+    """The sources that a text names, each once."""
+    names = [each for each in split_names(text) if each]
+    there = f"Choose among: {', '.join(listed)}."
+    if not names:
+        raise ParameterError("no source is named", where, there)
+    for number, each in enumerate(names):
+        if each not in listed:
+            raise ParameterError(f"{each[:80]!r} is not among the sources at hand", where, there)
+        if each in names[:number]:
+            raise ParameterError(f"the source {each} is named twice", where, "Name each once.")
+    return names
 
 
 def _bound(project: Project, parameter: Parameter, value: Any) -> None:

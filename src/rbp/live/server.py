@@ -7,13 +7,17 @@ Who may come in, and why so:
   Pages of the book ask for the cookie; what acts or tells of runs asks for both.
 - `Host` must be this machine's own, or a foreign name that leads here (DNS rebinding) could read. `Origin` must be
   ours wherever something changes, or any page open in the browser could act.
+- Whoever has no cookie is answered and hung up on, and a connection has a few seconds to say what it asks for; of more
+  than so many that have not, the oldest is closed. So nobody who gets no answer keeps out who is in.
 - A run's page may hold whatever a table's cells held. It is shown under a name made by chance, in a sandbox, as an
   origin of its own, which has neither the cookie nor the key, and may load nothing.
 """
 
+import asyncio
 import errno
 import io
 import ipaddress
+import json
 import secrets
 import socket
 import zipfile
@@ -22,27 +26,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import h11
 import typer
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rbp.book import results
 from rbp.book.chapters import find
 from rbp.core.errors import ParameterError, RbpError
-from rbp.core.files import parse_json, refusal
+from rbp.core.files import parse_json, refusal, write_file
 from rbp.core.paths import Project
 from rbp.live import requests
 from rbp.live.runs import Run, Runs
 
 STATIC = Path(__file__).parent / "static"
+HEAD = 5.0  # seconds in which a connection must say what it asks for
+WAITING = 200  # connections that have not said it yet: where there are more, the oldest is closed
 BODY = 64_000  # bytes of a request that is no upload
 VISITORS = 16  # browsers that may be in at a time; the first one goes out
 KEY = "x-rbp-key"
@@ -56,6 +64,54 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+
+
+class Connection(H11Protocol):
+    """A connection, which has HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
+
+    _until: asyncio.TimerHandle | None = None  # while it has not said what it asks for
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait; one that waits longer makes room if there are too many."""
+        super().connection_made(transport)
+        self._wait()
+        others = (each for each in self.connections if isinstance(each, Connection))
+        waiting = {each: each._until.when() for each in others if each._until}
+        if len(waiting) > WAITING:
+            min(waiting, key=lambda each: waiting[each])._hang_up()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come: the head, a part of it, or of the body."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_more()
+        elif self._until is None:  # the next request on this connection begins
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is closed."""
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._until = self.loop.call_later(HEAD, self._hang_up)
+
+    def _wait_no_more(self) -> None:
+        if self._until is not None:
+            self._until.cancel()
+            self._until = None
+
+    def _hang_up(self) -> None:
+        self._wait_no_more()
+        self.timeout_keep_alive_handler()
+
+
+class Json(JSONResponse):
+    """JSON of ASCII characters alone: what a request or a file is called may hold what is no text."""
+
+    def render(self, content: Any) -> bytes:
+        """The content's bytes."""
+        return json.dumps(content, allow_nan=False).encode()
 
 
 class Visitors:
@@ -97,19 +153,18 @@ class Door:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        refused = self.live.refusal(Request(scope))
-        if refused is not None:
-            await refused(scope, receive, send)
-            return
+        request = Request(scope)
+        refused = self.live.refusal(request)
+        wanted = HEADERS if self.live.knows(request) else HEADERS | {"connection": "close"}
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 there = {name.lower() for name, _ in message["headers"]}
-                more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                more = [(name.encode(), value.encode()) for name, value in wanted.items()]
                 message["headers"] = [*message["headers"], *((n, v) for n, v in more if n not in there)]
             await send(message)
 
-        await self.app(scope, receive, sending)
+        await (refused or self.app)(scope, receive, sending)
 
 
 class Pages(StaticFiles):
@@ -153,6 +208,20 @@ class Live:
             middleware=[Middleware(Door, live=self)],
         )
 
+    def server(self) -> uvicorn.Server:
+        """What answers at a socket."""
+        config = uvicorn.Config(
+            self.app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            server_header=False,
+            timeout_keep_alive=5,
+            backlog=WAITING,  # so many come at once, before any can be closed
+        )
+        return uvicorn.Server(config)
+
     @property
     def address(self) -> str:
         """Where the next browser gets in."""
@@ -164,6 +233,10 @@ class Live:
     @property
     def _cookie(self) -> str:
         return f"rbp-{self.port}"  # cookies know no ports: two books at once must not throw each other out
+
+    def knows(self, request: Request) -> bool:
+        """Whether it comes from a browser that is in."""
+        return self.visitors.knows(request.cookies.get(self._cookie))
 
     def refusal(self, request: Request) -> Response | None:
         """Why a request is not answered; None if it is."""
@@ -177,13 +250,12 @@ class Live:
             return _plain(403, "This came from another page.")
         if path == "/enter" or path.startswith("/shown/"):
             return None  # the token, and the name made by chance, let in by themselves
-        cookie = request.cookies.get(self._cookie)
         if path.startswith("/api/"):
             if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
                 return _plain(403, "This came from another page.")
-            if not self.visitors.acts(cookie, request.headers.get(KEY)):
+            if not self.visitors.acts(request.cookies.get(self._cookie), request.headers.get(KEY)):
                 return _plain(401, "Open the address that rbp serve has printed.")
-        elif not self.visitors.knows(cookie):
+        elif not self.knows(request):
             return _plain(
                 401, "Open the address that rbp serve has printed. (It is good once; each use prints another.)"
             )
@@ -222,25 +294,25 @@ class Live:
         async def answered(request: Request) -> Response:
             try:
                 return await answer(request)
+            except ClientDisconnect:  # in the middle of an upload, say
+                return _plain(400, "The request ended before its end.")
             except RbpError as error:
-                return JSONResponse({"what": error.what, "where": error.where, "remedy": error.remedy}, 422)
+                return Json({"what": error.what, "where": error.where, "remedy": error.remedy}, 422)
             except OSError as error:
                 why = refusal(error) or error.strerror or type(error).__name__
                 remedy = "Free some space: delete runs that you do not need."
-                return JSONResponse(
-                    {"what": f"the system does not let us write: {why}", "where": None, "remedy": remedy}, 507
-                )
+                return Json({"what": f"the system does not let us write: {why}", "where": None, "remedy": remedy}, 507)
 
         return answered
 
     async def chapter(self, request: Request) -> Response:
         """The form of a chapter, and whether it can be run."""
         found = find(self.project, request.path_params["name"])
-        return JSONResponse({"name": found.name, "title": found.title, "fields": requests.form(self.project, found)})
+        return Json({"name": found.name, "title": found.title, "fields": requests.form(self.project, found)})
 
     async def all_runs(self, _: Request) -> Response:
         """All runs, the latest first."""
-        return JSONResponse([self._told(run) for run in self.runs.all()])
+        return Json([self._told(run) for run in self.runs.all()])
 
     async def ask(self, request: Request) -> Response:
         """Put a run into the queue: {"chapter": name, "parameters": {name: text}}."""
@@ -252,16 +324,16 @@ class Live:
             raise ParameterError("parameters are given as texts", None, 'Write "0.9", not 0.9.')
         found = find(self.project, chapter)
         values = await run_in_threadpool(requests.read, self.project, found, given)
-        return JSONResponse(self._told(self.runs.ask(found.name, values)), 201)
+        return Json(self._told(self.runs.ask(found.name, values)), 201)
 
     async def run(self, request: Request) -> Response:
         """One run, with the end of its log."""
         name = request.path_params["name"]
-        return JSONResponse(self._told(self.runs.get(name)) | {"log": self.runs.log(name)})
+        return Json(self._told(self.runs.get(name)) | {"log": self.runs.log(name)})
 
     async def cancel(self, request: Request) -> Response:
         """Stop a run."""
-        return JSONResponse(self._told(self.runs.cancel(request.path_params["name"])))
+        return Json(self._told(self.runs.cancel(request.path_params["name"])))
 
     async def delete(self, request: Request) -> Response:
         """Remove a run."""
@@ -274,7 +346,7 @@ class Live:
         self.runs.page(run.id)
         chance = secrets.token_urlsafe(24)
         self._shown[chance] = run.id
-        return JSONResponse({"address": f"/shown/{chance}/{run.chapter}.html"})
+        return Json({"address": f"/shown/{chance}/{run.chapter}.html"})
 
     async def shown(self, request: Request) -> Response:
         """A file of a run's page."""
@@ -305,18 +377,18 @@ class Live:
         one, other = (results.read_chapter(self.runs.page(run.id) / "results.json").values for run in both)
         keys = [*one, *(key for key in other if key not in one)]
         rows = [[key, *(run[key].value if key in run else None for run in (one, other))] for key in keys]
-        return JSONResponse({"runs": [self._told(run) for run in both], "rows": rows})
+        return Json({"runs": [self._told(run) for run in both], "rows": rows})
 
     async def upload(self, request: Request) -> Response:
         """Take a CSV or Parquet file: the body; its name is the last part of the path."""
         path = requests.upload_path(self.project, request.path_params["name"])
         data = await _body(request, requests.UPLOAD)
-        await run_in_threadpool(_keep, path, data)
+        await run_in_threadpool(write_file, path, data, 0o600)
         if wrong := await run_in_threadpool(requests.look_into, path, self.project.root):
             path.unlink(missing_ok=True)
             raise ParameterError(wrong.removeprefix("error: ").replace(str(path), request.path_params["name"]))
         source = next(s for s in requests.sources(self.project) if Path(s.text).name == path.name)
-        return JSONResponse({"value": source.name, "label": source.label}, 201)
+        return Json({"value": source.name, "label": source.label}, 201)
 
     def _told(self, run: Run) -> dict[str, Any]:
         progress = self.runs.progress(run.id) if run.state == "running" else None
@@ -324,7 +396,7 @@ class Live:
 
 
 def _plain(status: int, text: str) -> Response:
-    return Response(text + "\n", status, media_type="text/plain", headers=HEADERS)
+    return Response(text + "\n", status, media_type="text/plain")
 
 
 async def _json(request: Request) -> dict[str, Any]:
@@ -350,11 +422,6 @@ async def _body(request: Request, most: int) -> bytes:
             raise too_much
         parts.append(part)
     return b"".join(parts)
-
-
-def _keep(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
 
 
 def _zipped(folder: Path) -> bytes:
@@ -401,11 +468,8 @@ def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: floa
         typer.echo("Whoever reaches this machine and has the address below may read the book and run its chapters.")
         typer.echo("Nothing is encrypted: who listens on the way may do so too.")
     typer.echo(f"The book is at {live.address} (Ctrl-C ends this)")
-    config = uvicorn.Config(
-        live.app, log_level="warning", limit_concurrency=100, timeout_keep_alive=5, server_header=False, lifespan="off"
-    )
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        live.server().run(sockets=[listening])
     finally:
         runs.close()
         listening.close()
