@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -86,7 +85,19 @@ def test_a_kernel_that_is_still_starting_when_we_are_told_to_stop(
     assert list(temporary.iterdir()) == []
 
 
-def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path) -> None:
+SERVE = """
+import pathlib, sys, time
+from rbp.core.paths import Project
+from rbp.live.runs import Runs
+Runs(Project(pathlib.Path(sys.argv[1]))).ask("01_a", {})
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize(
+    "command", [["-m", "rbp.cli", "--root", "{root}", "run", "a"], ["-c", SERVE, "{root}"]], ids=["run", "server"]
+)
+def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path, command: list[str]) -> None:
     """Its kernel, too, ends at once, and the folder from which the kernel was started is gone by then."""
     project, temporary = Project(tmp_path / "project"), tmp_path / "temporary"
     temporary.mkdir()
@@ -96,8 +107,8 @@ def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path) -> None:
     write_chapter(project, "01_a", cell)
     project.book.mkdir()
     (project.root / "_config.yml").touch()
-    run = subprocess.Popen(
-        [sys.executable, "-m", "rbp.cli", "--root", str(project.root), "run", "a"],
+    run = psutil.Popen(
+        [sys.executable, *(word.replace("{root}", str(project.root)) for word in command)],
         cwd=project.root,
         env=os.environ | {"TMPDIR": str(temporary)},
     )
@@ -105,9 +116,9 @@ def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path) -> None:
     while not started.exists() or not started.read_text():
         assert time.monotonic() < latest
         time.sleep(0.02)
-    kernel = psutil.Process(int(started.read_text()))
+    others = run.children(recursive=True)
+    assert int(started.read_text()) in [each.pid for each in others]
     run.kill()
     run.wait()
-    psutil.wait_procs([kernel], BOUND)
-    assert not kernel.is_running()
+    assert psutil.wait_procs(others, BOUND)[1] == []
     assert list(temporary.iterdir()) == []

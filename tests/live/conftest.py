@@ -20,7 +20,9 @@ from rbp.live.server import Live
 #: stands in for the execution of a chapter: prints, waits as long as its parameter says, writes a page
 SCRIPT = """
 import json, pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
+from rbp.live.runs import bound
+limit, server, folder = float(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3])
+bound(limit, server)
 asked = json.loads((folder / "run.json").read_text())
 value, name = asked["parameters"].get("value", 1), asked["chapter"]
 print("cell 1 of 2", flush=True)

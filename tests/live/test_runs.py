@@ -2,12 +2,15 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
+import psutil
 import pytest
 from live.conftest import ended
 
-from rbp.core.errors import ParameterError
+from rbp.core.errors import ParameterError, RbpError
 from rbp.live import runs as runs_module
 from rbp.live.runs import Runs
 
@@ -74,16 +77,75 @@ def test_the_next_server_finds_what_this_one_did(project, script):
     again.close()
 
 
-def test_a_server_that_was_killed_leaves_a_run_cut_off(project, script):
+@pytest.mark.parametrize(
+    ("log", "page", "state", "message"),
+    [
+        ("cell 1 of 2\n", False, "cut off", "The server ended while this ran. Run it again."),
+        ("cell 2 of 2\n", True, "done", ""),
+        ("cell 1 of 2\nerror: Stopped after 15 minutes.\n", False, "failed", "Stopped after 15 minutes."),
+        (None, False, "cut off", "The server ended while this ran. Run it again."),
+    ],
+)
+def test_a_run_whose_server_was_killed_tells_what_became_of_it(project, script, log, page, state, message):
     folder = project.runs / "live" / "0123456789ab"
     folder.mkdir(parents=True)
     run = {"id": "0123456789ab", "chapter": "01_a", "parameters": {}, "state": "running", "asked": 1.0}
     (folder / "run.json").write_text(json.dumps(run))
+    if log:
+        (folder / "log.txt").write_text(log)
+    if page:
+        (folder / "page").mkdir()
     (project.runs / "live" / "damaged").mkdir()
     (project.runs / "live" / "damaged" / "run.json").write_text("{")
     runs = Runs(project, command=script)
-    assert [(run.id, run.state) for run in runs.all()] == [("0123456789ab", "cut off")]
+    assert [(run.id, run.state, run.message) for run in runs.all()] == [("0123456789ab", state, message)]
+    assert json.loads((folder / "run.json").read_text())["state"] == state
     runs.close()
+
+
+SERVER = """
+import pathlib, sys, time
+from rbp.core.paths import Project
+from rbp.live.runs import Runs
+runs = Runs(Project(pathlib.Path(sys.argv[1])), at_once=1, command=sys.argv[2:])
+print(runs.ask("01_a", {"value": 100}).id, flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_run_ends_with_its_server_even_if_that_is_killed(project, script):
+    command = [sys.executable, "-c", SERVER, str(project.root), *script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        name = process.stdout.readline().strip()
+        log = project.runs / "live" / name / "log.txt"
+        until = time.monotonic() + 60
+        while not log.exists() or not log.read_text():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        (run,) = psutil.Process(process.pid).children()
+        process.kill()
+    assert psutil.wait_procs([run], 20)[1] == []
+    runs = Runs(project, command=script)
+    assert (runs.get(name).state, runs.get(name).ended) == ("cut off", None)
+    runs.close()
+
+
+def test_a_run_that_does_not_end_when_it_should_is_ended(project, tmp_path):
+    """The system does it: no thread here, and no server, need be there."""
+    stubborn = tmp_path / "stubborn.py"
+    stubborn.write_text(
+        "import sys, time\nfrom rbp.live import runs\nruns.GRACE = 0.2\nruns.bound(0.2, int(sys.argv[2]))\n"
+        "while True:\n    try:\n        time.sleep(300)\n    except SystemExit:\n        pass\n"
+    )
+    runs = Runs(project, command=(sys.executable, str(stubborn)))
+    run = ended(runs, runs.ask("01_a", {}).id)
+    assert (run.state, run.message) == ("failed", "Stopped after 0.00333333 minutes.")
+    runs.close()
+
+
+def test_one_server_at_a_time_has_a_projects_runs(runs, project, script):
+    with pytest.raises(RbpError, match="another `rbp serve` has this project's runs"):
+        Runs(project, command=script)
 
 
 def test_only_the_end_of_a_long_log_is_told(runs):

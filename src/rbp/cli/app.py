@@ -160,11 +160,11 @@ def _chapter(context: typer.Context, name: str) -> None:
 
 
 @app.command("_live", hidden=True)
-def _live(context: typer.Context, folder: Path) -> None:
+def _live(context: typer.Context, limit: float, server: int, folder: Path) -> None:
     """Execute a chapter for a reader of the live book (a process of `rbp serve`)."""
     from rbp.live.runs import execute
 
-    execute(context.obj, folder)
+    execute(context.obj, limit, server, folder)
 
 
 @app.command("_check", hidden=True)

@@ -22,7 +22,7 @@ from rbp.core.paths import Project, label
 from rbp.evidence.sources import at_hand
 from rbp.ranks.store import is_store
 
-SOURCES = ("measurements", "ranks")  # the parameters that name sources
+SOURCES = ("measurements", "others", "ranks")  # the parameters that name sources
 UPLOAD = 20_000_000  # bytes
 UPLOADS = 50  # that are kept
 ENDINGS = (".csv", ".parquet")

@@ -21,10 +21,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from rbp.core.errors import ParameterError
-from rbp.core.files import parse_json, write_json
-from rbp.core.paths import Project
-from rbp.core.processes import cores
+from rbp.core.errors import ParameterError, RbpError
+from rbp.core.files import lock, parse_json, write_json
+from rbp.core.paths import Project, label
+from rbp.core.processes import cores, end_with
 
 State = Literal["waiting", "running", "done", "failed", "cancelled", "cut off"]
 ENDED: tuple[State, ...] = ("done", "failed", "cancelled", "cut off")
@@ -55,8 +55,8 @@ class Run:
 class Runs:
     """The runs in a folder. Executes as many at a time as there are pairs of cores, the first one asked for first.
 
-    limit: seconds after which a run is stopped; most: how many may wait; command: what is started, with the run's
-    folder as its last argument.
+    limit: seconds after which a run stops; most: how many may wait; command: what is started, with three arguments
+    more: the limit, this process's id and the run's folder (see `execute`).
     """
 
     def __init__(
@@ -66,15 +66,23 @@ class Runs:
         limit: float = 900.0,
         most: int = 20,
         at_once: int | None = None,
-        command: Sequence[str] = (sys.executable, "-m", "rbp.cli", "_live"),
+        command: Sequence[str] | None = None,
     ) -> None:
         self.project, self.folder = project, project.runs / "live"
-        self.limit, self.most, self.command = limit, most, tuple(command)
+        self.limit, self.most = limit, most
+        self.command = command or (sys.executable, "-m", "rbp.cli", "--root", str(project.root), "_live")
         self._known: dict[str, Run] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._cancelled: set[str] = set()
         self._changed = threading.Condition()
         self._closing = False
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.folder / ".lock").open("a")  # another server would take our runs for those of a dead one
+        if lock(self._lock) is False:
+            self._lock.close()
+            raise RbpError(
+                "another `rbp serve` has this project's runs", label(self.folder), "Use it, or end it first."
+            )
         self._find()
         self._workers = [
             threading.Thread(target=self._work, daemon=True) for _ in range(at_once or max(1, cores() // 2))
@@ -91,10 +99,17 @@ class Runs:
                 continue  # another version's, or damaged: it stays on disk, and is not shown
             if run.id != path.parent.name or not ID.fullmatch(run.id):
                 continue
-            if run.state == "running":
-                run = replace(run, state="cut off", message="The server ended while this ran. Run it again.")
-                write_json(path, asdict(run))
             self._known[run.id] = run
+            if run.state == "running":
+                self._keep(self._cut_off(run))
+
+    def _cut_off(self, run: Run) -> Run:
+        """What has become of a run whose server ended: its page may be there, or its process have said why not."""
+        if (self.folder / run.id / "page").is_dir():
+            return replace(run, state="done")
+        if said := _said(self.log(run.id)):
+            return replace(run, state="failed", message=said)
+        return replace(run, state="cut off", message="The server ended while this ran. Run it again.")
 
     def all(self) -> list[Run]:
         """All runs, the latest first."""
@@ -172,6 +187,7 @@ class Runs:
             self._changed.notify_all()
         for worker in self._workers:
             worker.join(GRACE + 5)
+        self._lock.close()
 
     def _keep(self, run: Run) -> None:
         """Note how a run stands, first here: a full disk must not end the thread that executes."""
@@ -206,7 +222,7 @@ class Runs:
         folder = self.folder / run.id
         with (folder / "log.txt").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603
-                [*self.command, str(folder)],
+                [*self.command, str(self.limit), str(os.getpid()), str(folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -218,47 +234,49 @@ class Runs:
                 self._processes[run.id] = process
                 if self._closing or run.id in self._cancelled:  # before the process was there to be told
                     process.terminate()
-            late = False
-            try:
-                process.wait(self.limit)
-            except subprocess.TimeoutExpired:
-                late = True
-            stopped = late or self._closing or run.id in self._cancelled
-            if process.poll() is None or stopped:
-                _end(process)
-        if process.returncode == 0 and not stopped:
+            code = process.wait()  # it knows its limit
+            with suppress(ProcessLookupError):  # of what it has left in its session; its kernel ends with it
+                os.killpg(process.pid, signal.SIGKILL)
+        if code == 0:
             return replace(run, state="done")
-        if late:
-            return replace(run, state="failed", message=f"Stopped after {self.limit / 60:g} minutes.")
-        if self._closing:
-            return replace(run, state="cut off", message="The server ended while this ran. Run it again.")
-        if stopped:
+        if run.id in self._cancelled:
             return replace(run, state="cancelled")
-        return replace(run, state="failed", message=_why(self.log(run.id), process.returncode))
+        if self._closing:
+            return self._cut_off(run)
+        why = _said(self.log(run.id)) or f"The process ended with status {code}."
+        return replace(run, state="failed", message=why)
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a run's process and those of its session; its kernel ends by itself when its parent does."""
-    with suppress(ProcessLookupError):
-        process.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _said(log: str) -> str:
+    """The error that a process said last; "" if it said none."""
+    return log.rpartition("error: ")[2].strip() if "error: " in log else ""
 
 
-def _why(log: str, code: int) -> str:
-    """What a process said last: its error, or that it died."""
-    _, error, rest = log.rpartition("error: ")
-    return rest.strip() if error else f"The process ended with status {code}."
+def bound(limit: float, server: int) -> None:
+    """Have this process end after `limit` seconds, and with the process `server`, its parent, however that ends.
+
+    It exits, so that nothing is left half-written. Should that take longer than GRACE, the system ends it.
+    """
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+        if number == signal.SIGALRM:
+            os.write(2, f"error: Stopped after {limit / 60:g} minutes.\n".encode())
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGTERM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    end_with(server)
 
 
-def execute(project: Project, folder: Path) -> None:
+def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     """Execute the run in `folder` (a process of `Runs`): prints each cell as it begins, writes page/ in the end.
 
-    Raises what `rbp.book.chapters.execute` raises.
+    limit, server: as `bound` takes them. Raises what `rbp.book.chapters.execute` raises.
     """
+    bound(limit, server)
     from rbp.book import chapters, parameters
     from rbp.book.site import start_early
     from rbp.book.standalone import render_chapter
