@@ -10,10 +10,10 @@ from rbp.core.errors import ChapterError, ParameterError
 
 SOURCE = """
 measurements: str = "published"  # where the numbers come from: "published", a CSV or Parquet file
-level: float = 0.95  # confidence level
+level: float = 0.95  # confidence level; 0 < level < 1
 k: int = -1  # threshold
 log: bool = True  # logarithmic
-ks: list[int] = [1, 10]  # thresholds
+ks: list[int] = [1, 10]  # thresholds; at most a thousand; 1 ≤ ks ≤ 1000
 names: list[str] = []  # families
 tie_rule: Literal["paper", "strict", "expected"] = "paper"  # how equal scores count
 sets: list[Literal["wiki", "code"]] = [
@@ -41,6 +41,10 @@ def test_declarations_are_read_from_the_source() -> None:
     ]
     assert PARAMETERS[0].help == 'where the numbers come from: "published", a CSV or Parquet file'
     assert PARAMETERS[-1].help == "datasets"
+    assert {p.name: p.bounds for p in PARAMETERS if p.bounds} == {
+        "level": {"gt": 0, "lt": 1},
+        "ks": {"ge": 1, "le": 1000},
+    }
     assert json.dumps([p.as_dict() for p in PARAMETERS])
 
 
@@ -58,6 +62,16 @@ def test_declarations_are_read_from_the_source() -> None:
         ("k: int = 'one'  # type", "does not fit"),
         ("k: int = True  # type", "does not fit"),
         ("k: Literal['a'] = 'b'  # choice", "does not fit"),
+        ("k: int = 0  # a number; k ≥ 1", "does not fit"),
+        ("k: int = 1  # a number ≥ 1", "range cannot be read"),
+        ("k: int = 1  # a number; m ≥ 1", "range cannot be read"),
+        ("k: int = 1  # a number; k >= 1", "range cannot be read"),
+        ("k: int = 1  # a number; 0 < k", "range cannot be read"),
+        ("k: int = 1  # a number; 0 < k > 1", "range cannot be read"),
+        ("k: int = 1  # a number; k ≥ one", "range cannot be read"),
+        ("k: int = 1  # a number; k ≥ 1; of tokens", "range cannot be read"),
+        ("k: str = 'a'  # a text; k ≥ 1", "range cannot be read"),
+        ("k: bool = True  # a text; k ≥ 1", "range cannot be read"),
         ("k: int = (", "not Python"),
     ],
 )
@@ -71,7 +85,7 @@ def test_a_parameters_cell_declares_and_does_nothing_else(source: str, complaint
     ("assignment", "expected"),
     [
         ("level=0.9", 0.9),
-        ("level=1", 1.0),
+        ("level=1e-9", 1e-9),
         ("k=10", 10),
         ("log=false", False),
         ("log=True", True),
@@ -119,6 +133,13 @@ def test_what_looks_like_code_is_data(text: str) -> None:
         (["ks=1,x"], "no list"),
         (["ks=[1"], "no list"),
         (["ks=[1.5]"], "no list"),
+        (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),
+        (["level=0"], "out of range"),
+        (["level=-1"], "out of range"),
+        (["level=nan"], "no float"),
+        (["ks=1,10,0"], r"^0 is out of range \(parameter ks\)\nIts range is 1 ≤ ks ≤ 1000, its default \[1, 10\].$"),
+        (["ks=[1, 1001]"], "1001 is out of range"),
+        (["ks=[0, 1.5]"], "no list"),
         (["tie_rule=Papr"], r"'Papr' is not a choice.*\nDid you mean \"paper\"\? There are: paper, strict, expected"),
         (["sets=wiki,x"], "'x' is not a choice"),
     ],
@@ -129,8 +150,8 @@ def test_mistakes_are_answered_with_what_there_is(assignments: list[str], compla
 
 
 def test_typed_values_are_checked_alike() -> None:
-    assert check(PARAMETERS, {"level": 1, "ks": [2]}, "01_a") == {"level": 1.0, "ks": [2]}
-    for wrong in ({"k": True}, {"k": "1"}, {"ks": 1}, {"measurements": 3}, {"x": 1}):
+    assert check(PARAMETERS, {"level": 0.5, "ks": [2]}, "01_a") == {"level": 0.5, "ks": [2]}
+    for wrong in ({"k": True}, {"k": "1"}, {"ks": 1}, {"measurements": 3}, {"x": 1}, {"level": 1}, {"ks": [1, 0]}):
         with pytest.raises(ParameterError):
             check(PARAMETERS, wrong, "01_a")
     assert check([Parameter("a", "str", "x", "h")], {}, "01_a") == {}

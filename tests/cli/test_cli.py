@@ -84,7 +84,7 @@ def test_chapters_are_listed(project: Project) -> None:
     assert listing[0] == {
         "name": "01_a",
         "title": "Chapter 01_a",
-        "parameters": [{"name": "k", "type": "int", "default": 1, "help": "a number", "choices": None}],
+        "parameters": [{"name": "k", "type": "int", "default": 1, "help": "a number", "choices": None, "bounds": {}}],
     }
 
 

@@ -5,6 +5,7 @@ import json
 import math
 from pathlib import Path
 
+import papermill
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -81,6 +82,31 @@ def test_every_chapter_refuses_what_it_does_not_know() -> None:
                         parse(chapter.parameters, [f"{parameter.name}={text}"], chapter.name)
 
 
+def test_every_number_of_every_chapter_has_a_range_and_what_is_outside_is_refused() -> None:
+    """So a wrong number is told before a kernel starts, by `rbp run` and in the live book."""
+    for chapter in all_chapters(Project()):
+        for parameter in chapter.parameters:
+            if not parameter.type.removeprefix("list[").startswith(("int", "float")) or parameter.choices:
+                continue
+            low = parameter.bounds.get("ge", parameter.bounds.get("gt"))
+            assert low is not None, f"{chapter.name} says no range of {parameter.name}"
+            outside = low - 1 if "ge" in parameter.bounds else low
+            for value in (outside, -(10**9)):
+                with pytest.raises(ParameterError, match=f"{value} is out of range \\(parameter {parameter.name}\\)"):
+                    parse(chapter.parameters, [f"{parameter.name}={value}"], chapter.name)
+
+
+def test_papermill_reads_the_same_declarations() -> None:
+    """Its own inspection, which reads lines by a pattern, for who runs a chapter with papermill itself."""
+    for chapter in all_chapters(Project()):
+        found = papermill.inspect_notebook(chapter.path)
+        for parameter in chapter.parameters:
+            if parameter.choices is None:  # of Literal["a"], it understands nothing
+                told = found[parameter.name]
+                assert (told["inferred_type_name"], told["help"]) == (parameter.type, parameter.help)
+                assert ast.literal_eval(told["default"]) == parameter.default
+
+
 @pytest.mark.parametrize("value", ["a\udc80b", "\ud800", "a\0b", ["fine", "\udfff"]])
 def test_text_that_no_file_can_hold(value) -> None:
     kind = "list[str]" if isinstance(value, list) else "str"
@@ -94,6 +120,16 @@ def test_a_list_that_is_nested_too_deeply() -> None:
     for kind in ("list[int]", "list[str]"):
         with pytest.raises(ParameterError, match="is no list"):
             parse([Parameter("k", kind, [], "help")], ["k=" + "[" * 100_000], "01_a")
+
+
+def test_a_chapter_is_not_run_with_a_number_out_of_range(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("rbp.book.chapters.execute", lambda *_, **__: pytest.fail("it runs"))
+    monkeypatch.setattr("sys.argv", ["rbp", "run", "k1", "-p", "level=1"])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert said.err == "error: 1 is out of range (parameter level)\nIts range is 0 < level < 1, its default 0.95.\n"
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,12 @@ from contextlib import ExitStack, suppress
 import pytest
 from live.conftest import Browser, ended
 
+from rbp.book.chapters import all_chapters
 from rbp.core.errors import ParameterError, RbpError
 from rbp.core.paths import Project
+from rbp.evidence import open_source
+from rbp.live import requests, server
 from rbp.live import runs as runs_module
-from rbp.live import server
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 
@@ -224,7 +226,8 @@ def test_a_runs_page_is_shown_in_a_sandbox_and_by_its_chance_name_alone(reader):
     ("name", "value", "what"),
     [
         ("draws", "1000000000", "1,000,000,000 is too much"),
-        ("draws", "-999999", "too much"),
+        ("draws", "0", "0 is out of range"),
+        ("value", "-999999", "too much"),
         ("draws", "2e3", "is no int"),
         ("draws", "__import__('os').system('touch /tmp/x')", "is no int"),
         ("value", "1e300", "too much"),
@@ -286,6 +289,16 @@ def test_a_file_whose_name_is_no_text_is_named_all_the_same(reader):
     folder.mkdir(parents=True)
     (folder / "measurements.parquet").touch()
     assert reader("GET", "/api/chapters/01_a")[0] == 200
+
+
+def test_the_form_knows_ranges_and_which_texts_name_sources(reader):
+    _, form = reader("GET", "/api/chapters/01_a")
+    assert {field["name"]: field["bounds"] for field in form["fields"] if field["bounds"]} == {"draws": {"ge": 1}}
+    for chapter in all_chapters(Project()):
+        for field in requests.form(Project(), chapter):
+            if field["kind"] == "text" and field["type"] == "str":
+                with pytest.raises(ParameterError):  # no source, which a reader could then write as they like
+                    open_source(field["default"])
 
 
 @pytest.mark.parametrize("given", ["", ",", "published,published", ",".join(["published"] * 5000)])

@@ -10,15 +10,21 @@ import json
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from rbp.core.errors import ChapterError, ParameterError
 from rbp.core.names import nearest, split_names
 
 SCALARS: dict[str, Any] = {"str": str, "int": int, "float": FiniteFloat, "bool": bool}
+# A range stands in the comment, for readers too: papermill's inspection understands no annotation with arguments, and
+# leaves out a line with two equals signs.
+BOUNDS = {"<": "lt", "≤": "le", ">": "gt", "≥": "ge"}  # of what stands before the sign; the names are pydantic's
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_RANGE = re.compile(rf"(?:({_NUMBER}) ([<≤]) (?=\w+ [<≤]))?(\w+) ([<≤>≥]) ({_NUMBER})")
+_OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}  # pydantic's kinds of errors
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,8 @@ class Parameter:
     """A parameter as its cell declares it.
 
     ``type`` is str, int, float, bool, or a list of one of them ("list[int]"); ``choices`` are the values
-    (of a list: the items) that it is limited to, or None.
+    (of a list: the items) that it is limited to, or None; ``bounds`` are those of its range, by pydantic's names ("ge",
+    "gt", "le", "lt"), which ``help`` tells in words.
     """
 
     name: str
@@ -34,6 +41,7 @@ class Parameter:
     default: Any
     help: str
     choices: tuple[Any, ...] | None = None
+    bounds: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The parameter for JSON and for tables."""
@@ -58,6 +66,23 @@ def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
     raise ValueError(ast.unparse(annotation))
 
 
+def _bounds(name: str, kind: str, comment: str) -> dict[str, float]:
+    """The range that ends a comment, as in "a level; 0 < level < 1"; ValueError if a sign there makes none."""
+    if not any(sign in comment for sign in BOUNDS):
+        return {}
+    found = _RANGE.fullmatch(comment.rpartition(";")[2].strip())
+    if found is None or found[3] != name or _item(kind) not in ("int", "float"):
+        raise ValueError(comment)
+    low, above, _, sign, bound = found.groups()
+    bounds = {BOUNDS[sign]: json.loads(bound)}
+    return bounds if low is None else {"gt" if above == "<" else "ge": json.loads(low)} | bounds
+
+
+def _item(kind: str) -> str:
+    """The type of a value, or of a list's items."""
+    return kind.removeprefix("list[").removesuffix("]")
+
+
 def _comments(source: str) -> dict[int, str]:
     """line number -> text of the comment that ends the line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
@@ -67,10 +92,10 @@ def _comments(source: str) -> dict[int, str]:
 def declared(source: str, where: str) -> list[Parameter]:
     """The parameters that the cell ``source`` declares, in its order.
 
-    Raises ChapterError, naming ``where``, for anything but lines like ``name: type = literal  # help``.
+    Raises ChapterError, naming ``where``, for anything but lines like ``name: type = literal  # help; 0 < name ≤ 1``.
     """
     form = "Write each as `name: type = value  # what it means`, with a type among str, int, float, bool, "
-    form += 'list[…] of these, or Literal["a", "b"].'
+    form += 'list[…] of these, or Literal["a", "b"], and a range, if it has one, as `; name ≥ 1` or `; 0 < name < 1`.'
     try:
         statements, comments = ast.parse(source).body, _comments(source)
     except (SyntaxError, tokenize.TokenError, ValueError, RecursionError, MemoryError) as error:
@@ -86,11 +111,14 @@ def declared(source: str, where: str) -> list[Parameter]:
             default = ast.literal_eval(node.value)
         except ValueError:
             raise ChapterError(f"a parameter's type or default cannot be read: {line}", where, form) from None
-        parameter = Parameter(name, kind, default, comments.get(node.end_lineno or 0, ""), choices)
-        if not parameter.help:
+        if not (comment := comments.get(node.end_lineno or 0, "")):
             raise ChapterError(f"the parameter {name} has no comment that says what it means", where, form)
         try:
-            parameters.append(Parameter(name, kind, _checked(parameter, default), parameter.help, choices))
+            parameter = Parameter(name, kind, default, comment, choices, _bounds(name, kind, comment))
+        except ValueError:
+            raise ChapterError(f"a parameter's range cannot be read: {comment}", where, form) from None
+        try:
+            parameters.append(replace(parameter, default=_checked(parameter, default)))
         except ParameterError as error:
             raise ChapterError(f"a default does not fit its type: {line}", where, error.remedy) from None
     return parameters
@@ -119,11 +147,16 @@ def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
             raise ParameterError(f"{item!r} is not a choice", where, nearest(str(item), map(str, parameter.choices)))
         return item
 
-    kind = parameter.type.removeprefix("list[").removesuffix("]")
+    bounds: dict[str, Any] = {**parameter.bounds}
     try:
-        return read(Annotated[SCALARS[kind], AfterValidator(allowed)])
-    except ValidationError:
-        remedy = f"Its type is {parameter.type}, its default {json.dumps(parameter.default)}."
+        return read(Annotated[SCALARS[_item(parameter.type)], Field(**bounds), AfterValidator(allowed)])
+    except ValidationError as error:
+        default = json.dumps(parameter.default)
+        outside = [each["input"] for each in error.errors() if each["type"] in _OUT_OF_RANGE]
+        if len(outside) == error.error_count():
+            remedy = f"Its range is {parameter.help.rpartition(';')[2].strip()}, its default {default}."
+            raise ParameterError(f"{outside[0]} is out of range", where, remedy) from None
+        remedy = f"Its type is {parameter.type}, its default {default}."
         raise ParameterError(f"{given!r} is no {parameter.type}", where, remedy) from None
 
 
@@ -163,7 +196,7 @@ def _is_list(parameter: Parameter) -> bool:
 
 
 def check(parameters: Sequence[Parameter], values: Mapping[str, Any], chapter: str) -> dict[str, Any]:
-    """The given ``values``, each of a declared name, type and choice. Raises ParameterError."""
+    """The given ``values``, each of a declared name, type, choice and range. Raises ParameterError."""
     return {name: _checked(_find(parameters, name, chapter), value) for name, value in values.items()}
 
 
@@ -172,7 +205,7 @@ def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: 
 
     A str is taken as it stands; a bool is true or false; a list is JSON, or items between commas. Nothing is
     ever evaluated. Raises ParameterError for an unknown or repeated name, a wrong type, or a value out of its
-    choices.
+    choices or its range.
     """
     values: dict[str, Any] = {}
     for assignment in assignments:

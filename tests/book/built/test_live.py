@@ -111,9 +111,15 @@ def test_a_run_is_cancelled_and_two_tabs_see_the_same(context: BrowserContext, s
     other.click(".rbp-now >> text=Cancel")
     for each in (tab, other):
         expect(each.locator(".rbp-now")).to_contain_text("cancelled", timeout=LONG)
+    before = tab.locator(".rbp-earlier tbody tr").count()
     tab.fill("[name=level]", "7")
+    assert tab.evaluate("document.querySelector('[name=level]').validity.rangeOverflow")
+    tab.fill("[name=level]", "1")  # which the browser takes for inside
     tab.click("text=Run this chapter")
-    expect(tab.locator(".rbp-message")).to_contain_text("must lie between 0 and 1", timeout=LONG)
+    expect(tab.locator(".rbp-said")).to_have_text(
+        "1 is out of range (parameter level)\nIts range is 0 < level < 1, its default 0.95."
+    )
+    assert tab.locator(".rbp-earlier tbody tr").count() == before
 
 
 def test_it_is_served_on_this_machine_alone_and_to_whom_it_let_in(context: BrowserContext, served: str) -> None:

@@ -67,7 +67,9 @@
       return make("select", common, ...options);
     }
     if (field.kind === "number") {
-      return make("input", { ...common, type: "number", step: field.type === "int" ? "1" : "any", value: field.shown });
+      const { ge, gt, le, lt } = field.bounds; // a browser knows no open ends: the server refuses these
+      const ends = { min: ge ?? gt ?? null, max: le ?? lt ?? null };
+      return make("input", { ...common, ...ends, type: "number", step: field.type === "int" ? "1" : "any", value: field.shown });
     }
     return make("input", { ...common, type: "text", value: field.shown, autocomplete: "off" });
   }
