@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Mapping
@@ -22,7 +21,7 @@ from rbp.book.parameters import Parameter, declared, unread
 from rbp.book.prose import are_texts, first_heading, is_notebook
 from rbp.core import errors
 from rbp.core.errors import ChapterError, ChapterFailed, ParameterError, RbpError
-from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, write_file
+from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, temporary_folder, write_file
 from rbp.core.names import nearest
 from rbp.core.paths import Project
 
@@ -224,10 +223,10 @@ def _run(
     # papermill would fill braces in a path as in a format string.
     source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (chapter.path, output))
     # The system's folder, since not every file system can keep a kernel's key from others; the kernel removes it.
-    with folder_beside(Path(tempfile.gettempdir()) / "rbp-kernel", 0o700) as start:
+    with temporary_folder("rbp-kernel") as start:
         environment = {"RBP_OUT": str(output.parent), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
         # Neither the user's start-up files nor a history that two kernels share.
-        environment["IPYTHONDIR"] = str(start)
+        environment |= {"IPYTHONDIR": str(start), "RBP_START": str(start)}
         try:
             papermill.execute_notebook(
                 source,

@@ -36,8 +36,8 @@ def load_ipython_extension(shell: Any) -> None:
     Figures are made of many small objects: looking them through again and again takes a tenth of a chapter's time.
     """
     end_with(os.getppid(), signal.SIGKILL)
-    # Empty profile and connection file were read by now; nobody could remove them after a kill.
-    shutil.rmtree(os.environ["IPYTHONDIR"], ignore_errors=True)
+    # An empty profile and the connection's file have been read by now; after a kill, nobody would remove them.
+    shutil.rmtree(os.environ.pop("RBP_START"), ignore_errors=True)
     gc.set_threshold(100_000)
     # tqdm's, where a library imports it into a kernel without widgets; whether one has depends on who started it.
     warnings.filterwarnings("ignore", "IProgress not found")

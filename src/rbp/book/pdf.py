@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -14,7 +13,7 @@ from pypdf import PdfReader
 
 from rbp.book import site, standalone
 from rbp.core.errors import RbpError
-from rbp.core.files import folder_beside, write_file
+from rbp.core.files import folder_beside, temporary_folder, write_file
 from rbp.core.paths import Project
 
 #: the first is the same without windows: it opens a page with a third of the processor time
@@ -125,7 +124,7 @@ def _add_contents(soup: BeautifulSoup, parts: list[str]) -> None:
 
 def _print(browser: str, page: Path, target: Path) -> None:
     """Print a page into a PDF with an outline. Raises RbpError."""
-    with tempfile.TemporaryDirectory() as profile:
+    with temporary_folder("rbp-print") as profile:
         command = [browser, "--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
         command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}"]
         command += ["--virtual-time-budget=60000", "--no-pdf-header-footer", "--generate-pdf-document-outline"]

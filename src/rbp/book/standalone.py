@@ -4,7 +4,6 @@ import base64
 import mimetypes
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from bs4 import BeautifulSoup, Tag
 from rbp.book import prose
 from rbp.book.chapters import Chapter
 from rbp.book.site import copy_scripts, jupyter_book
-from rbp.core.files import canonical_json, write_file
+from rbp.core.files import canonical_json, temporary_folder, write_file
 from rbp.core.paths import Project
 
 # Of the book's scripts, those that a page without navigation can use.
@@ -201,8 +200,8 @@ def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
     """
     name = chapter.name
     text = page_of(folder / f"{name}.ipynb", prose.BookValues.read(project))
-    with tempfile.TemporaryDirectory(prefix="rbp-page-") as temporary:
-        html = build_pages(project, {f"notebooks/{name}.ipynb": text}, Path(temporary).resolve())
+    with temporary_folder("rbp-page") as temporary:
+        html = build_pages(project, {f"notebooks/{name}.ipynb": text}, temporary)
         page = html / "notebooks" / f"{name}.html"
         soup = read_page(page)
         drop_navigation(soup)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -67,6 +68,16 @@ def folder_beside(path: Path, mode: int = 0o777) -> Iterator[Path]:
 
     with _held(path, make) as (temporary, _):
         yield temporary
+
+
+@contextmanager
+def temporary_folder(name: str) -> Iterator[Path]:
+    """A new empty folder, this user's alone, where the system keeps such; removed on leaving.
+
+    What a kill has left there under the same name is removed by the next who asks for one.
+    """
+    with folder_beside(Path(tempfile.gettempdir()).resolve() / name, 0o700) as folder:
+        yield folder
 
 
 @contextmanager

@@ -4,6 +4,7 @@ On the command line a person names any file of theirs. Here a request may come f
 open, so that it chooses among what is at hand, by names that are made here.
 """
 
+import os
 import re
 import secrets
 import subprocess
@@ -19,6 +20,7 @@ from rbp.book.parameters import Parameter
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.paths import Project, label
+from rbp.core.processes import end_with
 from rbp.evidence.sources import at_hand
 from rbp.ranks.store import is_store
 
@@ -188,11 +190,15 @@ def look_into(path: Path, root: Path) -> str:
 
 
 def check_upload(path: Path) -> None:
-    """Open a table as a source, in a process that may take no more than 4 GB. Raises what `open_source` raises."""
+    """Open a table as a source, in a process of 4 GB at most, which ends with its parent.
+
+    Raises what `open_source` raises.
+    """
     import resource
 
     from rbp.evidence import open_source
 
+    end_with(os.getppid())
     most = 4_000_000_000
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
