@@ -15,8 +15,8 @@ from rbp.ranks.models import find_model, load_model
 from rbp.ranks.protocols import Row
 from rbp.ranks.soundness import (
     Head,
-    agrees,
     between,
+    compared,
     cross_entropy_slack,
     differ,
     fresh,
@@ -35,6 +35,10 @@ DYNAMIC = {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "facto
 
 def read(model, ids):
     return model(input_ids=ids, use_cache=False)
+
+
+def agrees(logits, target, ranks, hidden, head, dtype="float32"):
+    return not compared(logits, target, (ranks.greater, ranks.equal, ranks.nll), dtype, hidden, head).wrong.any()
 
 
 def changes_itself(model, inputs):
@@ -76,7 +80,7 @@ def test_two_computations_of_a_logit_lie_within_the_slack(seed, dtype):
         own, near.gather(1, target[:, None])[:, 0].double(), rtol=0.02, atol=0, check_dtype=False
     )
     ranks = linear_rank(hidden, head.weight, target, compiled=False)
-    assert agrees(ours.float(), target, ranks, near)
+    assert agrees(ours.float(), target, ranks, hidden, head, name)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([-1e9, -1e4, 1e9, -float("inf")]))
@@ -91,16 +95,16 @@ def test_a_huge_logit_hides_no_wrong_rank(seed, bias):
     assert not between(exact.float(), target, ranks.greater + 2, ranks.equal, near).all()
     others = (target + 1) % 150  # ranks of other tokens
     wrong = linear_rank(hidden, head.weight, others, bias=head.bias, compiled=False)
-    assert not agrees(exact.float(), target, wrong, near)
+    assert not agrees(exact.float(), target, wrong, hidden, head)
 
 
 def test_a_wrong_scale_keeps_the_order_but_not_the_cross_entropy():
     hidden, head, target, exact = problem(0)
     near = slack(exact.float(), "float32", hidden, head)
-    assert agrees(exact.float(), target, linear_rank(hidden, head.weight, target, compiled=False), near)
+    assert agrees(exact.float(), target, linear_rank(hidden, head.weight, target, compiled=False), hidden, head)
     scaled = linear_rank(hidden, head.weight, target, scale=1.01, compiled=False)
     assert between(exact.float(), target, scaled.greater, scaled.equal, near).all()
-    assert not agrees(exact.float(), target, scaled, near)
+    assert not agrees(exact.float(), target, scaled, hidden, head)
 
 
 @given(st.integers(0, 10_000))

@@ -19,13 +19,12 @@ from rbp.ranks.forward import Ranks, one_thread_each
 from rbp.ranks.kernel.problem import Rounding
 from rbp.ranks.models import LanguageModel
 from rbp.ranks.protocols import Row
-from rbp.ranks.soundness import between, cross_entropy_slack, find_head, fresh, shaken, slack, target_slack, units, wide
+from rbp.ranks.soundness import compared, find_head, fresh, shaken, target_slack, wide
 from rbp.ranks.store import Asked
 
 ROWS, SHARE = 8, 0.02  # what is asked again: so many rows, and so much of the tokens, at least
 VALUES = 2**27  # logits that are held at once
 SHAKES = 8  # how often a row is read again, moved by rounding, before a rank is called wrong
-PLACES = 64  # positions whose rounding is looked at together
 
 
 class Stored:
@@ -137,31 +136,22 @@ def _row(
         logits = given[:, :vocabulary]
         logits = wide(logits if rounding is None else logits.to(getattr(torch, rounding)))
         target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
-        truth = logits.gather(1, target[:, None])
-        greater, equal = _counts(logits.cpu().numpy(), truth.cpu().numpy())
-        nll = (logits.logsumexp(1) - truth[:, 0]).double()
         before = [torch.from_numpy(np.ascontiguousarray(column[part])).to(logits.device) for column in stored]
-        apart = torch.where(nll == before[2], 0.0, (nll - before[2].double()).abs())  # both may be infinite
-        apart = apart if cross_entropies else torch.zeros_like(apart)
-        other = torch.from_numpy((greater != stored.greater[part]) | (equal != stored.equal[part])).to(logits.device)
-        # most are the same, or as near as sums of exponentials come: rounding is asked of the rest alone
-        doubtful = torch.nonzero(other | ~(apart <= units("float32") * (1 + nll.abs())))[:, 0]
-        bad = []
-        for some in torch.split(doubtful, PLACES):
-            near = slack(logits[some], dtype, None if hidden is None else hidden[some], head)
-            fine = between(logits[some], target[some], before[0][some], before[1][some], near)
-            fine &= apart[some] <= cross_entropy_slack(logits[some], target[some], near)
-            bad += some[~fine].tolist()
-        for place in bad:
+        if not cross_entropies:
+            before[2] = logits.logsumexp(1) - logits.gather(1, target[:, None])[:, 0]
+        found = compared(logits, target, (before[0], before[1], before[2]), dtype, hidden, head)
+        for place in torch.nonzero(found.wrong)[:, 0].tolist():
             at = range(len(row.scored))[part][place]
             was = int(stored.greater[at]), int(stored.equal[at]), float(stored.nll[at])
-            wrong.append(Wrong(row, at, was, (int(greater[place]), int(equal[place]), float(nll[place]))))
+            plain = int(found.greater[place]), int(found.equal[place]), float(found.nll[place])
+            wrong.append(Wrong(row, at, was, plain))
+        truth = logits.gather(1, target[:, None])[:, 0]
         asked += Asked(
-            tokens=len(greater),
-            differ=int(other.sum()),
-            largest=int(np.abs(greater - stored.greater[part]).max()),
-            slack=float(target_slack(truth[:, 0], target, dtype, hidden, head).max()),
-            nll=float(apart.nan_to_num(0, 0, 0).max()),
+            tokens=len(target),
+            differ=int(found.other.sum()),
+            largest=int(np.abs(found.greater - stored.greater[part]).max()),
+            slack=float(target_slack(truth, target, dtype, hidden, head).max()),
+            nll=float(found.apart.nan_to_num(0, 0, 0).max()),
         )
     return asked, wrong
 
@@ -191,13 +181,6 @@ def _logits(
             chosen = slice(first, last) if last - first == len(wanted) else wanted
             logits, hidden = logits[chosen], None if hidden is None else hidden[chosen]
         yield slice(start, start + len(wanted)), logits, hidden
-
-
-def _counts(logits: npt.NDArray[Any], truth: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """How many of the logits [T, V] are higher than those of `truth` [T, 1], and how many equal them."""
-    pairs = list(zip(logits, truth, strict=True))
-    greater = np.array([np.count_nonzero(row > own) for row, own in pairs])
-    return greater, np.array([np.count_nonzero(row == own) for row, own in pairs])
 
 
 def verdict(wrong: Sequence[Wrong], asked: Asked, folder: str) -> DataError:

@@ -19,15 +19,14 @@ from rbp.ranks.models import LanguageModel, first_line, longest_input, looks_at_
 from rbp.ranks.protocols import Row
 from rbp.ranks.soundness import (
     Head,
-    agrees,
     check_double,
+    compared,
     differ,
     find_head,
     fresh,
     kept,
     same,
     sees_ahead,
-    slack,
     wide,
 )
 
@@ -195,8 +194,9 @@ class Ranker:
             return False
         with torch.inference_mode():
             logits = self._logits(self._reader(), self._ids(row))[0, row.scored - 1, : self.vocabulary]
-            near = slack(logits, self.rounding or self.language.dtype, hidden, self.head)
-            return agrees(logits, self._targets([row]), ours, near)
+            ranks = ours.greater, ours.equal, ours.nll
+            dtype = self.rounding or self.language.dtype
+            return not bool(compared(logits, self._targets([row]), ranks, dtype, hidden, self.head).wrong.any())
 
     def _alone(self, row: Row) -> torch.Tensor:
         """What the model gives for a row by itself."""

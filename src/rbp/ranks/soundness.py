@@ -7,16 +7,19 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.core.errors import ParameterError
-from rbp.ranks.kernel.problem import FLOATS, TokenRanks
+from rbp.ranks.kernel.problem import FLOATS
 
 Read = Callable[[torch.Tensor], list[torch.Tensor]]
+PLACES = 64  # positions whose rounding is looked at together
 BLOCK = 2**14  # rows of the output layer whose magnitudes are taken together
 
 
@@ -127,15 +130,54 @@ def cross_entropy_slack(logits: torch.Tensor, target: torch.Tensor, near: torch.
     return own + moved + units("float32") * (1 + nll.abs())
 
 
-def agrees(logits: torch.Tensor, target: torch.Tensor, ranks: TokenRanks, near: torch.Tensor) -> bool:
-    """Whether ranks agree with the model's own logits, except where logits lie within rounding.
+class Compared(NamedTuple):
+    """Ranks beside those that plain counting finds among the model's own logits, each of shape [T].
 
-    logits: [T, V], the model's own; target: [T]; ranks: of the same positions; near: see `slack`. The cross-entropies
-    must be as near: a wrong scale or cap keeps the order, but not the cross-entropy.
+    greater, equal, nll: the plain ones; apart: by how much the cross-entropies differ; other: whether the counts do;
+    wrong: whether either does by more than rounding.
     """
-    wanted = wide(logits).logsumexp(1) - wide(logits).gather(1, target[:, None])[:, 0]
-    apart = (wanted - ranks.nll).abs() > cross_entropy_slack(logits, target, near)
-    return bool(between(logits, target, ranks.greater, ranks.equal, near).all()) and not bool(apart.any())
+
+    greater: npt.NDArray[np.int64]
+    equal: npt.NDArray[np.int64]
+    nll: torch.Tensor
+    apart: torch.Tensor
+    other: torch.Tensor
+    wrong: torch.Tensor
+
+
+def compared(
+    logits: torch.Tensor,
+    target: torch.Tensor,
+    ranks: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    dtype: str,
+    hidden: torch.Tensor | None = None,
+    head: Head | None = None,
+) -> Compared:
+    """Compare ranks (greater, equal, nll) with the model's own logits [T, V]; target: [T]; the rest: see `slack`.
+
+    The cross-entropies must be as near as the counts: a wrong scale or cap keeps the order, but not the cross-entropy.
+    """
+    logits = wide(logits)
+    truth = logits.gather(1, target[:, None])
+    greater, equal = _counts(logits.cpu().numpy(), truth.cpu().numpy())
+    nll = (logits.logsumexp(1) - truth[:, 0]).double()
+    plain = (torch.from_numpy(each).to(logits.device) for each in (greater, equal))
+    other = torch.stack([a != b for a, b in zip(plain, ranks[:2], strict=True)]).any(0)
+    apart = torch.where(nll == ranks[2], 0.0, (nll - ranks[2].double()).abs())  # both may be infinite
+    # most are the same, or as near as sums of exponentials come: rounding is asked of the rest alone
+    wrong = other | ~(apart <= units("float32") * (1 + nll.abs()))
+    for some in torch.split(torch.nonzero(wrong)[:, 0], PLACES):
+        near = slack(logits[some], dtype, None if hidden is None else hidden[some], head)
+        fine = between(logits[some], target[some], ranks[0][some], ranks[1][some], near)
+        wrong[some] = ~(fine & (apart[some] <= cross_entropy_slack(logits[some], target[some], near)))
+    return Compared(greater, equal, nll, apart, other, wrong)
+
+
+def _counts(logits: npt.NDArray[Any], truth: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """How many of the logits [T, V] are higher than those of `truth` [T, 1], and how many equal them."""
+    pairs = list(zip(logits, truth, strict=True))
+    greater = np.array([np.count_nonzero(row > own) for row, own in pairs], dtype=np.int64)
+    return greater, np.array([np.count_nonzero(row == own) for row, own in pairs], dtype=np.int64)
 
 
 def differ(one: torch.Tensor, other: torch.Tensor, dtype: str) -> bool:
