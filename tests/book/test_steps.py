@@ -15,8 +15,8 @@ import pytest
 from mini import write_chapter
 
 from rbp.book import steps as steps_module
-from rbp.book.build import build, run_step, step_urgency, times
-from rbp.book.chapters import execute, find
+from rbp.book.build import build, run_step, step_urgency
+from rbp.book.chapters import execute, find, times
 from rbp.book.site import made_page
 from rbp.book.steps import bring_up_to_date, imported, named, table
 from rbp.core import provenance

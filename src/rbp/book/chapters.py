@@ -123,6 +123,23 @@ def all_chapters(project: Project) -> list[Chapter]:
     return found
 
 
+def chapter_names(project: Project) -> list[str]:
+    """The chapters' names, in the book's order."""
+    return [chapter.name for chapter in all_chapters(project)]
+
+
+def step_names(project: Project) -> list[str]:
+    """The steps that the chapters declare, in the chapters' order."""
+    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
+
+
+def times(project: Project) -> dict[str, float]:
+    """Step or chapter -> seconds that it took last, for those that were made or executed."""
+    names = [*step_names(project), *chapter_names(project)]
+    files = {name: project.times / f"{name}.json" for name in names}
+    return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
+
+
 def moved(project: Project) -> dict[str, str]:
     """The names that chapters had before, and those that they have now (``book/moved.toml``)."""
     path = project.book / "moved.toml"
