@@ -1,6 +1,6 @@
 """Figures of the law: measurements against size, against the threshold, forecasts, residuals, other curves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -17,15 +17,17 @@ from rbp.book.figure_style import (
     INK,
     LABELS,
     Panels,
-    families_legend,
+    Style,
     family_style,
     label_line_ends,
+    legend_below,
     log_axis,
     neg_log_rbp_label,
     single_panel,
 )
 from rbp.core.errors import FitError
 from rbp.evidence import published
+from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.power_law import PowerLawFit, fit_power_law
 
@@ -96,6 +98,21 @@ def family_fits(points: pd.DataFrame, level: float) -> dict[str, PowerLawFit]:
     return fits
 
 
+def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> pd.DataFrame:
+    """What `curves` takes as fitted: the power law of each group over its sizes, with its band; none without a fit.
+
+    points: the columns `by`, size and value.
+    """
+    lines = [pd.DataFrame(columns=[*by, "size", "value", "low", "high", "weak"])]
+    for group, own in points.groupby(list(by)):
+        with suppress(FitError):
+            law = fit_power_law(own["size"], own["value"], level=level)
+            line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
+            line.columns = pd.Index(["size", "value", "low", "high"])
+            lines.append(line.assign(weak=law.weak, **dict(zip(by, group, strict=True))))
+    return pd.concat(lines[1:] or lines)
+
+
 def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
     """What `Page.figure` takes for the points and the law at one k, as in the paper's figure of this `number`."""
     k = int(points["k"].iloc[0])
@@ -116,6 +133,7 @@ def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict
 SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
 SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
 MARKERS = "osD^"
+LINES = [Style(*style) for style in zip(SHADES, MARKERS, strict=True)]
 
 
 def forecast_panels(told: pd.DataFrame) -> Panels:
@@ -159,25 +177,16 @@ def residual_panels(points: pd.DataFrame) -> Panels:
 
     `points` is a table of `cells.residuals` of one family.
     """
-    thresholds = sorted(points["k"].unique())
-    reach = 130 * points["residual"].abs().max()  # the legend stands above all
+    return off_the_line(points, line="k", styles=dict(zip(sorted(points["k"].unique()), LINES, strict=False)))
 
-    def draw(ax: Axes, dataset: str) -> None:
-        ax.axhline(0, color=INK, lw=1)
-        for i, k in enumerate(thresholds):
-            own = points[(points["dataset"] == dataset) & (points["k"] == k)].sort_values("size")
-            colour, marker = SHADES[i % len(SHADES)], MARKERS[i % len(MARKERS)]
-            ax.plot(own["size"], 100 * own["residual"], marker, ls="-", color=colour, lw=1.3, ms=5, label=f"k = {k}")
-        log_axis(ax, "x", plain=False)
-        ax.set_ylim(-reach, reach)
-        ax.yaxis.set_major_formatter(SIGNED)
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("distance from the line (%)")
-        ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper center", ncols=len(thresholds), handlelength=1.2, columnspacing=1)
-        sns.despine(ax=ax)
 
-    return Panels(dataset_order(points["dataset"]), draw)
+def off_the_line(rows: pd.DataFrame, *, line: str, styles: Mapping[Any, Style]) -> Panels:
+    """How far points lie from their lines (`residual`, a share) against S, by dataset."""
+    rows = rows.assign(residual=100 * rows["residual"])
+    return curves(
+        rows, "size", "residual", labels=(LABELS["size"], "distance from the line (%)"), line=line, styles=styles,
+        at=[0], ylim="shared", size=(4.6, 3.7),
+    )  # fmt: skip
 
 
 BEYOND = 100
@@ -252,7 +261,7 @@ def against_k(
             ax.plot(there["k"] * dodge, _height(there[quantity], quantity), "x", color=style[0], ms=5, zorder=3)
         _axes(ax, pd.concat([table[["k", quantity]].astype(float) for table in (own, cells, curve)]), quantity)
         ax.set_title(dataset_label(dataset))
-        families_legend(ax, styles)
+        legend_below(ax, styles)
 
     return Panels(dataset_order(fits["dataset"]), draw, size=(4.6, 4.1))
 

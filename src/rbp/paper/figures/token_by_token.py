@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rbp.book.figure_style import INK, LABELS, Panels, single_panel
-from rbp.paper.figures.emergence import by_number, shade_legend, shades
+from rbp.book.figure_style import INK, LABELS, Panels, legend_below, single_panel
+from rbp.paper.curves import numbered, shades
+from rbp.paper.figures.emergence import by_number
 from rbp.paper.wording import cell_label, dataset_label, dataset_order
 
 MARKERS = "osD^vPX*"
@@ -61,7 +62,7 @@ def curve_panels(curves: pd.DataFrame) -> Panels:
         ax.set_xlabel("−ln p of the token (nats)")
         ax.set_ylabel("share of rank ≤ k")
         ax.set_title(dataset_label(dataset))
-        shade_legend(ax, colours, "k")
+        legend_below(ax, numbered(colours, "k"))
         sns.despine(ax=ax)
 
     return Panels(dataset_order(curves["dataset"]), draw)
