@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.document_hits import GRID
@@ -227,8 +228,9 @@ def ties(about: pd.DataFrame, sums: pd.DataFrame, ks: Sequence[int]) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def make_ties() -> pd.DataFrame:
-    """`ties` of the shipped models at the largest budget, up to k = 1000: the step "grid_ties"."""
+@step("grid_ties", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=5)
+def shipped_ties() -> pd.DataFrame:
+    """`ties` of the shipped models at the largest budget, up to k = 1000."""
     about = models()
     last = about[(about["seed"] == 0) & (about["budget"] == about["budget"].max())]
     return ties(last, rank_sums(), [k for k in GRID if k <= TIED_UP_TO])

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from math import nan
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import Source, grid, open_source, select
@@ -490,10 +491,16 @@ def moved(
     return pd.DataFrame(rows)
 
 
-def make_hits() -> pd.DataFrame:
-    """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them: the step "ladder_hits"."""
+@step(
+    "ladder_hits",
+    of=partial(open_source, "ladder"),
+    reads=["data/ladder/families.json", "data/ladder/families-sums/neox"],
+    seconds=1,
+)
+def _hits(source: Source) -> pd.DataFrame:
+    """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them."""
     vocabulary = int(grid.models(["neox"])["vocabulary"].iloc[0])
-    return as_table(open_source("ladder").hits([*GRID, *(large(share, vocabulary) for share in SHARES)]))
+    return as_table(source.hits([*GRID, *(large(share, vocabulary) for share in SHARES)]))
 
 
 def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
@@ -503,8 +510,8 @@ def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> 
         found = {large(share, vocabulary): f"{share:g} V" for share in shares}
         return dict(sorted((found | {k: str(k) for k in ks}).items()))
 
-    if source.is_exactly("ladder"):
-        counted = from_table(steps.table("ladder_hits"))
+    if _hits.has(source):
+        counted = from_table(_hits(source))
         shown = names(counted[0].vocabulary)
         if set(shown) <= set(counted[0].thresholds):
             return counted, shown

@@ -1,6 +1,7 @@
 """What counting alone makes of the published fits at large k, and the missed tokens themselves."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import Source, open_source
@@ -345,25 +346,15 @@ def by_training_count(
     return pd.DataFrame(rows, columns=columns).astype({"high": "Int64"})
 
 
-# What the shipped ladder shows takes long, and is made once: steps of the workflow
-
-
-def make_misses() -> pd.DataFrame:
-    """`clustering_table` of every domain of the shipped ladder: the step "ladder_misses"."""
-    return _misses(open_source("ladder"))
-
-
+@step("ladder_misses", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=15)
 def misses_of(source: Source) -> pd.DataFrame:
-    """`clustering_table` of each dataset of rank stores; of the ladder from its step."""
-    return steps.table("ladder_misses") if source.is_exactly("ladder") else _misses(source)
-
-
-def _misses(source: Source) -> pd.DataFrame:
+    """`clustering_table` of each dataset of rank stores."""
     return pd.concat([clustering_table(stores) for stores in _by_dataset(source)], ignore_index=True)
 
 
-def make_rare() -> pd.DataFrame:
-    """`by_training_count` of every domain of the shipped ladder: the step "ladder_rare"."""
+@step("ladder_rare", reads=["data/ladder/families-ranks/neox", "data/ladder/token_counts.csv"], seconds=1)
+def rare() -> pd.DataFrame:
+    """`by_training_count` of every domain of the shipped ladder."""
     counts = shipping.read_token_counts()
     tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder"))]
     return pd.concat(tables, ignore_index=True)

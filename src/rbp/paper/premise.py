@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.book.steps import step
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.core.paths import LADDER
@@ -195,8 +196,9 @@ def _rows(domain: str, chosen: Protocol, files: "ModelFiles") -> Sequence[Row]:
     return _PLANNED[key]
 
 
-def make() -> pd.DataFrame:
-    """The step `premise`: the split for every rung whose weights are shipped, on every domain.
+@step("premise", reads=["data/ladder"], seconds=16)
+def split_by_rung() -> pd.DataFrame:
+    """The split for every rung whose weights are shipped, on every domain.
 
     Entropy of ranks and cross-entropy are those of all ranked tokens; mixing and confidence are measured on a sample of
     rows, for which the model runs anew; profile is what remains of the gap. Columns dataset, model, family, size,
@@ -218,7 +220,7 @@ def make() -> pd.DataFrame:
 
 
 def judged(split: pd.DataFrame) -> dict[str, int]:
-    """What the table of `make` shows: where mixing grows, and where two parts have the same sign."""
+    """What the table of `split_by_rung` shows: where mixing grows, and where two parts have the same sign."""
     mixing = split.sort_values("size").groupby("dataset")["mixing"]
     return {
         "mixing_grows": int((mixing.last() > mixing.first()).sum()),

@@ -1,16 +1,15 @@
-"""Fits of measured ranks by every family, how far each is from the data, and what each says of the two metrics.
-
-`make` and `make_bootstrap` are steps of the workflow (`rbp.book.steps`): they take too long for a chapter.
-"""
+"""Fits of measured ranks by every family, how far each is from the data, and what each says of the two metrics."""
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from rbp.book.steps import step
 from rbp.core.arrays import Reals
-from rbp.evidence import histograms, open_source
+from rbp.evidence import Source, histograms, open_source
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.rank_counts import RankCounts
@@ -184,13 +183,17 @@ def bootstrap(own: MeasuredRanks, name: str, *, draws: int = DRAWS) -> Reals:
     return np.array(far)
 
 
-def make() -> pd.DataFrame:
-    """The step `rank_fits`: `fits` of the published histograms and of the ladder's stores."""
-    return fits(open_source(SOURCE).histograms)
+@step(
+    "rank_fits", of=partial(open_source, SOURCE), reads=["data/published", "data/ladder/families-ranks/neox"], seconds=9
+)
+def fits_of(source: Source) -> pd.DataFrame:
+    """`fits` of a source's measured ranks."""
+    return fits(source.histograms)
 
 
-def make_bootstrap() -> pd.DataFrame:
-    """The step `rank_bootstrap`: three best families, on the ladder's smallest and largest rung on Wikipedia.
+@step("rank_bootstrap", reads=["data/ladder/families-ranks/neox"], seconds=6)
+def bootstrapped() -> pd.DataFrame:
+    """How far the three best families lie, and draws from them, on the ladder's smallest and largest rung on Wikipedia.
 
     Columns model, size, distribution, first, distance, draws, exceeded (how many draws are at least as far), largest.
     """

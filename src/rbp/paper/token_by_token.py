@@ -1,6 +1,7 @@
 """How much of a token's rank its own −ln p and the entropy of the prediction tell, and what one temperature changes."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import pandas as pd
 from scipy.interpolate import CubicSpline
 from scipy.stats import rankdata
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
@@ -148,19 +149,9 @@ def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) 
     return float(low), float(high)
 
 
+@step("ladder_told", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=35)
 def told_by_all(source: Source) -> pd.DataFrame:
-    """`told` of every store of a source, with dataset, family, model and size; of the ladder from its step."""
-    if source.is_exactly("ladder"):
-        return steps.table("ladder_told")
-    return _told(source)
-
-
-def make_told() -> pd.DataFrame:
-    """`told_by_all` of the shipped ladder: the step "ladder_told"."""
-    return _told(open_source("ladder"))
-
-
-def _told(source: Source) -> pd.DataFrame:
+    """`told` of every store of a source, with dataset, family, model and size."""
     known = {one.store.folder: one for one in entropies_of(source)}
     parts = [told(Tokens.of(store, known.get(store.folder))).assign(**about(store)) for store in source.stores]
     return pd.concat(parts, ignore_index=True)[[*_ABOUT, *parts[0].columns[: -len(_ABOUT)]]]
