@@ -87,6 +87,10 @@ def test_what_follows_size_and_not_entropy_is_seen() -> None:
 def test_too_few_models_have_no_curve() -> None:
     with pytest.raises(FitError, match="four models"):
         both.curves(family(sizes=SIZES[:3]))
+    twice = family(sizes=SIZES[:4], entropy=np.array([7.0, 6.0, 6.0, 5.0]))
+    with pytest.raises(FitError, match="four models"):
+        both.curves(twice)
+    assert both.curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
 
 
 def test_the_closest_k_by_hand() -> None:
@@ -243,6 +247,23 @@ def test_both_metrics_come_from_the_same_documents() -> None:
     row = both.text_curves([both.Drawn(same, resamples=100, seed=0)]).iloc[0]
     assert row.text_high - row.text_low < 1e-9
     assert row.text_scatter < 1e-6
+
+
+@pytest.mark.parametrize(("documents", "tail"), [(5, 0.000956), (30, 0.018750)])
+def test_few_documents_take_percentiles_from_farther_out(documents: int, tail: float) -> None:
+    """Φ(t·√(D/(D − 1))) with Student's t for D − 1: −2.7764·1.1180 = −3.1041, and −2.0452·1.0171 = −2.0802."""
+    one = both.Drawn(simulated(np.random.default_rng(4), documents=documents), resamples=1, seed=0)
+    assert one.interval(np.linspace(0, 1, 100_001), 0.95) == pytest.approx((tail, 1 - tail), abs=2e-5)
+
+
+def test_what_documents_explain_of_the_scatter_by_hand() -> None:
+    """Each draw's residuals about its own parabola; their variances, those of D documents, over n − 3."""
+    one = both.Drawn(simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)), resamples=60, seed=0)
+    away = []
+    for x, y in zip(one.xs, one.ys[:, :, 0], strict=True):
+        away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
+    explained = 8 / 7 * np.var(away, axis=0).sum() / (5 - 3)
+    assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.sqrt(explained), rel=1e-6)
 
 
 def test_models_of_infinite_loss_are_left_out() -> None:
