@@ -63,8 +63,7 @@ def in_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 def melted(table: pd.DataFrame, columns: Mapping[str, str], x: str, *, by: Sequence[str] = ()) -> pd.DataFrame:
     """A row for each value of some columns: x, those of `by`, line (what `columns` calls the column) and value."""
-    long = table.melt([x, *by], list(columns), "line", "value")
-    return long.assign(line=long["line"].map(columns))
+    return table[[x, *by, *columns]].rename(columns=columns).melt([x, *by], var_name="line", value_name="value")
 
 
 def curves(
