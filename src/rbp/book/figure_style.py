@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from rbp.core.errors import DataError
 from rbp.core.names import times_power_of_ten
 
-INK, GRID = "#202124", "#d9dbde"
+INK, FAINT = "#202124", "#d9dbde"
 
 #: family → (colour, marker); families that are in none get the spare ones in the order of their names
 FAMILIES = {
@@ -55,7 +55,7 @@ _RC = {
     "axes.labelcolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "grid.color": GRID,
+    "grid.color": FAINT,
     "grid.linewidth": 0.7,
     "axes.grid": True,
     "axes.axisbelow": True,

@@ -75,7 +75,7 @@ def curves(
     line: str = "line",
     panel: str | None = "dataset",
     styles: Mapping[Any, Sequence[Any]] | None = None,
-    fitted: pd.DataFrame | None = None,
+    fitted: Sequence[pd.DataFrame] | None = None,
     ends: bool = False,
     log: Literal["x", "y", "xy", ""] = "x",
     at: Sequence[float] = (),
@@ -88,14 +88,15 @@ def curves(
 
     rows: may have `low` and `high`, drawn as bars where they are known, or as a `band`; and `hollow`, which points are.
     labels: of the two axes. styles: the fields of a `Style` by line, in their order; without them families have their
-    own, numbers `shades`, and others a `ramp`; a line whose name begins with "_" is not named. fitted: curves of the
-    same columns, in place of the lines from point to point; `low` and `high` are their band, and `weak` ones are
-    dashed. ends: names stand at the lines' ends, else below the panel. log: the logarithmic axes. at, zone: horizontal
-    lines, and a grey stretch of y. ylim: "shared" holds all panels' values; None leaves each its own.
+    own, numbers `shades`, and others a `ramp`; a line whose name begins with "_" is not named. fitted: tables of
+    curves, in place of the lines from point to point; `low` and `high` are their band, and `weak` ones are dashed.
+    ends: names stand at the lines' ends, else below the panel. log: the logarithmic axes. at, zone: horizontal lines,
+    and a grey stretch of y. ylim: "shared" holds all panels' values; None leaves each its own.
     """
     drawn = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
-    known = rows.dropna(subset="low")[line] if "low" in rows and fitted is None and not band else []
-    barred = [name for name in drawn if name in set(known)]
+    paths = pd.concat(fitted) if fitted else None
+    known = set(rows.dropna(subset="low")[line]) if "low" in rows and fitted is None and not band else set()
+    barred = [name for name in drawn if name in known]
     limits = _limits(rows, y, [*at, *(zone or ())], log="y" in log) if ylim == "shared" else ylim
     shaded = styles is None and pd.api.types.is_numeric_dtype(rows[line])
 
@@ -106,7 +107,7 @@ def curves(
             ax.axhline(height, color=INK, lw=0.8, ls="-" if height == 0 else (0, (5, 3)))
         tips, seen = {}, {}
         for name, style in drawn.items():
-            own, curve = (_own(table, {line: name} | ({panel: key} if panel else {}), x, y) for table in (rows, fitted))
+            own, curve = (_own(table, {line: name} | ({panel: key} if panel else {}), x, y) for table in (rows, paths))
             if own.empty and curve.empty:
                 continue
             if "hollow" in own:

@@ -27,14 +27,14 @@ from rbp.stats.power_law import curvature, fit_power_law
 _AT_ONCE = 100  # draws in memory at once: a domain can have thousands of documents
 
 
-def heights(hits: Hits) -> Reals:
+def log_neg_log_rbp(hits: Hits) -> Reals:
     """y = ln(−ln RBP_k) on the text as it is, shape (models, thresholds); −inf where every token is a hit."""
-    found: Reals = _heights(np.array([hits.tokens.sum()]), hits.hits.sum(axis=0)[None])[0]
+    found: Reals = _log_neg_log(np.array([hits.tokens.sum()]), hits.hits.sum(axis=0)[None])[0]
     return found
 
 
 def resample(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> Reals:
-    """`heights` on corpora drawn anew, shape (resamples, models, thresholds).
+    """`log_neg_log_rbp` on corpora drawn anew, shape (resamples, models, thresholds).
 
     Whole documents are drawn with replacement, as many as there are, and the same ones for all models at all k: an
     easy document is easy for all. −inf where all tokens of a draw are hits.
@@ -50,10 +50,10 @@ def resample_both(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> tuple[
     with np.errstate(invalid="ignore"):  # 0·∞: a document that is not drawn, of infinite loss
         sums = np.concatenate([times @ flat for times in drawn])
     tokens, hit, nll = np.split(sums, [1, -models], axis=1)
-    return _heights(tokens[:, 0], hit.reshape(resamples, *hits.hits.shape[1:])), nll / tokens
+    return _log_neg_log(tokens[:, 0], hit.reshape(resamples, *hits.hits.shape[1:])), nll / tokens
 
 
-def _heights(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
+def _log_neg_log(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
     with np.errstate(divide="ignore"):
         found: Reals = np.log(np.log(tokens[:, None, None] / hits))
     return found
@@ -65,7 +65,7 @@ def resampled_points(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.Dat
     Columns dataset, family, model, size, k, value, low, high (NaN where too many draws have no logarithm). An
     interval says what other documents of the kind could have given this very model.
     """
-    values, rows = np.exp(heights(hits)), []
+    values, rows = np.exp(log_neg_log_rbp(hits)), []
     for m, model in enumerate(hits.models):
         for i, k in enumerate(hits.thresholds):
             low, high = np.exp(_percentiles(draws[:, m, i], level))
@@ -88,7 +88,7 @@ def resampled_laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataF
     alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
     there is no fit; its numbers are then NaN).
     """
-    values, rungs = np.exp(heights(hits)), hits.rungs
+    values, rungs = np.exp(log_neg_log_rbp(hits)), hits.rungs
     total = int(hits.tokens.sum())
     rows = []
     for i, k in enumerate(hits.thresholds):
@@ -222,7 +222,7 @@ def scatter_parts(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFr
 
     Draws in which a model misses no token are left out; a k at which most are, or the text itself is one, has no row.
     """
-    y, rows = heights(hits), []
+    y, rows = log_neg_log_rbp(hits), []
     for i, k in enumerate(hits.thresholds):
         whole = draws[np.isfinite(draws[:, :, i]).all(axis=1), :, i]
         if 2 * len(whole) > len(draws) and np.isfinite(y[:, i]).all():
@@ -349,12 +349,12 @@ def without_largest(points: pd.DataFrame) -> pd.DataFrame:
     return points[points["size"] < points.groupby("dataset")["size"].transform("max")]
 
 
-def luck(counted: Sequence[Hits], k: int) -> tuple[float, int]:
+def seed_variance(counted: Sequence[Hits], k: int) -> tuple[float, int]:
     """The variance between models of one size that differ in their seed, of the mean over the texts of ln y at k.
 
     Pooled over the sizes with several; and its degrees of freedom, 0 (and NaN) where no size has.
     """
-    y = np.mean([heights(hits)[:, hits.place(k)] for hits in counted], axis=0)
+    y = np.mean([log_neg_log_rbp(hits)[:, hits.place(k)] for hits in counted], axis=0)
     size, rung = np.unique(counted[0].sizes, return_inverse=True)
     df = len(rung) - len(size)
     away = y - (np.bincount(rung, y) / np.bincount(rung))[rung]
@@ -372,7 +372,7 @@ def reruns(
     rows = []
     for hits in counted:
         place = hits.place(k)
-        y, drawn = heights(hits)[:, place], resample(hits, resamples=resamples, seed=seed)[:, :, place]
+        y, drawn = log_neg_log_rbp(hits)[:, place], resample(hits, resamples=resamples, seed=seed)[:, :, place]
         first = {int(hits.sizes[i]): i for i in hits.rungs}
         for i, size in enumerate(hits.sizes):
             if i != (at := first[int(size)]):
@@ -394,9 +394,9 @@ def zigzag(
 ) -> tuple[float, float, float]:
     """The residual of one rung less that of another about the law at k, in ln y, mean over the texts; and its interval.
 
-    sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`luck`), of these or of
-    like models. The interval is Student's with those degrees of freedom, from the seeds and from the documents, each
-    text's drawn anew apart from the others'. Raises FitError where a text lacks one of the sizes.
+    sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`seed_variance`), of
+    these or of like models. The interval is Student's with those degrees of freedom, from the seeds and from the
+    documents, each text's drawn anew apart from the others'. Raises FitError where a text lacks one of the sizes.
     """
     whole, drawn = [], []
     for i, hits in enumerate(counted):
@@ -409,7 +409,7 @@ def zigzag(
         residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
         contrast = residual[np.flatnonzero(size == sizes[0])[0]] - residual[np.flatnonzero(size == sizes[1])[0]]
         place = hits.place(k)
-        whole.append(contrast @ heights(hits)[rungs, place])
+        whole.append(contrast @ log_neg_log_rbp(hits)[rungs, place])
         drawn.append(resample(hits, resamples=resamples, seed=seed + i)[:, rungs, place] @ contrast)
     variance, df = between
     error = np.sqrt(np.var(np.mean(drawn, axis=0)) + variance * float(contrast @ contrast))
@@ -470,13 +470,13 @@ def moved(
 ) -> pd.DataFrame:
     """How far each rung that was trained with something changed lies from its first training, mean over the texts.
 
-    counted: see `with_ablations`; between: the variance between seeds (`luck`), of which each training has its own.
+    counted: see `with_ablations`; between: the variance between seeds (`seed_variance`): each training has its own.
     Columns model, first, size, difference (of ln(−ln RBP_k), times 100), low, high (Student's interval, from seeds and
     from documents, each text's drawn anew apart from the others').
     """
     one, (variance, df) = counted[0], between
     place, firsts = one.place(k), {int(one.sizes[i]): i for i in one.rungs}
-    y = np.mean([heights(hits)[:, place] for hits in counted], axis=0)
+    y = np.mean([log_neg_log_rbp(hits)[:, place] for hits in counted], axis=0)
     drawn = np.mean(
         [resample(hits, resamples=resamples, seed=seed + i)[:, :, place] for i, hits in enumerate(counted)], axis=0
     )

@@ -96,7 +96,7 @@ class Cells:
         return np.asarray((np.bincount(place, value, self.count) + value.mean()) / (counts + 1))
 
 
-def told(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
     """How much of the rank each of BY tells, on documents that it was not learnt from.
 
     The regression is the mean in each of `Cells`, learnt on four fifths of the documents and scored on the last, in
@@ -150,10 +150,10 @@ def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) 
 
 
 @step("ladder_told", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=35)
-def told_by_all(source: Source) -> pd.DataFrame:
-    """`told` of every store of a source, with dataset, family, model and size."""
+def explained_by_all(source: Source) -> pd.DataFrame:
+    """`explained` of every store of a source, with dataset, family, model and size."""
     known = {one.store.folder: one for one in entropies_of(source)}
-    parts = [told(Tokens.of(store, known.get(store.folder))).assign(**about(store)) for store in source.stores]
+    parts = [explained(Tokens.of(store, known.get(store.folder))).assign(**about(store)) for store in source.stores]
     return pd.concat(parts, ignore_index=True)[[*_ABOUT, *parts[0].columns[: -len(_ABOUT)]]]
 
 
@@ -180,7 +180,7 @@ def about(store: RankStore) -> dict[str, Any]:
     return {name: getattr(store, name) for name in _ABOUT}
 
 
-def carried(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamples: int = 400) -> pd.DataFrame:
+def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamples: int = 400) -> pd.DataFrame:
     """Is the rank the same function of −ln p, or of −ln p and entropy, in the smallest and the largest model of a text?
 
     The chance of a hit, by `Cells` learnt on one of the two, is averaged over the other's tokens, which are the same.
@@ -224,7 +224,7 @@ def _drawn_means(document: Integers, columns: Sequence[Reals], resamples: int) -
     return np.asarray(total[:, 1:] / total[:, :1])
 
 
-def curves(source: Source, k: Sequence[int] = K, width: float = 0.5) -> pd.DataFrame:
+def hit_rates(source: Source, k: Sequence[int] = K, width: float = 0.5) -> pd.DataFrame:
     """The share of tokens of rank ≤ k by their −ln p, of the smallest and the largest model of each text.
 
     Columns dataset, family, model, size, k, nll (the middle of a bin of `width` nats), tokens, share. Bins of fewer
@@ -423,27 +423,27 @@ def chosen(source: Source, text: str) -> tuple[RankStore, Tokens]:
     return tokens_of(source, [store for store in source.stores if store.dataset == (text or texts[0])][-1:])[0]
 
 
-def summary(told: pd.DataFrame, carried: pd.DataFrame, calibrated: pd.DataFrame) -> dict[str, float]:
-    """The least and the most that `told_by_all`, `carried` (from the smallest, k = 1) and `calibrated_by_all` find."""
+def summary(shares: pd.DataFrame, transfer: pd.DataFrame, calibrated: pd.DataFrame) -> dict[str, float]:
+    """The least and the most of `explained_by_all`, `transferred` (from the smallest, k = 1) and `calibrated_by_all`."""
     found: dict[str, float] = {}
 
     def ends(name: str, values: "pd.Series[float]") -> None:
         found.update({f"{name}.min": float(values.min()), f"{name}.max": float(values.max())})
 
     for by, label in (("−ln p", "alone"), ("both", "both")):
-        own = told[told["by"] == by]
+        own = shares[shares["by"] == by]
         found[f"explained.ln_rank.{label}.min"] = float(own.loc[own["outcome"] == LN_RANK, "explained"].min())
         ends(f"explained.first.{label}", own.loc[own["outcome"] == "rank ≤ 1", "explained"])
-        up = carried[(carried["by"] == by) & (carried["learnt"] == "smallest") & (carried["k"] == 1)]
+        up = transfer[(transfer["by"] == by) & (transfer["learnt"] == "smallest") & (transfer["k"] == 1)]
         ends(f"moved.{label}", up["moved"])
-    ends("moved.both.all", carried.loc[carried["by"] == "both", "moved"])
+    ends("moved.both.all", transfer.loc[transfer["by"] == "both", "moved"])
     ends("temperature", calibrated["temperature"])
     gain, change = calibrated["gain"].max(), calibrated["slope_change"].abs().max()
     return found | {"gain.max": float(gain), "slope_change": float(change)}
 
 
-def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`told_by_all` as a page shows it: of the largest model on each text."""
+def explained_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`explained_by_all` as a page shows it: of the largest model on each text."""
     largest = table[table["size"] == table.groupby("dataset")["size"].transform("max")]
     wide = largest.pivot_table(index=["dataset", "outcome"], columns="by", values="explained", sort=False)
     ends = largest[largest["by"] == largest["by"].iloc[-1]].set_index(["dataset", "outcome"])[["low", "high"]]
@@ -463,8 +463,8 @@ def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def carried_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`carried` as a page shows it: what is learnt from the smallest model."""
+def transferred_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`transferred` as a page shows it: what is learnt from the smallest model."""
     return shown(
         table[table["learnt"] == "smallest"],
         {

@@ -75,7 +75,7 @@ def test_fitted_curves_replace_the_lines_from_point_to_point() -> None:
     fitted = pd.DataFrame({"dataset": "humaneval", "line": "B", "k": [1, 5, 10], "value": [2.1, 2.5, 2.9]})
     rows = ROWS.assign(hollow=ROWS["k"] == 1)
     panels = curves(
-        rows, "k", "value", labels=LABELS, styles={"B": ("blue",)}, fitted=fitted.assign(weak=True), ends=True
+        rows, "k", "value", labels=LABELS, styles={"B": ("blue",)}, fitted=[fitted.assign(weak=True)], ends=True
     )
     ax = drawn(panels, "humaneval")
     assert paths(ax) == {"blue": ([1, 5, 10], [2.1, 2.5, 2.9])}

@@ -35,10 +35,12 @@ def success_panels(counts: pd.DataFrame, laws: pd.DataFrame) -> Panels:
     counts: size, k, n, p, of one family on one dataset. laws: k, n, constant, alpha, of the law
     p = exp(−exp(constant)·S^(−alpha)). A point without any success is hollow.
     """
-    fitted = laws.merge(counts.groupby(["k", "n"])["size"].agg(["min", "max"]), on=["k", "n"])
-    fitted = fitted.assign(size=[np.geomspace(*ends, 60) for ends in fitted[["min", "max"]].to_numpy(float)])
-    fitted = fitted.explode("size").astype({"size": float})
-    fitted["p"] = np.exp(-np.exp(fitted["constant"] - fitted["alpha"] * np.log(fitted["size"])))
+    fitted = []
+    for law in laws.to_dict("records"):
+        measured = counts.loc[(counts["k"] == law["k"]) & (counts["n"] == law["n"]), "size"]
+        size = np.geomspace(measured.min(), measured.max(), 60)
+        p = np.exp(-np.exp(law["constant"] - law["alpha"] * np.log(size)))
+        fitted.append(pd.DataFrame({"k": law["k"], "n": law["n"], "size": size, "p": p}))
     return curves(
         counts.assign(hollow=counts["p"] == 0), "size", "p", labels=(LABELS["size"], "share of windows that succeed"),
         panel="k", line="n", fitted=fitted, ylim=(-0.03, 1.03), size=(4.6, 4.2),

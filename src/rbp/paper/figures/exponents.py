@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis, power_of_ten
+from rbp.book.figure_style import INK, LABELS, Panels, Style, label_line_ends, log_axis, power_of_ten
 from rbp.paper.curves import curves, ramp
 from rbp.paper.exponents import SUBJECTS
 from rbp.paper.tries import LIST, TRIES
@@ -75,8 +75,8 @@ def local_panels(forms: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.Data
     """A panel for each set of runs: the additive form's exponent in S over D, D fixed (lines) or in proportion to S
     (dashes).
 
-    forms: `exponents.curves` by the name of the runs; ratios: `exponents.at_ratios`, points with bars, for those that
-    have them.
+    forms: `exponents.local_exponents` by the name of the runs; ratios: `exponents.at_ratios`, points with bars, for
+    those that have them.
     """
 
     def draw(ax: Axes, name: str) -> None:
@@ -113,8 +113,8 @@ def tries_panels(table: pd.DataFrame, fitted: int) -> Panels:
     names = {LIST: "list of k (RBP)", TRIES: "k tries (pass@k)"}
     mixtures = {LIST: f"mixture, from k = 1 and {fitted}", TRIES: "_"}
     looks = dict(zip(names, SERIES, strict=True))
-    styles = {names[way]: look for way, look in looks.items()}
-    styles |= {mixtures[way]: (colour, "", "--") for way, (colour, _) in looks.items()}
+    styles = {names[way]: Style(*look) for way, look in looks.items()}
+    styles |= {mixtures[way]: Style(colour, "", "--") for way, (colour, _) in looks.items()}
     measured = table.assign(line=table["way"].map(names), low=table["alpha_low"], high=table["alpha_high"])
     foretold = table.assign(line=table["way"].map(mixtures), alpha=table["foretold"])
     return curves(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from rbp.book.figure_style import (
-    GRID,
+    FAINT,
     INK,
     LABELS,
     Panels,
@@ -46,7 +46,7 @@ def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, str], Surf
     own = points[points["measure"] == measure].sort_values("training_tokens")
     budgets = {f"D = {millions(budget)}": float(budget) for budget in own["training_tokens"].unique()}
     rows = own.assign(line=own["training_tokens"].map({value: name for name, value in budgets.items()}))
-    lines = [pd.DataFrame(columns=["dataset", "line", "size", "value"])]
+    lines = []
     for dataset, there in rows.groupby("dataset"):
         sizes = np.geomspace(there["size"].min(), there["size"].max(), 60)
         if law := surfaces.get((str(dataset), measure)):
@@ -56,7 +56,7 @@ def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, str], Surf
     styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
     return curves(
         rows, "size", "value", labels=(LABELS["size"], measure_axis(measure)), styles=styles,
-        fitted=pd.concat(lines[1:] or lines), ends=True, log="xy", size=(4.8, 3.9),
+        fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
     )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
 
     def draw(ax: Axes) -> None:
         wide = norm.ppf((1 + level) / 2)
-        ax.axvspan(-wide, wide, color=GRID, alpha=0.6, lw=0)
+        ax.axvspan(-wide, wide, color=FAINT, alpha=0.6, lw=0)
         ax.axvline(0, color=INK, lw=0.9)
         for i, kind in enumerate(rows):
             there = own[own["kind"] == kind].sort_values("away")

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from rbp.book.figure_style import (
-    GRID,
+    FAINT,
     INK,
     LABELS,
     Panels,
@@ -98,19 +98,20 @@ def family_fits(points: pd.DataFrame, level: float) -> dict[str, PowerLawFit]:
     return fits
 
 
-def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> pd.DataFrame:
+def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> list[pd.DataFrame]:
     """What `curves` takes as fitted: the power law of each group over its sizes, with its band; none without a fit.
 
     points: the columns `by`, size and value.
     """
-    lines = [pd.DataFrame(columns=[*by, "size", "value", "low", "high", "weak"])]
+    lines = []
     for group, own in points.groupby(list(by)):
         with suppress(FitError):
             law = fit_power_law(own["size"], own["value"], level=level)
             line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
             line.columns = pd.Index(["size", "value", "low", "high"])
-            lines.append(line.assign(weak=law.weak, **dict(zip(by, group, strict=True))))
-    return pd.concat(lines[1:] or lines)
+            about: dict[str, Any] = dict(zip(by, group, strict=True))
+            lines.append(line.assign(weak=law.weak, **about))
+    return lines
 
 
 def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
@@ -202,7 +203,7 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) 
     styles = ["-", (0, (6, 2)), (0, (2, 1.5)), "-."]
 
     def draw(ax: Axes) -> None:
-        ax.axvspan(high, high * BEYOND, color=GRID, alpha=0.5, lw=0)
+        ax.axvspan(high, high * BEYOND, color=FAINT, alpha=0.5, lw=0)
         ends = {}
         for i, (name, fit) in enumerate(fits.items()):
             value = np.maximum(fit.predict(sizes), points["value"].min() / 10)

@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rbp.book.figure_style import INK, LABELS, Panels, family_style, label_line_ends, log_axis, single_panel
+from rbp.book.figure_style import INK, LABELS, Panels, Style, family_style, label_line_ends, log_axis, single_panel
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper import predicted_curves, rank_distributions
 from rbp.paper.curves import curves, in_cells, melted
@@ -17,11 +17,11 @@ from rbp.stats.rank_families import FAMILIES
 from rbp.stats.rank_fits import RankDistribution
 
 _TERMS = {
-    "square": ("μ²/(2σ²)", "#B8579A", "D"),
-    "log_scale": ("ln(√(2π) σ)", "#009E73", "^"),
-    "log_c": ("ln c", "#2A7FC0", "o"),
-    "neg_log_p1": ("their sum, −ln p₁", INK, "s", "-", 2.4),
-    "entropy": ("−Σ p ln p", "#D55E00", "v"),
+    "square": ("μ²/(2σ²)", Style("#B8579A", "D")),
+    "log_scale": ("ln(√(2π) σ)", Style("#009E73", "^")),
+    "log_c": ("ln c", Style("#2A7FC0", "o")),
+    "neg_log_p1": ("their sum, −ln p₁", Style(INK, "s", "-", 2.4)),
+    "entropy": ("−Σ p ln p", Style("#D55E00", "v")),
 }
 _COLOURS = ("#2A7FC0", "#D55E00", "#009E73", "#B8579A")
 _TWO = {"neg_log_p1": ("−ln p₁", "#2A7FC0", "o"), "entropy": ("−Σ p ln p", "#D55E00", "v")}
@@ -29,10 +29,10 @@ _TWO = {"neg_log_p1": ("−ln p₁", "#2A7FC0", "o"), "entropy": ("−Σ p ln p"
 
 def terms_figure(terms: pd.DataFrame) -> Panels:
     """The terms of equation 16, their sum, and the entropy, against S: a table of `numbers.equation_terms`."""
-    names = {column: name for column, (name, *_) in _TERMS.items()}
+    names = {column: name for column, (name, _) in _TERMS.items()}
     return curves(
         melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
-        styles={name: style for name, *style in _TERMS.values()}, ends=True, at=[0], size=(7.2, 4.6),
+        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 4.6),
     )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def path_panels(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Pane
 
 
 def predicted_panels(table: pd.DataFrame) -> Panels:
-    """Measured and computed curves against S, a panel for each metric: a table of `predicted_curves.curves`."""
+    """Measured and computed curves against S, a panel for each metric: a table of `predicted_curves.both_metrics`."""
     kinds = [kind for kind in predicted_curves.KINDS if kind != predicted_curves.PUBLISHED]  # which the formula gives
     names = {"cross_entropy": "Cross-entropy and entropies of ranks", "neg_log_rbp1": "−ln RBP₁ and −ln p₁"}
     looks = [(INK, "o", "-"), *((_COLOURS[i % 4], marker, "--") for i, marker in enumerate("Ds^vPX"))]
@@ -78,18 +78,18 @@ def entropy_panels(table: pd.DataFrame) -> Panels:
     `table` is one of `premise.entropies`. The names stand at the lines' ends, those of a panel's own lines only.
     """
     looks = {
-        "cross_entropy": ("cross-entropy", INK, "", "-", 2.4),
-        "rank_entropy": ("ranks", "#2A7FC0", "", "-", 2.4),
-        "lognormal": ("lognormal", "#009E73", "", "--"),
-        "exact": ("authors’ μ, σ", "#D55E00", "", "--"),
-        "formula": ("their formula", "#B8579A", "", ":"),
+        "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
+        "rank_entropy": ("ranks", Style("#2A7FC0", "", "-", 2.4)),
+        "lognormal": ("lognormal", Style("#009E73", "", "--")),
+        "exact": ("authors’ μ, σ", Style("#D55E00", "", "--")),
+        "formula": ("their formula", Style("#B8579A", "", ":")),
     }
     largest_first = list(dict.fromkeys(table.sort_values("size", ascending=False)["family"]))
     cells = in_cells(table)
     cells = cells.sort_values("family", key=lambda names: names.map(largest_first.index), kind="stable")
     return curves(
-        melted(cells, {column: name for column, (name, *_) in looks.items()}, "size", by=["cell"]), "size", "value",
-        labels=(LABELS["size"], "nats"), panel="cell", styles={name: style for name, *style in looks.values()},
+        melted(cells, {column: name for column, (name, _) in looks.items()}, "size", by=["cell"]), "size", "value",
+        labels=(LABELS["size"], "nats"), panel="cell", styles=dict(looks.values()),
         ends=True, size=(5.0, 3.9),
     )  # fmt: skip
 
@@ -97,19 +97,19 @@ def entropy_panels(table: pd.DataFrame) -> Panels:
 def split_panels(table: pd.DataFrame) -> Panels:
     """The parts of the gap between entropy of ranks and cross-entropy against S, by dataset: the step `premise`."""
     parts = {
-        "gap": ("H(π) − CE", INK, "o", "-", 2.2),
-        "mixing": ("mixing", "#2A7FC0", "D"),
-        "profile": ("profile", "#009E73", "^"),
-        "minus_confidence": ("− confidence", "#D55E00", "s"),
+        "gap": ("H(π) − CE", Style(INK, "o", "-", 2.2)),
+        "mixing": ("mixing", Style("#2A7FC0", "D")),
+        "profile": ("profile", Style("#009E73", "^")),
+        "minus_confidence": ("− confidence", Style("#D55E00", "s")),
     }
-    names = {column: name for column, (name, *_) in parts.items()}
+    names = {column: name for column, (name, _) in parts.items()}
     rows = melted(
         table.assign(minus_confidence=-table["confidence"]), names, "size", by=["dataset", "confidence_error"]
     )
     error = rows["confidence_error"].where(rows["line"] == names["minus_confidence"])
     return curves(
         rows.assign(low=rows["value"] - error, high=rows["value"] + error), "size", "value", at=[0], ylim="shared",
-        labels=(LABELS["size"], "nats"), styles={name: style for name, *style in parts.values()}, size=(4.6, 4.2),
+        labels=(LABELS["size"], "nats"), styles=dict(parts.values()), size=(4.6, 4.2),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.book.figure_style import GRID, INK, LABELS, Panels, family_style, log_axis, rbp_label, single_panel
+from rbp.book.figure_style import FAINT, INK, LABELS, Panels, family_style, log_axis, rbp_label, single_panel
 from rbp.paper import toy_models
 from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
@@ -290,7 +290,7 @@ def cell_panels(cells: pd.DataFrame) -> Panels:
         for cell in own.to_dict("records"):
             x, y = families.index(cell["family"]), rows.index(metric_label(cell["metric"], cell["k"]))
             fill = FILLS.get(cell["verdict"])
-            box = Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, fc=fill or "none", ec=fill or GRID, lw=1)
+            box = Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, fc=fill or "none", ec=fill or FAINT, lw=1)
             ax.add_patch(box)
             is_low = cell["printed_r_squared"] < 0.9
             colour = "#FFFFFF" if fill else LOW if is_low else INK

@@ -30,7 +30,7 @@ _LOOSE = 30  # per cent: with so much scatter there is no curve left to show
 
 
 def entropy_panels(pairs: pd.DataFrame, fitted: pd.DataFrame) -> Panels:
-    """One panel for each k of `fitted`: −ln RBP_k against CE, both logarithmic, with the lines of `curves`."""
+    """One panel for each k of `fitted`: −ln RBP_k against CE, both logarithmic, with the lines of `entropy_curves`."""
     families = sorted(pairs["family"].unique())
 
     def draw(ax: Axes, k: int) -> None:
@@ -110,7 +110,7 @@ def run_panel(runs: pd.DataFrame) -> Figure:
 
 
 def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`curves` beside `text_curves`, at some k, as a page shows them; the download has every k of `table`."""
+    """`entropy_curves` beside `text_curves`, at some k, as a page shows them; the download has every k of `table`."""
     return shown(
         table,
         {

@@ -46,7 +46,7 @@ def term_panels(shares: pd.DataFrame) -> Panels:
 
 
 def token_panels(shares: pd.DataFrame) -> Panels:
-    """Error-entropy in per cent of cross-entropy against the tokens that it is measured on: `sister_law.curves`."""
+    """Error-entropy in per cent of cross-entropy against the tokens that it is measured on (`share_by_tokens`)."""
     rows = in_cells(shares).assign(share=100 * shares["share"]).sort_values("size", kind="stable")
     return curves(
         rows, "tokens", "share", labels=("tokens", "error-entropy, % of cross-entropy"), panel="cell", line="model",

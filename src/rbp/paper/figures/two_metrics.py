@@ -147,16 +147,14 @@ def fall_panels(pairs: pd.DataFrame, k: int) -> Panels:
     names = {"cross_entropy": "cross-entropy", "neg_log_rbp": neg_log_rbp_label(k)}
     several = pairs.groupby(["dataset", "family"])["size"].transform("nunique") >= 3
     rows = melted(in_cells(pairs[several]), names, "size", by=["cell"])
-    lines = fitted_lines(rows, ["cell", "line"]).drop(columns=["low", "high"])
-    start = lines.groupby(["cell", "line"])["value"].first()
-    points, lines = (
-        table.assign(value=table["value"] / table.set_index(["cell", "line"]).index.map(start))
-        for table in (rows, lines)
-    )
+    lines = fitted_lines(rows, ["cell", "line"])
+    starts = {(line["cell"].iloc[0], line["line"].iloc[0]): line["value"].iloc[0] for line in lines}
+    rows["value"] /= [starts.get(key, np.nan) for key in zip(rows["cell"], rows["line"], strict=True)]
+    lines = [line.drop(columns=["low", "high"]).assign(value=line["value"] / line["value"].iloc[0]) for line in lines]
     styles = dict(zip(names.values(), METRICS.values(), strict=True))
     labels = (LABELS["size"], "relative to the smallest model")
     return curves(
-        points.dropna(subset="value"), "size", "value", labels=labels, panel="cell", styles=styles, fitted=lines,
+        rows.dropna(subset="value"), "size", "value", labels=labels, panel="cell", styles=styles, fitted=lines,
         ends=True, log="xy", size=(4.6, 3.7),
     )  # fmt: skip
 
