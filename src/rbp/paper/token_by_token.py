@@ -424,7 +424,7 @@ def chosen(source: Source, text: str) -> tuple[RankStore, Tokens]:
 
 
 def summary(shares: pd.DataFrame, transfer: pd.DataFrame, calibrated: pd.DataFrame) -> dict[str, float]:
-    """The least and the most of `explained_by_all`, `transferred` (from the smallest, k = 1) and `calibrated_by_all`."""
+    """The least and the most of `explained_by_all`, `transferred` (from the smallest, k = 1), `calibrated_by_all`."""
     found: dict[str, float] = {}
 
     def ends(name: str, values: "pd.Series[float]") -> None:
