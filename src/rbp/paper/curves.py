@@ -86,12 +86,11 @@ def curves(
 ) -> Panels:
     """`y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
 
-    rows: may have `low` and `high`, drawn as bars where they are known, or as a `band`; and `hollow`, which points are.
-    labels: of the two axes. styles: the fields of a `Style` by line, in their order; without them families have their
-    own, numbers `shades`, and others a `ramp`; a line whose name begins with "_" is not named. fitted: tables of
-    curves, in place of the lines from point to point; `low` and `high` are their band, and `weak` ones are dashed.
-    ends: names stand at the lines' ends, else below the panel. log: the logarithmic axes. at, zone: horizontal lines,
-    and a grey stretch of y. ylim: "shared" holds all panels' values; None leaves each its own.
+    rows: may have `low` and `high`, drawn as bars or as a `band`, and `hollow`, which points are. styles: the fields of
+    a `Style` by line, in order; without them families have their own, numbers `shades`, others a `ramp`. A line whose
+    name begins with "_" is not named. fitted: tables of curves in place of lines from point to point, with `low` and
+    `high` as a band; `weak` ones dashed. ends: names stand at the lines' ends, else below. log: the logarithmic
+    axes. at, zone: horizontal lines, and a grey stretch of y. ylim: "shared" holds all values.
     """
     drawn = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
     paths = pd.concat(fitted) if fitted else None

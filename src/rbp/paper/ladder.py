@@ -78,11 +78,10 @@ def resampled_points(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.Dat
 def resampled_laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
     """The power law through the rungs at each k, with two intervals of α that answer different questions.
 
-    alpha_low, alpha_high: ordinary least squares, from the scatter about the line, taken as independent between
-    rungs. It covers all that moves single rungs: seeds, lack of fit, and the part of the document noise that rungs
-    do not share. text_low, text_high: percentiles over `draws`, each fitted anew. It covers which documents were
-    drawn, the shared part included, and takes the rungs as they are; of 24 documents, that of 95% covers about 91%.
-    Neither holds the other.
+    alpha_low, alpha_high: ordinary least squares, from the scatter about the line. It covers what moves single rungs:
+    seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: percentiles over `draws`,
+    each fitted anew. It covers which documents were drawn, and takes the rungs as they are; of 24 documents, that of
+    95% covers about 91%.
 
     One row for each k: dataset, family, k, documents, tokens, misses (fewest of a rung), n, alpha, alpha_low,
     alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
@@ -139,19 +138,13 @@ def _percentiles(values: Reals, level: float) -> tuple[float, float]:
 class ScatterParts:
     """Variances of ln(−ln RBP_k) about the line: total = document + seed + lack, of which the last two can be negative.
 
-    total: |M y|²/(n − 2), the squared scatter of the fit.
-    document: D/(D − 1) times the mean square of M y over resampled corpora (its variance), D documents. What all
-    rungs share, and what is linear in ln S, moves the line and is not in it.
-    seed: the variance between seeds of one size on the same text, pooled over the sizes with several (`seed_df`
-    degrees of freedom), less what drawing other documents adds to it (estimated like `document`, in which it is
-    counted already). Sizes without other seeds are taken to vary as much. NaN without repeated sizes.
-    seed_low, seed_high: its interval, from chi-square for the variance on the same text, the rest held fixed.
-    lack: what is left. Without repeated sizes it holds the seeds' part as well.
-    f, df_num, df_den, p: F = total/(document + seed) tests lack = 0. The residuals are correlated, and the
-    denominator is a sum, so both degrees of freedom are Satterthwaite's approximation: df_num of the quadratic form
-    |M y|² under that covariance, df_den from the seeds' and the documents' (D − 1). The first seeds are in numerator
-    and denominator, which makes the test cautious: it rejects a true line more rarely than p says. It finds that
-    the rungs leave the line in whatever pattern; `curvature` tests whether it is bent.
+    total: the squared scatter of the fit, over n − 2 degrees of freedom.
+    document: what drawing other documents moves the rungs apart by.
+    seed, seed_low, seed_high: the variance between seeds of one size, less what documents add to it, with an interval;
+    seed_df: its degrees of freedom. NaN without repeated sizes; their part is then in lack.
+    lack: the rest.
+    f, df_num, df_den, p: the F test of lack = 0, with Satterthwaite's degrees of freedom. It is cautious, as the first
+    seeds are on both sides: a true line is rejected more rarely than p says.
     """
 
     total: float
@@ -218,7 +211,7 @@ def split_scatter(sizes: npt.ArrayLike, y: Reals, draws: Reals, documents: int, 
 
 
 def scatter_parts(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
-    """The `Split` of a dataset at every k (draws from `resample`): dataset, family, k and its fields.
+    """The `ScatterParts` of a dataset at every k (draws from `resample`): dataset, family, k and its fields.
 
     Draws in which a model misses no token are left out; a k at which most are, or the text itself is one, has no row.
     """

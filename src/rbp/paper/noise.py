@@ -51,21 +51,14 @@ def scatter_judged(
 ) -> pd.DataFrame:
     """Is the scatter about each fitted law more than the noise of counting? `overdispersion.scatter_about_law`.
 
-    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. Only cells
-    of three sizes whose number of tokens is known (not "at most"). One row a cell: CELL, k, range (of RANGES), n,
-    tokens, misses (fewest of a model), counting (its noise in ln(−ln RBP_k), tokens taken as independent), deviance,
-    df, p, p_holm, extra with extra_low and extra_high (the scatter of models beyond it); effect with effect_low and
-    effect_high (the ladder's `design_effects_at` this share of misses, NaN without); p_clustered and p_clustered_holm
-    (with that effect); and two verdicts that hold for independent tokens and for those that cluster as far as the
-    interval of the effect goes, either way:
+    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. One row for
+    each cell of three sizes and known tokens: CELL, k, range (of RANGES), n, tokens, misses (fewest of a
+    model), counting (its noise in ln(−ln RBP_k)), deviance, df, p, p_holm, extra, extra_low, extra_high (the scatter
+    beyond counting), effect, effect_low, effect_high (the ladder's design effect), p_clustered, p_clustered_holm.
 
-    - verdict: BEYOND where the deviance is more than chance makes, after Holm's correction, for the largest of these
-      effects; ENOUGH where, for the least of them, the whole interval of the scatter beyond counting lies below
-      counting itself, so that counting is shown to make at least half of the squared scatter; else OPEN. A deviance
-      that chance could make is thus not yet noise.
-    - mostly: whether the estimate of the scatter beyond counting, for the least effect, lies below counting.
-
-    Raises DataError where no number of tokens is known.
+    verdict, for all effects from 1 to the interval's end: BEYOND where counting does not make the deviance, after Holm;
+    ENOUGH where it makes half of the squared scatter (extra_high below counting); else OPEN. mostly: whether extra is
+    below counting. Raises DataError where no tokens are known.
     """
     if tokens.empty or (tokens["basis"] == "at most").all():
         raise DataError(

@@ -1,15 +1,13 @@
 """Cross-entropy, and the entropy of ranks: why they differ, and by what (the premise of equation 17).
 
-A model gives the tokens of its vocabulary probabilities; sorted, they are its profile q_t(1) ≥ q_t(2) ≥ … in the
-context t. Let π be the distribution of the measured ranks, q̄ the mean profile, H the entropy. Cross-entropy is the mean
-of −ln q_t(R_t), and
+In the context t a model's probabilities, sorted, are its profile q_t(1) ≥ q_t(2) ≥ …. Let π be the distribution of the
+measured ranks, q̄ the mean profile, H the entropy. Cross-entropy is the mean of −ln q_t(R_t), and
 
     H(π) − CE = [H(q̄) − mean H(q_t)] + [H(π) − H(q̄)] − [CE − mean H(q_t)]
               =       mixing         +    profile     −     confidence.
 
-Mixing is never negative: profiles differ between contexts, and the ranks' distribution alone does not know it. Profile
-and confidence vanish for a calibrated model. Only for one that has the same profile in every context, and is
-calibrated, is −Σ p ln p the cross-entropy.
+Mixing is never negative: profiles differ between contexts. Profile and confidence vanish for a calibrated model. Only
+for one that is calibrated and has the same profile everywhere is −Σ p ln p the cross-entropy.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -224,16 +224,14 @@ def matched(
 ) -> pd.DataFrame:
     """−ln RBP_k of two groups of models at equal cross-entropy, wherever their ranges of it meet.
 
-    `points` has cross_entropy, neg_log_rbp and the columns named; groups are the values of `between` (families, texts,
-    sweeps) among the rows that agree in `within`. Two groups get a line each, ln(−ln RBP_k) on ln CE, of one scatter
-    (analysis of covariance). `first` is the one that comes first in `order`, else the one of more models.
+    Groups are the values of `between` among the rows of `points` that agree in `within`. Two get a line each,
+    ln(−ln RBP_k) on ln CE, of one scatter (analysis of covariance). `first` comes first in `order`, or has more
+    models. Groups of fewer than three, or without scatter, have none.
 
-    Columns `within`, first, second, n_first, n_second, from_entropy, to_entropy (where both have models), at (its
-    middle), offset (the second group's −ln RBP_k over the first's at `at`, less 1, per cent), low, high, apart (the
-    interval leaves out 0), shift (by how many per cent CE would have to differ to explain the offset; NaN where the
-    slope of the first group is not told from 0), offset_from,
-    offset_to (at both ends), difference_from, difference, difference_to (of −ln RBP_k itself). Intervals take models
-    as independent, given their line. Groups of fewer than three models, or without a scatter, have no row.
+    Columns `within`, first, second, n_first, n_second; from_entropy, to_entropy, at (its middle); offset (the second's
+    −ln RBP_k over the first's, less 1, per cent), low, high, apart (0 is outside); offset_from, offset_to (at the
+    ends); difference_from, difference, difference_to (of −ln RBP_k); shift (per cent of CE that would explain the
+    offset; NaN without a slope).
     """
     check_level(level)
     rows: list[dict[str, Any]] = []

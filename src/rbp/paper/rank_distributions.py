@@ -323,13 +323,13 @@ def exponents_on_lines(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFr
 def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
     """For each family, the exponents of −ln p₁ and of the entropy if its parameters lie on straight lines in ln S.
 
-    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The models' free parameters (of a
-    lognormal s = 1 − μ/σ² and ln 1/σ²; else those that are named, by their logarithms where they must be above 0) are
-    put on lines in ln S, and the metrics computed at the models' sizes from these.
+    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The free parameters (of a lognormal
+    1 − μ/σ² and ln 1/σ²; else the named ones, by logarithms where they must be above 0) are put on lines in ln S, and
+    the metrics computed from these at the models' sizes.
 
     Columns distribution, at_limit (how many of the fits are), line_alpha_p1, line_alpha_entropy, p1_off, entropy_off
-    (largest relative distance of the metrics on the lines from those of the fits themselves). All numbers are missing
-    where any fit is at the family's limit: it has no such parameters, and no line goes through them.
+    (largest relative distance of these metrics from those of the fits themselves); missing where any fit is at the
+    family's limit, which has no such parameters.
     """
     return pd.DataFrame([_on_lines(str(name), own) for name, own in table.groupby("distribution")])
 

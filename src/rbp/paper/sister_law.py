@@ -1,17 +1,15 @@
 """Cross-entropy as error-entropy, self-alignment and confidence: "What Scales in Cross-Entropy Scaling Law?".
 
-That paper (arXiv:2510.04067) counts for each token its error e, the number of tokens that score higher than the truth,
-so that e = rank − 1. With p_e the share of tokens at error e, Q_e the geometric mean of their probabilities, C = Σ Q_e
-and q_e = Q_e/C,
+That paper (arXiv:2510.04067) counts the tokens that score higher than the truth, e = rank − 1. With p_e the share of
+tokens at error e, Q_e the geometric mean of their probabilities, C = Σ Q_e and q_e = Q_e/C,
 
     CE = −Σ p_e ln p_e   +   Σ p_e ln(p_e/q_e)   +   (−ln C)
-       =  error-entropy  +    self-alignment     +  confidence.
+       =  error-entropy  +    self-alignment     +  confidence,
 
-The identity holds for any text, model and tie rule, as −ln Q_e is the mean of −ln p at error e. Error-entropy is the
-entropy of the ranks, of which `premise` asks how it differs from cross-entropy: by −(self-alignment + confidence).
+for any text, model and tie rule: −ln Q_e is the mean of −ln p at error e.
 
-Measured on T tokens, error-entropy is too small, because rare errors are missing, and self-alignment is too large;
-the sum is not biased. `without_bias` extrapolates all terms alike from parts of the documents, which keeps the sum.
+Measured on few tokens, error-entropy is too small, because rare errors are missing, and self-alignment too large; the
+sum is not biased. `without_bias` extrapolates all terms alike.
 """
 
 from collections.abc import Sequence

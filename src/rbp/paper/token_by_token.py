@@ -100,12 +100,10 @@ def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed
     """How much of the rank each of BY tells, on documents that it was not learnt from.
 
     The regression is the mean in each of `Cells`, learnt on four fifths of the documents and scored on the last, in
-    turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained, low, high, wrong. explained: the share of the
-    squared deviations of ln rank, or of the binomial deviance of the hits (McFadden's R²), that is gone beside the
-    mean of the same documents that were learnt from. low, high: by documents drawn anew, the regressions as they are.
-    wrong: the share of tokens told wrongly, when the likelier of hit and miss is said; NaN for ln rank. What is not
-    known (the entropy), a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents are left
-    out.
+    turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained (the share that is gone of the squared deviations of
+    ln rank, or of the hits' binomial deviance, McFadden's R²), low, high (by documents drawn anew, the regressions as
+    they are), wrong (the share of hits and misses said wrongly; NaN for ln rank). Left out: an entropy that is not
+    known, a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents.
     """
     check_level(level)
     documents = int(tokens.document.max()) + 1
@@ -306,13 +304,12 @@ def _decoder(store: RankStore) -> Callable[[npt.NDArray[Any]], str]:
 def calibrated(found: Sequence[Entropies], *, resamples: int = 400, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
     """What one temperature for each model changes in the cross-entropy, and in the slope of ln(−ln RBP_1) in ln CE.
 
-    found: of one family on one text. The temperature that is best on one half of the documents is used on the other,
-    and the reverse; halves are drawn with `seed`, the same for all models. −ln p at other temperatures is a cubic
-    spline in ln T through the grid. No temperature moves a rank. One row for each model: dataset, family, model, size,
-    hit (RBP_1), temperature (mean of the halves'), entropy (mean of the predictions', nats), cost and calibrated (CE
-    as it is, and with the temperature), gain, gain_low, gain_high (cost − calibrated, by documents drawn anew). In
-    every row slope, slope_calibrated, slope_change, slope_change_low, slope_change_high, NaN for fewer than three
-    models: of the family. Raises DataError for fewer than two documents.
+    found: of one family on one text. The temperature that is best on one half of the documents (drawn with `seed`, the
+    same for all models) is used on the other, and the reverse. One row for each model:
+    dataset, family, model, size, hit (RBP_1), temperature (mean of the halves'), entropy (of the predictions, nats),
+    cost and calibrated (CE as it is, and with the temperature), gain, gain_low, gain_high (their difference, by
+    documents drawn anew); and of the family, in every row, slope, slope_calibrated, slope_change, slope_change_low,
+    slope_change_high, NaN for fewer than three models. Raises DataError for fewer than two documents.
     """
     check_level(level)
     ordered = sorted(found, key=lambda one: (one.store.size, one.store.model))
