@@ -125,6 +125,8 @@ def curves(
             seen[name] = style
         if limits:
             ax.set_ylim(*limits)
+        elif fitted is not None:  # the band of a few points can be wide beyond use
+            ax.set_ylim(*_limits(rows if panel is None else rows[rows[panel] == key], y, [], log="y" in log))
         if "x" in log:
             log_axis(ax, "x", plain=rows[x].max() < 100_000)
         if "y" in log:
@@ -189,7 +191,7 @@ def _limits(rows: pd.DataFrame, y: str, more: Sequence[float], *, log: bool) -> 
     columns = [y, *(name for name in ("low", "high") if name in rows)]
     values = np.array([*rows[columns].to_numpy(float).ravel(), *more])
     low, high = (float(end(np.log(values) if log else values)) for end in (np.nanmin, np.nanmax))
-    margin = 0.06 * (high - low)
+    margin = 0.08 * (high - low) or 0.4
     return (np.exp(low - margin), np.exp(high + margin)) if log else (low - margin, high + margin)
 
 

@@ -89,10 +89,10 @@ def test_shared_limits_hold_all_that_is_drawn_anywhere() -> None:
     rows = ROWS.assign(low=ROWS["value"] - 1, high=ROWS["value"] + 1)
     panels = curves(rows, "k", "value", labels=LABELS, at=[-1], zone=(5.5, 6), ylim="shared")
     assert (
-        drawn(panels, "wikipedia").get_ylim() == drawn(panels, "humaneval").get_ylim() == pytest.approx((-1.42, 6.42))
+        drawn(panels, "wikipedia").get_ylim() == drawn(panels, "humaneval").get_ylim() == pytest.approx((-1.56, 6.56))
     )
     low, high = drawn(curves(ROWS, "k", "value", labels=LABELS, log="xy", ylim="shared"), "humaneval").get_ylim()
-    assert (low, high) == pytest.approx((4**-0.06, 4**1.06))
+    assert (low, high) == pytest.approx((4**-0.08, 4**1.08))
     assert drawn(curves(ROWS, "k", "value", labels=LABELS, ylim=(0, None)), "humaneval").get_ylim()[0] == 0
 
 

@@ -19,7 +19,6 @@ from rbp.book.figure_style import (
     Panels,
     Style,
     family_style,
-    label_line_ends,
     legend_below,
     log_axis,
     neg_log_rbp_label,
@@ -29,73 +28,21 @@ from rbp.core.errors import FitError
 from rbp.evidence import published
 from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.power_law import PowerLawFit, fit_power_law
+from rbp.stats.power_law import fit_power_law
 
 
-def scaling_panel(
-    ax: Axes,
-    points: pd.DataFrame,
-    fits: Mapping[str, Any],
-    *,
-    ylabel: str,
-    title: str,
-) -> None:
-    """Measured values against S, by family, with the fitted power laws and the confidence bands of the lines.
+def scaling_panels(points: pd.DataFrame, *, ylabel: str = "", level: float = 0.95, panel: str = "dataset") -> Panels:
+    """Measured values against S, by dataset, with the power law of each family and the confidence band of its line.
 
-    `points` has columns family, size, value; `fits` maps a family to its `PowerLawFit` (families without one show
-    their points alone). Both axes are logarithmic, so a power law is a straight line; a value of 0 is left out.
+    `points` is a measurement table of one metric and one k, or has the column `panel`. Both axes are logarithmic, so a
+    power law is a straight line. Families that cannot be fitted show their points alone; a value of 0 is left out.
     """
-    points = points[points.value > 0]
-    families = list(dict.fromkeys(points.family))
-    ends: dict[str, tuple[float, float, str]] = {}
-    for family in families:
-        colour, marker = family_style(family, families)
-        own = points[points.family == family].sort_values("size")
-        ax.plot(own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3)
-        last = own.iloc[-1]
-        ends[family] = (float(last["size"]), float(last["value"]), colour)
-        fit = fits.get(family)
-        if fit is not None:
-            line = fit.predict(np.geomspace(own["size"].min(), own["size"].max(), 60))
-            ax.plot(line["size"], line["value"], "--" if fit.weak else "-", color=colour, lw=1.4)
-            ax.fill_between(line["size"], line["mean_low"], line["mean_high"], color=colour, alpha=0.18, lw=0)
-            ends[family] = (float(line["size"].iloc[-1]), float(line["value"].iloc[-1]), colour)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    # A band of three or four points can be wide beyond use: the points and lines set the view.
-    if len(points):
-        low, high = points["value"].min(), points["value"].max()
-        margin = (high / low) ** 0.15 if high > low else 1.5
-        ax.set_ylim(low / margin, high * margin)
-    log_axis(ax, "x", plain=False)
-    log_axis(ax, "y")
-    ax.set_xlabel(LABELS["size"])
-    ax.set_ylabel(ylabel)
-    ax.set_title(title)
-    sns.despine(ax=ax)
-    label_line_ends(ax, ends)
-
-
-def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) -> Panels:
-    """One `scaling_panel` for each dataset of `points` (a measurement table of one metric and one k), fits included.
-
-    A family with too few sizes, or with a value that has no logarithm, is shown without a line.
-    """
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = points[points.dataset == dataset]
-        scaling_panel(ax, own, family_fits(own, level), ylabel=ylabel, title=dataset_label(dataset))
-
-    return Panels(dataset_order(points.dataset), draw)
-
-
-def family_fits(points: pd.DataFrame, level: float) -> dict[str, PowerLawFit]:
-    """The power law of each family of a panel's points; those that cannot be fitted are left out."""
-    fits = {}
-    for family, rows in points.groupby("family"):
-        with suppress(FitError):
-            fits[str(family)] = fit_power_law(rows["size"], rows["value"], level=level)
-    return fits
+    rows, fitted = points[points["value"] > 0], fitted_lines(points, [panel, "family"], level)
+    labels = (LABELS["size"], ylabel)
+    return curves(
+        rows, "size", "value", labels=labels, panel=panel, line="family", fitted=fitted, ends=True, log="xy",
+        size=(4.6, 3.7),
+    )  # fmt: skip
 
 
 def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> list[pd.DataFrame]:
