@@ -126,7 +126,8 @@ def curves(
         if limits:
             ax.set_ylim(*limits)
         elif fitted is not None:  # the band of a few points can be wide beyond use
-            ax.set_ylim(*_limits(rows if panel is None else rows[rows[panel] == key], y, [], log="y" in log))
+            own, path = (_own(table, {panel: key} if panel else {}, x, y) for table in (rows, paths))
+            ax.set_ylim(*_limits(own, y, path[y].tolist(), log="y" in log))
         if "x" in log:
             log_axis(ax, "x", plain=rows[x].max() < 100_000)
         if "y" in log:

@@ -85,6 +85,14 @@ def test_fitted_curves_replace_the_lines_from_point_to_point() -> None:
     assert paths(drawn(panels, "wikipedia")) == {}, "no fit, no line"
 
 
+def test_a_fitted_curve_is_in_view_and_its_band_need_not_be() -> None:
+    fitted = pd.DataFrame(
+        {"dataset": "humaneval", "line": "B", "k": [1, 10], "value": [1.0, 5.0], "low": 0, "high": 99}
+    )
+    panels = curves(ROWS, "k", "value", labels=LABELS, styles={"B": ("blue",)}, fitted=[fitted])
+    assert drawn(panels, "humaneval").get_ylim() == pytest.approx((1 - 0.32, 5 + 0.32))
+
+
 def test_shared_limits_hold_all_that_is_drawn_anywhere() -> None:
     rows = ROWS.assign(low=ROWS["value"] - 1, high=ROWS["value"] + 1)
     panels = curves(rows, "k", "value", labels=LABELS, at=[-1], zone=(5.5, 6), ylim="shared")
