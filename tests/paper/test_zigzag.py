@@ -10,7 +10,7 @@ from scipy.stats import t as student
 
 from rbp.core.errors import FitError
 from rbp.evidence import grid
-from rbp.paper.grid import TRANSFORMER
+from rbp.paper.families import TRANSFORMER
 from rbp.paper.ladder import (
     bends,
     first_ladder,

@@ -12,7 +12,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.document_hits import GRID
 from rbp.evidence.grid import models, rank_sums
 from rbp.evidence.ranked import Ranked
-from rbp.paper.grid import CE, TRANSFORMER, Drawn, Grid, drawn, interval, measure_label, rung_of
+from rbp.paper.families import CE, TRANSFORMER, Drawn, Grid, drawn, interval, measure_label, rung_of
 from rbp.paper.ladder import exponents
 from rbp.ranks.metric import TieRule, rank
 from rbp.stats.clustering import document_sums, draws

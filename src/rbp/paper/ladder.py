@@ -419,7 +419,7 @@ def points_at(counted: Sequence[Hits], k: int) -> pd.DataFrame:
     """−ln RBP_k of the first model of each size on each text: columns dataset, family, model, size, k, value."""
     rows = []
     for hits in counted:
-        values = np.exp(heights(hits)[:, hits.place(k)])
+        values = np.exp(log_neg_log_rbp(hits)[:, hits.place(k)])
         rows += [(hits.dataset, hits.family, hits.models[i], int(hits.sizes[i]), k, values[i]) for i in hits.rungs]
     return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
 

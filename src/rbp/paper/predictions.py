@@ -27,7 +27,7 @@ from rbp.evidence.grid import ABLATION
 from rbp.evidence.ranked import Ranked
 from rbp.ladder.grid import PREDICTIONS
 from rbp.paper import sister_law
-from rbp.paper.grid import CE, LSTM, TRANSFORMER, Grid, measure_label, planned, rung_of, whole
+from rbp.paper.families import CE, LSTM, TRANSFORMER, Grid, measure_label, planned, rung_of, whole
 from rbp.paper.ladder import exponents, log_neg_log_rbp
 from rbp.stats.power_law import curvature
 

@@ -22,8 +22,8 @@ from rbp.book.figure_style import (
 from rbp.paper.architectures import VIEWS
 from rbp.paper.curves import curves, melted, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
+from rbp.paper.families import CE, family_label
 from rbp.paper.figures.law import LINES, MARKERS, SHADES, SIGNED, off_the_line
-from rbp.paper.grid import CE, family_label
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.surface import Surface
 
@@ -198,7 +198,7 @@ def ties_figure(table: pd.DataFrame) -> Panels:
 
 
 def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
-    """What training the families took, and how large they are (`rbp.paper.grid.costs`)."""
+    """What training the families took, and how large they are (`rbp.paper.families.costs`)."""
     sizes = ["weights", "ranks", "sums"]
     rows = costs.assign(family=costs["family"].map(family_label), **{name: costs[name] / 1e6 for name in sizes})
     columns: Columns = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rbp.core.paths import LADDER
-from rbp.paper.grid import costs
+from rbp.paper.families import costs
 
 HOUR = 3600
 
