@@ -29,8 +29,8 @@ def test_budgets_of_a_line_share_their_trunk(tmp_path: Path) -> None:
     (tmp_path / "families.json").write_text(json.dumps(records))
     for recipe in LADDER.glob("*.toml"):
         shutil.copy(recipe, tmp_path)
-    (tmp_path / "families" / "lstm-10k-at-4").mkdir(parents=True)
-    (tmp_path / "families" / "lstm-10k-at-4" / "model.safetensors").write_bytes(b"12345")
+    (tmp_path / "families" / "lstm" / "10k-at-4").mkdir(parents=True)
+    (tmp_path / "families" / "lstm" / "10k-at-4" / "model.safetensors").write_bytes(b"12345")
     found = costs(tmp_path).set_index("family")
     assert found["core_hours"].to_dict() == pytest.approx({"lstm": 0.2 * 1 + 0.2 * 2 + 4 + 8, "ngrams": 0.5}, rel=1e-12)
     assert found["models"].to_dict() == {"lstm": 4, "ngrams": 1}
