@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from rbp.book import build
-from rbp.book.chapters import find
+from rbp.book.chapters import chapter_names, find
 from rbp.core.paths import Project
 
 project = Project(Path.cwd())
-chapters = build.chapter_names(project)
+chapters = chapter_names(project)
 code = build.code_checksum(project)
 command = shlex.join([sys.executable, "-m", "rbp.cli", "--root", str(project.root)])
 # the same from the server of `rbp.book.workers`, where there is one

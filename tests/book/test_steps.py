@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -15,8 +14,8 @@ import pytest
 from mini import write_chapter
 
 from rbp.book import steps as steps_module
-from rbp.book.build import build, run_step, step_urgency, times
-from rbp.book.chapters import execute, find
+from rbp.book.build import build, run_step, step_urgency
+from rbp.book.chapters import Chapter, execute, find, times
 from rbp.book.site import made_page
 from rbp.book.steps import bring_up_to_date, imported, named, table
 from rbp.core import provenance
@@ -31,9 +30,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from rbp.book.steps import step
+
 ROOT = Path(__file__).parents[1]
 
 
+@step("double", reads=["data/a.csv"])
 def double():
     from helpers.numbers import TWO
 
@@ -45,6 +47,7 @@ def double():
     return pd.DataFrame({"x": values * TWO, "word": "ñ"})
 
 
+@step("careless", reads=["data/b"])
 def careless():
     from rbp.core import paths, provenance
 
@@ -69,19 +72,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (tmp_path / "requirements-torch.lock").write_text("torch==1\n")
     monkeypatch.syspath_prepend(source)
     monkeypatch.setenv("PYTHONPATH", str(source), prepend=os.pathsep)
-    declare(Project(tmp_path), double=("heavy:double", "data/a.csv"))
+    (tmp_path / "book").mkdir()
     for name in ("heavy", "helpers", "helpers.numbers", "helpers.digits"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
     return Project(tmp_path)
-
-
-def declare(project: Project, **steps: tuple[str, ...]) -> None:
-    project.book.mkdir(exist_ok=True)
-    lines = [
-        f"[{name}]\nmake = {json.dumps(make)}\nreads = {json.dumps(reads)}\n" for name, (make, *reads) in steps.items()
-    ]
-    (project.book / "steps.toml").write_text("".join(lines))
 
 
 def made(project: Project) -> int:
@@ -114,7 +109,6 @@ def test_a_table_is_made_once_and_read_as_it_was_made(project: Project) -> None:
         ("requirements.lock", True),
         ("requirements-torch.lock", True),
         ("src/helpers/unrelated.py", False),
-        ("book/steps.toml", False),
     ],
 )
 def test_what_makes_a_table_stale_and_what_does_not(project: Project, path: str, again: bool) -> None:
@@ -128,7 +122,8 @@ def test_what_makes_a_table_stale_and_what_does_not(project: Project, path: str,
 
 
 def test_a_folder_is_read_whole(project: Project) -> None:
-    declare(project, double=("heavy:double", "data"))
+    code = project.root / "src" / "heavy.py"
+    code.write_text(HEAVY.replace('"data/a.csv"', '"data"'))
     bring_up_to_date(project, "double")
     (project.root / "data" / "deep").mkdir()
     (project.root / "data" / "deep" / "new.csv").touch()
@@ -151,30 +146,50 @@ def test_an_unknown_step_gets_the_nearest_name(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("code", "words"),
     [
-        ("[double", "not TOML"),
-        ('double = "heavy:double"', "declares no step"),
-        ('[double]\nmake = "heavy double"', r"declares no step.*double\.make"),
-        ('[double]\nmake = "heavy:double"\nread = []', r"declares no step.*double\.read"),
+        ("@step(", r"this is no Python.*\(more\)"),
+        ("@step()\ndef f(): ...", r"declares no step.*\(more, line 1\)"),
+        ("READS = []\n@step('a', reads=READS)\ndef f(): ...", r"declares no step: no plain values \(more, line 2\)"),
+        ("@step('a', reads='data')\ndef f(): ...", "declares no step: reads Input should be a valid list"),
+        ("@step('a', read=[])\ndef f(): ...", "declares no step: reads Field required"),
+        ("@step('a', reads=[], seconds='9')\ndef f(): ...", "declares no step: seconds Input should be"),
+        ("@step('double', reads=[])\ndef f(): ...", r'two steps are called "double" \(heavy, more\)'),
     ],
 )
-def test_steps_that_are_declared_wrongly(project: Project, content: str, words: str) -> None:
-    (project.book / "steps.toml").write_text(content)
+def test_steps_that_are_declared_wrongly(project: Project, code: str, words: str) -> None:
+    (project.root / "src" / "more.py").write_text(code)
     with pytest.raises(ParameterError, match=words):
         table("double", project)
 
 
 def test_the_book_s_steps_are_there() -> None:
-    for name in tomllib.loads((ROOT / "book" / "steps.toml").read_text()):
-        module, _, function = steps_module.find_step(Project(), name).make.partition(":")
-        assert callable(getattr(importlib.import_module(module), function))
+    names = {step for path in (ROOT / "notebooks").glob("*.ipynb") for step in Chapter(path).steps}
+    assert len(names) > 5
+    for name in names:
+        found = steps_module.find_step(Project(), name)
+        assert isinstance(getattr(importlib.import_module(found.module), found.function), steps_module.MadeOnce)
+
+
+class Source:
+    """A source by the names that come with a project."""
+
+    def __init__(self, *shipped: str) -> None:
+        self.shipped = frozenset(shipped)
+
+    def is_exactly(self, *shipped: str) -> bool:
+        return self.shipped == set(shipped)
+
+
+def test_a_step_of_a_source_is_read_for_that_source_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps_module, "table", lambda name: f"the table {name}")
+    count = steps_module.step("counts", reads=[], of=lambda: Source("b", "a"))(lambda source: len(source.shipped))
+    assert count(Source("a", "b")) == "the table counts"
+    assert [count(Source("a")), count(Source("a", "b", "c")), count.make()] == [1, 3, 2]
+    assert steps_module.step("one", reads=[])(lambda: 1)() == "the table one"
 
 
 def test_a_step_needs_its_files(project: Project) -> None:
-    declare(project, double=("heavy:double", "data/a.csv"), lost=("lost:make",))
-    with pytest.raises(DataError, match="module is not there"):
-        table("lost", project)
     (project.root / "data" / "a.csv").unlink()
     with pytest.raises(DataError, match=r"reads a file that is not there \(double: .*a\.csv"):
         table("double", project)
@@ -182,7 +197,6 @@ def test_a_step_needs_its_files(project: Project) -> None:
 
 def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.root / "data" / "b").mkdir()
-    declare(project, careless=("heavy:careless", "data/b"))
     with provenance.recording() as read:
         provenance.note(ROOT / "data" / "of-the-chapter.csv")
         with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
@@ -284,7 +298,8 @@ def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
 
 
 def test_a_step_is_as_urgent_as_what_waits_for_it_is_long(project: Project) -> None:
-    (project.book / "steps.toml").write_text('[slow]\nmake = "a:b"\nseconds = 5\n\n[quick]\nmake = "a:b"\n')
+    steps = "@step('slow', reads=[], seconds=5)\ndef a(): ...\n@step('quick', reads=[])\ndef b(): ...\n"
+    (project.root / "src" / "more.py").write_text(steps)
     for name, long in (("01_a", 7), ("02_b", 4)):
         path = write_chapter(project, name, "value = 1", steps=("slow",))
         path.write_text(path.read_text().replace('"rbp": {', f'"rbp": {{"seconds": {long}, '))

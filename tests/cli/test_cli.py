@@ -76,6 +76,18 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
     assert imported.stdout.split() == []
 
 
+def test_the_command_opens_the_ladder_s_texts_and_models() -> None:
+    code = """
+import rbp.cli
+from rbp.core.registry import ARCHITECTURES
+from rbp.ranks.corpora import open_corpus
+
+print(len(open_corpus("ladder/humaneval").documents), *ARCHITECTURES)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["164", "rbp_lstm"]
+
+
 def test_chapters_are_listed(project: Project) -> None:
     text = here("chapters", root=project.root).stdout
     assert "01_a  Chapter 01_a\n    k = 1  (int)  a number\n" in text

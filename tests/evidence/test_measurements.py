@@ -1,6 +1,4 @@
-import importlib
 import shutil
-import sys
 
 import numpy as np
 import pandas as pd
@@ -269,16 +267,6 @@ def test_a_file_named_like_a_source_of_the_authors_is_not_theirs(write):
         open_source("published").tokens.query("dataset == 'wikipedia' and family == 'Pythia'")["tokens"].item()
         == 317_684
     )
-
-
-def test_the_old_name_goes_on_working(write):
-    sys.modules.pop("rbp.measurements", None)
-    with pytest.warns(DeprecationWarning, match=r"has moved to rbp\.evidence"):
-        old = importlib.import_module("rbp.measurements")
-    assert isinstance(old.load(), old.Measurements)
-    assert len(old.select(old.load(write(OWN)).table, k=1)) == 2
-    with pytest.raises(DataError, match="more hits than tokens"):
-        old.load(write(OWN.iloc[:2].assign(tokens=10, hits=11)))
 
 
 @pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])

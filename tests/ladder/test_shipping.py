@@ -14,7 +14,7 @@ from rbp.evidence import sources
 from rbp.ladder import aggregates
 from rbp.ladder.grid import Grid
 from rbp.ladder.shipping import RESOLUTION, read_token_counts, ship
-from rbp.paper.grid import costs
+from rbp.paper.families import costs
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.metric import rank
 from rbp.ranks.store import open_store, store_folders

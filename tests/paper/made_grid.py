@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from rbp.paper.grid import Grid, from_rows
+from rbp.paper.families import Grid, from_rows
 
 SIZES = {
     "10k": 9_872,
@@ -26,7 +26,7 @@ def additive(size, tokens, k=1):
 
 
 def rows(value=additive, *, families=("neox", "lstm", "ngrams"), texts=TEXTS, tokens=TOKENS, ks=KS, spread=0.1):
-    """What `grid.as_rows` gives: hits are expectations, rounded; each document is easier or harder for all models."""
+    """What `families.as_rows` gives: hits are expectations, rounded; a document is easier or harder for all models."""
     parts = []
     for dataset, documents in texts.items():
         ease = np.exp(np.random.default_rng(len(dataset)).normal(0, spread, documents))

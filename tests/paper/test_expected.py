@@ -116,6 +116,8 @@ def test_so_many_tokens_leave_just_the_error_that_was_wanted():
     assert tokens_for(points, [0.01], [1.0], known)["by_counting"].isna().all()
     with pytest.raises(FitError, match="four sizes"):
         tokens_for(points[points["size"] < 1e7], [0.01], [1.0], known)
+    four = points[points["size"].isin(sorted(points["size"].unique())[:4])]
+    assert set(tokens_for(four, [0.01], [1.0], known)["models"]) == {4}
 
 
 def test_one_cell_is_the_one_with_the_most_points_unless_one_is_named():

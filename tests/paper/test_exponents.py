@@ -86,6 +86,6 @@ def test_figures_have_a_panel_for_each_question(snapshots: pd.DataFrame) -> None
     assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
     assert "Pythia" in {text.get_text() for text in right.get_legend().get_texts()}
     runs = exponents.openlm()
-    curves = {"OpenLM": exponents.curves(runs, "lambada", [1e8], exponents.ITEMS)}
+    curves = {"OpenLM": exponents.local_exponents(runs, "lambada", [1e8], exponents.ITEMS)}
     (ax,) = local_panels(curves, {"OpenLM": exponents.at_ratios(runs)}).single("OpenLM").axes
     assert ax.lines[0].get_ydata() == pytest.approx(curves["OpenLM"]["at_d"])

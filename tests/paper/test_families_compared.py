@@ -10,7 +10,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.grid import Counted
 from rbp.evidence.ranked import Ranked
 from rbp.paper import architectures as study
-from rbp.paper.grid import as_rows
+from rbp.paper.families import as_rows
 
 
 def of_family(other):

@@ -10,7 +10,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.document_hits import Hits, as_table, count, from_table
 from rbp.paper.ladder import (
     exponents,
-    heights,
+    log_neg_log_rbp,
     resample,
     resampled_laws,
     resampled_points,
@@ -110,7 +110,7 @@ def test_the_text_interval_of_alpha_covers_what_other_texts_give():
     """The joint bootstrap of one corpus finds the spread of α over independent corpora."""
     rng = np.random.default_rng(6)
     others = [family_of(rng, own=0.1) for _ in range(300)]
-    alphas = np.array([exponents(SIZES, heights(one)[None, :, 0])[0] for one in others])
+    alphas = np.array([exponents(SIZES, log_neg_log_rbp(one)[None, :, 0])[0] for one in others])
     spread = [resample(one, resamples=300)[:, :, 0] for one in others[:8]]
     found = np.mean([exponents(SIZES, draws).std(ddof=1) for draws in spread])
     assert found == pytest.approx(alphas.std(ddof=1), rel=0.15)
@@ -124,7 +124,9 @@ def test_the_text_interval_of_alpha_covers_what_other_texts_give():
 def test_the_text_interval_of_few_documents_is_somewhat_too_narrow(draws):
     """24 documents, as the smallest text has, which tilt the line: 95 per cent intervals cover about 91."""
     rng = np.random.default_rng(12)
-    true = np.mean([exponents(SIZES, heights(family_of(rng, 20_000, own=0.3))[None, :, 0])[0] for _ in range(4)])
+    true = np.mean(
+        [exponents(SIZES, log_neg_log_rbp(family_of(rng, 20_000, own=0.3))[None, :, 0])[0] for _ in range(4)]
+    )
     covered = 0
     for _ in range(draws):
         one = family_of(rng, 24, own=0.3)
@@ -152,7 +154,7 @@ LACK = np.array([0.02, -0.03, 0.0, 0.01, 0.01])
 
 
 def simulated(rng, lack, repeats=400, documents=60):
-    """Splits of heights with known components, and resampled corpora with the covariance that D documents give."""
+    """Splits of ln(−ln RBP_k) with known components, and resampled corpora with the covariance of D documents."""
     root = np.linalg.cholesky(DOCUMENT)
     rung = np.searchsorted(SIZES, SEEDED)
     found = []

@@ -15,7 +15,7 @@ from rbp.stats.rank_fits import RankDistribution
 
 @pytest.fixture(scope="module")
 def curves():
-    return predicted_curves.curves()
+    return predicted_curves.both_metrics()
 
 
 def test_the_formula_gives_the_published_predictions(curves) -> None:

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from rbp.core.errors import DataError
 from rbp.evidence.document_hits import Hits
 from rbp.paper import predictions as study
-from rbp.paper.grid import from_rows
+from rbp.paper.families import from_rows
 
 
 def made(**columns):

@@ -47,20 +47,20 @@ def test_pairs_are_those_of_both_metrics_at_every_k() -> None:
 
 
 def test_a_function_of_cross_entropy_is_recovered_with_its_slopes() -> None:
-    found = both.curves(family(noise=0.004)).set_index("k")
+    found = both.entropy_curves(family(noise=0.004)).set_index("k")
     for k, slope in SLOPES.items():
         row = found.loc[k]
         assert row.low < slope < row.high
         assert row.slope == pytest.approx(slope, abs=0.02)
         assert 0.1 < row.scatter < 1
         assert row.in_entropy == pytest.approx(row.smooth / row.slope)
-    exact = both.curves(family(noise=1e-9)).set_index("k")
+    exact = both.entropy_curves(family(noise=1e-9)).set_index("k")
     assert exact.slope.to_dict() == pytest.approx(SLOPES, rel=1e-6)
 
 
 def test_scatter_is_that_of_polynomials_by_another_library() -> None:
     own = family(noise=0.02)
-    row = both.curves(own).set_index("k").loc[10]
+    row = both.entropy_curves(own).set_index("k").loc[10]
     one = own[own.k == 10]
     for name, x, degree in (
         ("scatter", one.cross_entropy, 1),
@@ -78,15 +78,21 @@ def test_what_follows_size_and_not_entropy_is_seen() -> None:
     rng = np.random.default_rng(4)
     own = family(slopes={1: 1.0, 10: 1.0})
     wobbly = own.assign(cross_entropy=own.cross_entropy * np.exp(np.tile(rng.normal(0, 0.05, 8), 2)))
-    row = both.curves(wobbly.assign(neg_log_rbp=own.neg_log_rbp * np.exp(rng.normal(0, 0.001, 16)))).iloc[0]
+    row = both.entropy_curves(wobbly.assign(neg_log_rbp=own.neg_log_rbp * np.exp(rng.normal(0, 0.001, 16)))).iloc[0]
     assert row.scatter > 10 * row.scatter_size
-    follows = both.curves(wobbly.assign(neg_log_rbp=wobbly.cross_entropy / 10 * np.exp(rng.normal(0, 0.001, 16))))
+    follows = both.entropy_curves(
+        wobbly.assign(neg_log_rbp=wobbly.cross_entropy / 10 * np.exp(rng.normal(0, 0.001, 16)))
+    )
     assert follows.scatter_size[0] > 10 * follows.scatter[0]
 
 
 def test_too_few_models_have_no_curve() -> None:
     with pytest.raises(FitError, match="four models"):
-        both.curves(family(sizes=SIZES[:3]))
+        both.entropy_curves(family(sizes=SIZES[:3]))
+    twice = family(sizes=SIZES[:4], entropy=np.array([7.0, 6.0, 6.0, 5.0]))
+    with pytest.raises(FitError, match="four models"):
+        both.entropy_curves(twice)
+    assert both.entropy_curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
 
 
 def test_the_closest_k_by_hand() -> None:
@@ -245,6 +251,23 @@ def test_both_metrics_come_from_the_same_documents() -> None:
     assert row.text_scatter < 1e-6
 
 
+@pytest.mark.parametrize(("documents", "tail"), [(5, 0.000956), (30, 0.018750)])
+def test_few_documents_take_percentiles_from_farther_out(documents: int, tail: float) -> None:
+    """Φ(t·√(D/(D − 1))) with Student's t for D − 1: −2.7764·1.1180 = −3.1041, and −2.0452·1.0171 = −2.0802."""
+    one = both.Drawn(simulated(np.random.default_rng(4), documents=documents), resamples=1, seed=0)
+    assert one.interval(np.linspace(0, 1, 100_001), 0.95) == pytest.approx((tail, 1 - tail), abs=2e-5)
+
+
+def test_what_documents_explain_of_the_scatter_by_hand() -> None:
+    """Each draw's residuals about its own parabola; their variances, those of D documents, over n − 3."""
+    one = both.Drawn(simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)), resamples=60, seed=0)
+    away = []
+    for x, y in zip(one.xs, one.ys[:, :, 0], strict=True):
+        away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
+    explained = 8 / 7 * np.var(away, axis=0).sum() / (5 - 3)
+    assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.sqrt(explained), rel=1e-6)
+
+
 def test_models_of_infinite_loss_are_left_out() -> None:
     hits = simulated(np.random.default_rng(3))
     nll = hits.nll.copy()
@@ -319,7 +342,7 @@ def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -
 def test_what_pages_show() -> None:
     pairs = pd.concat([family("A", noise=0.01), family("B", noise=0.01, seed=1, scale=1.1)])
     texts = [both.Drawn(simulated(np.random.default_rng(1)), resamples=100, seed=0)]
-    found = both.curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
+    found = both.entropy_curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
     told = both.forecasts(pairs, holdout=2, holdout_few=1)
     assert len(figures.curves_shown(found, 0.95)["table"]) == 4
     assert figures.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]

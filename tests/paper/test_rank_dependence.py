@@ -61,7 +61,7 @@ def test_the_largest_model_has_a_row_for_each_text_and_threshold():
 
 def test_the_ladder_comes_from_its_step_only_where_that_has_these_k_and_this_level(monkeypatch):
     made = pd.DataFrame({"k": [1, 10, 100], "quantity": "p"})
-    monkeypatch.setattr(independence.steps, "table", lambda name: made)
+    monkeypatch.setattr("rbp.book.steps.table", lambda name: made)
     monkeypatch.setattr(independence, "dependence", lambda stores, k, level: f"computed at {level}")
     ladder = open_source("ladder")
     assert independence.dependence_of(ladder, [1, 100])["k"].tolist() == [1, 100]

@@ -189,7 +189,7 @@ def passages(count: int) -> list[tuple[str, int, str]]:
 
 @pytest.mark.parametrize("drawn_from", loop_and_slow((RUNGS[::3], 1), (RUNGS, 25)))
 def test_ranks_of_drawn_passages_are_those_of_the_projects_ranker(
-    bare: Page, drawn_from: tuple[list[sentence.Rung], int], record_property: Any
+    bare: Page, drawn_from: tuple[list[sentence.Shipped], int], record_property: Any
 ) -> None:
     (rungs, count), compared, near = drawn_from, 0, 0
     drawn = passages(count)

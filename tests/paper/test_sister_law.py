@@ -14,7 +14,7 @@ from own_sources import stores
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import open_source
 from rbp.paper import sister_law
-from rbp.paper.sister_law import QUANTITIES, TERMS, WEIGHTS, Rung
+from rbp.paper.sister_law import QUANTITIES, TERMS, WEIGHTS, Terms
 from rbp.stats.rank_counts import RankCounts
 
 ERRORS = st.integers(1, 300).flatmap(lambda n: arrays(np.int64, n, elements=st.integers(0, 40)))
@@ -146,12 +146,12 @@ def test_documents_are_dealt_out_evenly() -> None:
 # ── Families
 
 
-def rung(size: int, free: tuple[float, float, float], influence: np.ndarray | None = None) -> Rung:
+def rung(size: int, free: tuple[float, float, float], influence: np.ndarray | None = None) -> Terms:
     moves = np.zeros((5, 3)) if influence is None else influence
     counts = RankCounts.of_ranks(np.array([1, 1, 2]), 10)
     tokens = np.full(5, 100)
     terms = np.array(free)
-    return Rung("text", f"m{size}", "F", size, 500, tokens, terms, terms, terms, moves, counts, 0.0)
+    return Terms("text", f"m{size}", "F", size, 500, tokens, terms, terms, terms, moves, counts, 0.0)
 
 
 def test_exponents_are_recovered_and_the_parts_of_a_fall_add_up() -> None:
@@ -201,7 +201,7 @@ def test_a_readers_stores_give_every_table(tmp_path: Path) -> None:
     assert rungs[0].measured == pytest.approx(by_the_book(ranked.greater.to_numpy(), ranked.nll.to_numpy(float)))
     table = sister_law.shares(rungs)
     assert ((table.low < table.share) & (table.share < table.high)).all()
-    curves = sister_law.curves(source)
+    curves = sister_law.share_by_tokens(source)
     assert set(curves.model) == {"m0", "m3"}
     bins = sister_law.in_bins(open_source("published").histograms)
     assert ((bins.least <= bins.filled) & (bins.filled <= bins.most)).all()

@@ -6,7 +6,7 @@ from made_grid import BUDGETS, KS, SIZES, additive, make, rows
 
 from rbp.core.errors import FitError, ParameterError
 from rbp.paper import size_and_training as study
-from rbp.paper.grid import Grid, from_rows
+from rbp.paper.families import Grid, from_rows
 from rbp.stats.surface import ADDITIVE, PRODUCT
 
 

@@ -56,14 +56,14 @@ def _of_first(cells: Cells) -> Cells:
 def test_a_rank_that_is_a_function_of_p_is_told_and_one_that_is_not_is_not() -> None:
     rng = np.random.default_rng(1)
     nll, entropy = rng.gamma(2, 2, DOCUMENTS * LENGTH), rng.uniform(0, 6, DOCUMENTS * LENGTH)
-    sure = explained(tokens.told(made(np.exp(nll), nll, entropy), (10,)), "ln rank")
+    sure = explained(tokens.explained(made(np.exp(nll), nll, entropy), (10,)), "ln rank")
     assert sure["−ln p"] > 0.99
     assert sure["entropy"] == pytest.approx(0, abs=0.03)
-    both = tokens.told(made(np.exp(0.5 * nll + 0.5 * entropy), nll, entropy), (10,))
+    both = tokens.explained(made(np.exp(0.5 * nll + 0.5 * entropy), nll, entropy), (10,))
     assert explained(both, "ln rank")["both"] > 0.97
     assert explained(both, "ln rank")["−ln p"] < 0.75
     assert explained(both, "rank ≤ 10")["both"] > explained(both, "rank ≤ 10")["−ln p"] + 0.3
-    none = tokens.told(made(np.exp(rng.gamma(2, 2, nll.size)), nll, entropy), (10,))
+    none = tokens.explained(made(np.exp(rng.gamma(2, 2, nll.size)), nll, entropy), (10,))
     for outcome in ("ln rank", "rank ≤ 10"):
         for share in explained(none, outcome).values():
             assert -0.04 < share < 0.005  # cells learn noise, and pay about 2/√T for it: 0.016
@@ -72,11 +72,11 @@ def test_a_rank_that_is_a_function_of_p_is_told_and_one_that_is_not_is_not() -> 
 def test_without_entropies_p_alone_is_there_and_of_few_documents_nothing() -> None:
     rng = np.random.default_rng(2)
     nll = rng.gamma(2, 2, DOCUMENTS * LENGTH)
-    found = tokens.told(made(np.floor(np.exp(nll)), nll), (1, 10, 10**15))
+    found = tokens.explained(made(np.floor(np.exp(nll)), nll), (1, 10, 10**15))
     assert set(found["by"]) == {"−ln p"}
     assert set(found["outcome"]) == {"ln rank", "rank ≤ 1", "rank ≤ 10"}, "all ranks are at most 10¹⁵"
     few = Tokens(np.arange(100) % 3, np.arange(1.0, 101), nll[:100], None)
-    assert tokens.told(few).empty
+    assert tokens.explained(few).empty
 
 
 def of_390k():
@@ -90,7 +90,7 @@ def test_cells_tell_as_much_as_splines(k: int) -> None:
     """Beside statsmodels: a binomial GLM with natural cubic splines of −ln p, on the same folds."""
     found = of_390k()
     own = Tokens.of(found.store, found)
-    ours = explained(tokens.told(own, (k,)), f"rank ≤ {k}")["−ln p"]
+    ours = explained(tokens.explained(own, (k,)), f"rank ≤ {k}")["−ln p"]
     documents = int(own.document.max()) + 1
     fold = np.random.default_rng(0).permutation(documents)[own.document] % tokens.FOLDS
     hit, sure = (own.rank <= k).astype(float), own.nll < np.log(k + 1)  # p · rank ≤ 1: these are hits
@@ -112,7 +112,9 @@ def test_rounding_the_entropy_changes_nothing_that_is_told() -> None:
     found = of_390k()
     own = Tokens.of(found.store, found)
     coarser = own._replace(entropy=np.round(found.entropy * 8) / 8)  # four times as coarse as what is kept
-    fine, coarse = (tokens.told(each, (1, 10)).set_index(["outcome", "by"])["explained"] for each in (own, coarser))
+    fine, coarse = (
+        tokens.explained(each, (1, 10)).set_index(["outcome", "by"])["explained"] for each in (own, coarser)
+    )
     assert (fine - coarse).abs().max() < 0.01
 
 
@@ -128,12 +130,12 @@ def pair(folder: Path, change: float) -> None:
 
 def test_a_function_that_is_the_same_is_carried_and_another_is_not(tmp_path: Path) -> None:
     pair(tmp_path / "same", 0)
-    same = tokens.carried(open_source(tmp_path / "same"), (1, 10))
+    same = tokens.transferred(open_source(tmp_path / "same"), (1, 10))
     assert list(same["learnt"]) == ["smallest"] * 2 + ["largest"] * 2
     assert same["moved"].to_numpy() == pytest.approx(1, abs=0.05)
     assert ((same["low"] < same["moved"]) & (same["moved"] < same["high"])).all()
     pair(tmp_path / "other", 1)
-    other = tokens.carried(open_source(tmp_path / "other"), (1, 10))
+    other = tokens.transferred(open_source(tmp_path / "other"), (1, 10))
     assert (np.abs(other["moved"] - 1) > 0.3).all()
 
 

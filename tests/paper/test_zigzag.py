@@ -10,15 +10,15 @@ from scipy.stats import t as student
 
 from rbp.core.errors import FitError
 from rbp.evidence import grid
-from rbp.paper.grid import TRANSFORMER
+from rbp.paper.families import TRANSFORMER
 from rbp.paper.ladder import (
     bends,
     first_ladder,
-    luck,
     moved,
     points_at,
     resample,
     resampled_points,
+    seed_variance,
     with_ablations,
     without_largest,
     zigzag,
@@ -136,12 +136,12 @@ def test_the_shipped_ablations_stand_beside_their_rungs():
 def test_luck_is_the_variance_between_seeds_of_the_mean_over_texts():
     texts = counted(power, spread=0.0)
     again = [twice(hits, [2, 2, 1, 1, 1, 1, 1]) for hits in texts]
-    assert luck(again, 10) == (0.0, 2)
-    assert luck(texts, 10)[1] == 0
+    assert seed_variance(again, 10) == (0.0, 2)
+    assert seed_variance(texts, 10)[1] == 0
     for hits in again:  # one of the seeds misses more: y grows by ln(ln share′/ln share)
         hits.hits[:, 1] = (hits.hits[:, 1] * 0.99).astype(int)
     apart = []
     for hits in again:
         shares = hits.hits[:, :2, hits.thresholds.index(10)].sum(axis=0) / hits.tokens.sum()
         apart.append(np.log(np.log(shares[1]) / np.log(shares[0])))
-    assert luck(again, 10)[0] == pytest.approx(np.mean(apart) ** 2 / 2 / 2)
+    assert seed_variance(again, 10)[0] == pytest.approx(np.mean(apart) ** 2 / 2 / 2)

@@ -161,7 +161,7 @@ def a_step() -> Case:
     def made(folder: Path, count: int) -> pd.DataFrame:
         steps._made = lambda name, step: pd.DataFrame({"x": np.arange(count)})
         steps._made_from = lambda project, name: inputs(count)
-        steps.find_step = lambda project, name: steps.Step(make="none:none")
+        steps.find_step = lambda project, name: steps.Step(module="none", function="none", name=name, reads=[])
         return steps.table("case", Project(folder))
 
     def seen(folder: Path) -> Any:

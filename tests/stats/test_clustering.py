@@ -102,6 +102,17 @@ def test_the_studentized_interval_is_the_bootstrap_t():
     assert found == pytest.approx((x.mean() - high * error, x.mean() - low * error), rel=1e-9)
 
 
+def test_where_draws_have_no_value_the_interval_is_students():
+    """By hand: 1, 2, 3 and 6 have the mean 3 and its error √(14/3/4); t for 3 degrees of freedom is 2.353363."""
+    sums = np.column_stack([[1.0, 2, 3, 6], np.ones(4), [0.0, 0, 0, 1]])  # a third of the draws lack the last
+
+    def mean(totals):
+        return np.where(np.real(totals[..., 2]) > 0, totals[..., 0] / totals[..., 1], np.nan)
+
+    half = 2.353363 * np.sqrt(14 / 12)
+    assert studentized_interval(sums, mean, level=0.9) == pytest.approx((3 - half, 3 + half), rel=1e-5)
+
+
 def clustered(rng, lengths, rate=0.05, shared=0.02):
     """Misses of documents of beta-distributed rates, `shared` the correlation of two tokens of one."""
     a = (1 / shared - 1) * np.array([rate, 1 - rate])

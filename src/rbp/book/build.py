@@ -1,7 +1,6 @@
 """Build the book: which file depends on which, the Snakefile's jobs, and the run of Snakemake over them."""
 
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -17,7 +16,7 @@ from typing import Any
 import typer
 
 from rbp.book import results, steps, workers
-from rbp.book.chapters import Chapter, all_chapters, execute, find
+from rbp.book.chapters import Chapter, all_chapters, chapter_names, execute, find, step_names, times
 from rbp.book.parameters import check
 from rbp.core.errors import ChapterFailed, ParameterError, RbpError
 from rbp.core.files import canonical_json, exists, expanded, files_below, lock, sha256, write_json
@@ -30,11 +29,6 @@ LATE = (  # what is imported when it is called: by `rbp.stats.compare`, and by p
     "pandera.backends.pandas.builtin_checks",
 )
 FULL = 100_000  # bytes that are left on a disk that is as good as full
-
-
-def chapter_names(project: Project) -> list[str]:
-    """The chapters' names, in the book's order."""
-    return [chapter.name for chapter in all_chapters(project)]
 
 
 def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
@@ -99,13 +93,8 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     return list(dict.fromkeys(str(_relative(project, path)) for path in paths))
 
 
-def step_names(project: Project) -> list[str]:
-    """The steps that the chapters declare, in the chapters' order."""
-    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
-
-
 def step_urgency(project: Project, name: str) -> int:
-    """What comes of the step's table in seconds: its own, and those of the longest chapter that waits for it."""
+    """The seconds that follow from the start of the step: its own, and those of the longest chapter that reads it."""
     waiting = [chapter.seconds for chapter in all_chapters(project) if name in chapter.steps]
     return steps.find_step(project, name).seconds + max(waiting, default=0)
 
@@ -161,13 +150,6 @@ def run_chapter(project: Project, name: str) -> bool:
     write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
     typer.echo(f"{label} … {seconds:.1f} s")
     return True
-
-
-def times(project: Project) -> dict[str, float]:
-    """Step or chapter -> seconds that it took last, for those that were made or executed."""
-    names = [*step_names(project), *chapter_names(project)]
-    files = {name: project.times / f"{name}.json" for name in names}
-    return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
 
 
 def forget_removed(project: Project) -> None:

@@ -123,6 +123,23 @@ def all_chapters(project: Project) -> list[Chapter]:
     return found
 
 
+def chapter_names(project: Project) -> list[str]:
+    """The chapters' names, in the book's order."""
+    return [chapter.name for chapter in all_chapters(project)]
+
+
+def step_names(project: Project) -> list[str]:
+    """The steps that the chapters declare, in the chapters' order."""
+    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
+
+
+def times(project: Project) -> dict[str, float]:
+    """Step or chapter -> seconds that it took last, for those that were made or executed."""
+    names = [*step_names(project), *chapter_names(project)]
+    files = {name: project.times / f"{name}.json" for name in names}
+    return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
+
+
 def moved(project: Project) -> dict[str, str]:
     """The names that chapters had before, and those that they have now (``book/moved.toml``)."""
     path = project.book / "moved.toml"
@@ -171,14 +188,14 @@ def execute(
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
-    ``out`` gets ``NN_name.ipynb`` (executed, without times; its metadata ``rbp.changed`` has the parameters that differ
-    from the defaults), ``NN_name/`` (figures and tables) and ``results.json``; a folder of an earlier execution is
-    replaced whole. The kernel starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place.
-    ``tell`` is called when a cell begins, with its number (from 1) and how many there are.
+    ``out`` gets ``NN_name.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
+    defaults), ``NN_name/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The
+    kernel starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when
+    a cell begins, with its number (from 1) and how many there are.
 
-    Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its
-    declaration, and ChapterFailed for any other failing cell or a dead kernel; the partial notebook is then
-    kept as ``OUT.failed.ipynb``. Nothing else is left behind, and what was at ``out`` stays.
+    Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its declaration, and
+    ChapterFailed for another failing cell or a dead kernel, with the partial notebook kept as ``OUT.failed.ipynb``;
+    what was at ``out`` then stays.
     """
     out = out.resolve()
     if out.exists() and (not out.is_dir() or (foreign := _foreign(out, chapter))):

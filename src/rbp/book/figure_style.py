@@ -7,7 +7,7 @@ own and a figure reads in the dark as well (`rbp.book.page`).
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import seaborn as sns
@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from rbp.core.errors import DataError
 from rbp.core.names import times_power_of_ten
 
-INK, GRID = "#202124", "#d9dbde"
+INK, FAINT = "#202124", "#d9dbde"
 
 #: family → (colour, marker); families that are in none get the spare ones in the order of their names
 FAMILIES = {
@@ -55,7 +55,7 @@ _RC = {
     "axes.labelcolor": INK,
     "xtick.color": INK,
     "ytick.color": INK,
-    "grid.color": GRID,
+    "grid.color": FAINT,
     "grid.linewidth": 0.7,
     "axes.grid": True,
     "axes.axisbelow": True,
@@ -82,6 +82,22 @@ _RC = {
     "svg.fonttype": "none",  # text is text: it is smaller, and can be searched and read out
     "figure.constrained_layout.use": True,
 }
+
+
+class Style(NamedTuple):
+    """How a line is drawn. marker, dash: "" for none; hollow: its markers."""
+
+    colour: str
+    marker: str = "o"
+    dash: Any = "-"
+    width: float = 1.2
+    hollow: bool = False
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """What Matplotlib takes for the markers."""
+        edges = {"markerfacecolor": "none", "markeredgewidth": 1} if self.hollow else {"markeredgewidth": 0}
+        return {"color": self.colour, "marker": self.marker, "markersize": 5} | edges
 
 
 def use_style() -> None:
@@ -219,17 +235,22 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
         )
 
 
-def families_legend(ax: Axes, styles: Mapping[str, tuple[str, str]]) -> None:
-    """A legend below the panel; `styles` maps each family to its colour and marker."""
+def legend_below(ax: Axes, styles: Mapping[str, Sequence[Any]], *, below: float = 0.17) -> None:
+    """A legend below the panel, in as few rows as its names leave room for.
+
+    styles: the fields of a `Style` by name. below: how far, as a share of the panel's height.
+    """
     handles = [
-        Line2D([], [], color=colour, marker=marker, ms=5, lw=1.1, mew=0, label=family)
-        for family, (colour, marker) in styles.items()
+        Line2D([], [], ls=style.dash, lw=style.width, label=name, **style.marks)
+        for name, style in ((name, Style(*style)) for name, style in styles.items())
     ]
+    longest = max(map(len, styles), default=0) + 6  # a handle and the space beside it are as wide as six letters
+    rows = -(-len(handles) // max(1, 64 // longest))
     ax.legend(
         handles=handles,
         loc="upper center",
-        bbox_to_anchor=(0.5, -0.17),
-        ncols=min(len(handles), 4),
+        bbox_to_anchor=(0.5, -below),
+        ncols=-(-len(handles) // max(rows, 1)),
         columnspacing=1,
-        handlelength=1.4,
+        handlelength=1.8,
     )

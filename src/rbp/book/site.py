@@ -16,8 +16,7 @@ from pathlib import Path
 import yaml
 
 from rbp.book import prose
-from rbp.book.build import chapter_names, times
-from rbp.book.chapters import Chapter, all_chapters, moved
+from rbp.book.chapters import Chapter, all_chapters, chapter_names, moved, times
 from rbp.core.errors import ChapterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 from rbp.core.paths import Project

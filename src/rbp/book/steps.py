@@ -1,9 +1,8 @@
 """The workflow's steps: tables that take long to make, made once, and read by the chapters that declare them.
 
-``book/steps.toml`` declares them: what makes each, and what that reads. A step's table lies in
-``_build/steps/NAME.parquet``. The file ``NAME.json`` beside it says what it was made from: the checksums of the code
-that the step imports, of the data that it reads, and of the pins. A table is made again where any of these has changed,
-and only then.
+A function under the decorator `step` makes each. A step's table lies in ``_build/steps/NAME.parquet``. The file
+``NAME.json`` beside it says what it was made from: the checksums of the code that the step imports, of the data that it
+reads, and of the pins. A table is made again where any of these has changed, and only then.
 """
 
 import ast
@@ -12,18 +11,17 @@ import importlib
 import io
 import json
 import time
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from rbp.core import provenance
 from rbp.core.errors import ChapterError, DataError, ParameterError
-from rbp.core.files import expanded, lock, sha256, write_file, write_json
+from rbp.core.files import expanded, files_below, lock, sha256, write_file, write_json
 from rbp.core.names import nearest
 from rbp.core.paths import Project
 
@@ -31,36 +29,91 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Step(BaseModel, frozen=True, extra="forbid", strict=True):
-    """A table that a function of the package makes from files of the project alone.
+class MadeOnce:
+    """A function of a step: called for what the step is of, it reads the step's table; otherwise it runs."""
 
-    ``make`` is "module:function"; the function takes no arguments and gives the same DataFrame whenever it is called.
-    ``reads`` are the data files or folders that it reads, relative to the root; ``seconds``, how long it takes, about.
+    def __init__(self, name: str, function: "Callable[..., pd.DataFrame]", of: Callable[[], Any] | None) -> None:
+        self._name, self._function, self._of = name, function, of
+        update_wrapper(self, function)
+
+    def __call__(self, *source: Any) -> "pd.DataFrame":
+        """The table; raises what `table` raises, and what the function does."""
+        return table(self._name) if self.has(*source) else self._function(*source)
+
+    def has(self, *source: Any) -> bool:
+        """Whether the step's table is of this source."""
+        return self._of is None or source[0].is_exactly(*self._of().shipped)
+
+    def make(self) -> "pd.DataFrame":
+        """The step's table, made anew."""
+        return self._function(*([self._of()] if self._of else []))
+
+
+def step(
+    name: str, *, reads: Sequence[str], seconds: int = 0, of: Callable[[], Any] | None = None
+) -> "Callable[[Callable[..., pd.DataFrame]], MadeOnce]":
+    """Make a module's function a step of this name, without arguments or with one source.
+
+    reads: the data files or folders that it reads, relative to the root; seconds: how long it takes, about, since what
+    takes long starts first. These are read from the code without running it: write them out. of: opens the source whose
+    table is kept (`rbp.evidence.Source`).
     """
+    return lambda function: MadeOnce(name, function, of)
 
-    make: str = Field(pattern=r"^[\w.]+:\w+$")
-    reads: list[str] = []
+
+class Step(BaseModel, frozen=True, extra="forbid", strict=True):
+    """A step as its decorator declares it: where its function is, and the arguments of `step`."""
+
+    module: str
+    function: str
+    name: str
+    reads: list[str]
     seconds: int = 0
 
 
 def find_step(project: Project, name: str) -> Step:
-    """The step of this name in ``book/steps.toml``.
+    """The step of this name in the project's code, below ``src``.
 
-    Raises ParameterError with the nearest name, and where the file is malformed.
+    Raises ParameterError with the nearest name, and for a declaration that cannot be read, or stands there twice.
     """
-    path = project.book / "steps.toml"
+    source, found = project.root / "src", dict[str, Step]()
+    for path in files_below(source):
+        if path.suffix == ".py" and b"@step(" in (code := path.read_bytes()):
+            for each in declared(code, ".".join(path.relative_to(source).with_suffix("").parts)):
+                if other := found.get(each.name):
+                    raise ParameterError(f'two steps are called "{each.name}"', f"{other.module}, {each.module}")
+                found[each.name] = each
+    if name not in found:
+        raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, found))
+    return found[name]
+
+
+@cache
+def declared(code: bytes, module: str) -> tuple[Step, ...]:
+    """The steps of a module, by the decorators of its functions. Raises ParameterError for one not written out."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        declared = TypeAdapter(dict[str, Step]).validate_python(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = f"book/steps.toml, {'.'.join(map(str, first['loc']))}"
-        raise ParameterError(f"this declares no step: {first['msg']}", where, "Give make, and reads.") from None
-    except (ValueError, RecursionError) as error:
-        raise ParameterError(f"this is not TOML: {error}", "book/steps.toml") from None
-    if name not in declared:
-        raise ParameterError(f'there is no step "{name}"', "book/steps.toml", nearest(name, declared))
-    return declared[name]
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ParameterError(f"this is no Python: {error}", module) from None
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return tuple(
+        _declared(call, module, function.name)
+        for function in functions
+        for call in function.decorator_list
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "step"
+    )
+
+
+def _declared(call: ast.Call, module: str, function: str) -> Step:
+    try:
+        (name,) = map(ast.literal_eval, call.args)
+        given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords if each.arg != "of"}
+        return Step.model_validate({"module": module, "function": function, "name": name} | given)
+    except (ValueError, TypeError) as error:
+        first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "no plain values"}
+        what = f"this declares no step: {' '.join(map(str, (*first['loc'], first['msg'])))}"
+        remedy = "Write its name, reads and seconds out: they are read, not run."
+        raise ParameterError(what, f"{module}, line {call.lineno}", remedy) from None
 
 
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":
@@ -95,7 +148,7 @@ def inputs(project: Project, name: str) -> list[Path]:
     step = find_step(project, name)
     data = [project.root / path for path in step.reads]
     pins = sorted(project.root.glob("requirements*.lock"))
-    paths = [*imported(project.root / "src", step.make.split(":")[0]), *data, *pins]
+    paths = [*imported(project.root / "src", step.module), *data, *pins]
     for path in paths:
         if not path.exists():
             raise DataError("the step reads a file that is not there", f"{name}: {path}", "Mend its `reads`.")
@@ -166,7 +219,7 @@ def _locked(project: Project, name: str) -> Iterator[None]:
 
 def _made_from(project: Project, name: str) -> dict[str, Any]:
     sums = {path.relative_to(project.root).as_posix(): sha256(path) for path in inputs(project, name)}
-    return {"make": find_step(project, name).make, "inputs": sums}
+    return {"inputs": sums}
 
 
 def _make_if_stale(project: Project, name: str) -> float | None:
@@ -193,9 +246,8 @@ def _is_fresh(target: Path, sidecar: Path, now: dict[str, Any]) -> bool:
 
 def _made(name: str, step: Step) -> "pd.DataFrame":
     """Call the step's function; what it reads is held against its declaration, and not noted as the chapter's."""
-    module, _, function = step.make.partition(":")
     with provenance.recording() as read:
-        result: pd.DataFrame = getattr(importlib.import_module(module), function)()
+        result: pd.DataFrame = getattr(importlib.import_module(step.module), step.function).make()
     undeclared = [path for path in read.files if not any(Path(path).is_relative_to(p) for p in step.reads)]
     if undeclared or read.steps:
         names = ", ".join(sorted({*undeclared, *read.steps}))

@@ -58,7 +58,7 @@ def inline(svg: str, alt: str, prefix: str) -> str:
     _compact(root, prefix)
     ElementTree.register_namespace("", _SVG[1:-1])
     text = ElementTree.tostring(root, encoding="unicode").replace(f' xmlns="{_SVG[1:-1]}"', "", 1)  # as HTML has it
-    return text.replace(figure_style.INK, "currentColor").replace(figure_style.GRID, "var(--rbp-grid,#8884)")
+    return text.replace(figure_style.INK, "currentColor").replace(figure_style.FAINT, "var(--rbp-grid,#8884)")
 
 
 def _compact(root: ElementTree.Element, prefix: str) -> None:

@@ -1,13 +1,11 @@
 """Python programs that start where all they need is imported already (Linux).
 
-A job of the book imports papermill, its kernel pandas, statsmodels and much more: three seconds for each chapter,
-most of what the light ones take. So a server stands beside the build, imports that once, and forks for each program:
-a job (`python -m rbp.book.workers MODULE ARGUMENTS`), and the job's kernel (`rbp.book.engine`), which ask for one with
-`start`. Where nobody serves, as on a cluster's node, both start as ever.
+A job of the book imports papermill, its kernel pandas and much more: three seconds for each chapter. So a server stands
+beside the build, imports that once, and forks for each program: a job (`python -m rbp.book.workers MODULE ARGUMENTS`),
+and the job's kernel (`rbp.book.engine`), which ask for one with `start`. Where nobody serves, both start as ever.
 
-A fork copies the locks of all threads and none of the threads, so the server has one thread, whatever it imports.
-Nobody is left behind: a program gets SIGTERM when the one who asked for it has ended, or the server, and the whole
-build gets it when `rbp book` has ended.
+A fork copies the locks of all threads and none of the threads, so the server has one thread. A program gets SIGTERM
+when the one who asked for it has ended, or the server, and the whole build gets it when `rbp book` has ended.
 """
 
 import atexit

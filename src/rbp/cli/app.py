@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+import rbp.ladder  # noqa: F401 (whose texts and models may be asked for by name)
 from rbp.cli import fit, ladder, law, ranks, study
 from rbp.core.errors import ChapterFailed, RbpError
 from rbp.core.files import refusal, write_remedy

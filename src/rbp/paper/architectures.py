@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.document_hits import GRID
 from rbp.evidence.grid import models, rank_sums
 from rbp.evidence.ranked import Ranked
-from rbp.paper.grid import CE, TRANSFORMER, Drawn, Grid, drawn, interval, measure_label, rung_of
+from rbp.paper.families import CE, TRANSFORMER, Drawn, Grid, drawn, interval, measure_label, rung_of
 from rbp.paper.ladder import exponents
 from rbp.ranks.metric import TieRule, rank
 from rbp.stats.clustering import document_sums, draws
@@ -227,8 +228,9 @@ def ties(about: pd.DataFrame, sums: pd.DataFrame, ks: Sequence[int]) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def make_ties() -> pd.DataFrame:
-    """`ties` of the shipped models at the largest budget, up to k = 1000: the step "grid_ties"."""
+@step("grid_ties", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=5)
+def shipped_ties() -> pd.DataFrame:
+    """`ties` of the shipped models at the largest budget, up to k = 1000."""
     about = models()
     last = about[(about["seed"] == 0) & (about["budget"] == about["budget"].max())]
     return ties(last, rank_sums(), [k for k in GRID if k <= TIED_UP_TO])

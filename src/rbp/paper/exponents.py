@@ -165,7 +165,9 @@ def at_ratios(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def curves(table: pd.DataFrame, measure: str, sizes: Sequence[float], trials: int | None = None) -> pd.DataFrame:
+def local_exponents(
+    table: pd.DataFrame, measure: str, sizes: Sequence[float], trials: int | None = None
+) -> pd.DataFrame:
     """The additive form's local exponents over D, from the fewest tokens of `table` to the most.
 
     Columns measure, size, training_tokens, at_d (D fixed), at_ratio (D in proportion to S), limit (D without end).

@@ -1,6 +1,7 @@
 """How far from independent the tokens of a window are: by published counts, and by rank stores."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import Source, open_source
@@ -208,16 +209,17 @@ def dependence(
     return pd.concat(parts, ignore_index=True)[columns]
 
 
-def make_dependence() -> pd.DataFrame:
-    """`dependence` of the shipped ladder at K: the step "ladder_dependence"."""
-    return dependence(open_source("ladder").stores, K)
+@step("ladder_dependence", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=13)
+def _at_every_k(source: Source) -> pd.DataFrame:
+    """`dependence` at K."""
+    return dependence(source.stores, K)
 
 
 def dependence_of(source: Source, k: Sequence[int] = K, *, level: float = LEVEL) -> pd.DataFrame:
     """`dependence` of rank stores; of the ladder from its step, where that has these k and this level."""
-    if not (source.is_exactly("ladder") and set(k) <= set(K) and level == LEVEL):
+    if not (_at_every_k.has(source) and set(k) <= set(K) and level == LEVEL):
         return dependence(source.stores, k, level=level)
-    table = steps.table("ladder_dependence")
+    table = _at_every_k(source)
     return table[table["k"].isin(k)].reset_index(drop=True)
 
 

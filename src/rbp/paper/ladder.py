@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from math import nan
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import Source, grid, open_source, select
@@ -26,14 +27,14 @@ from rbp.stats.power_law import curvature, fit_power_law
 _AT_ONCE = 100  # draws in memory at once: a domain can have thousands of documents
 
 
-def heights(hits: Hits) -> Reals:
+def log_neg_log_rbp(hits: Hits) -> Reals:
     """y = ln(−ln RBP_k) on the text as it is, shape (models, thresholds); −inf where every token is a hit."""
-    found: Reals = _heights(np.array([hits.tokens.sum()]), hits.hits.sum(axis=0)[None])[0]
+    found: Reals = _log_neg_log(np.array([hits.tokens.sum()]), hits.hits.sum(axis=0)[None])[0]
     return found
 
 
 def resample(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> Reals:
-    """`heights` on corpora drawn anew, shape (resamples, models, thresholds).
+    """`log_neg_log_rbp` on corpora drawn anew, shape (resamples, models, thresholds).
 
     Whole documents are drawn with replacement, as many as there are, and the same ones for all models at all k: an
     easy document is easy for all. −inf where all tokens of a draw are hits.
@@ -49,10 +50,10 @@ def resample_both(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> tuple[
     with np.errstate(invalid="ignore"):  # 0·∞: a document that is not drawn, of infinite loss
         sums = np.concatenate([times @ flat for times in drawn])
     tokens, hit, nll = np.split(sums, [1, -models], axis=1)
-    return _heights(tokens[:, 0], hit.reshape(resamples, *hits.hits.shape[1:])), nll / tokens
+    return _log_neg_log(tokens[:, 0], hit.reshape(resamples, *hits.hits.shape[1:])), nll / tokens
 
 
-def _heights(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
+def _log_neg_log(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
     with np.errstate(divide="ignore"):
         found: Reals = np.log(np.log(tokens[:, None, None] / hits))
     return found
@@ -64,7 +65,7 @@ def resampled_points(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.Dat
     Columns dataset, family, model, size, k, value, low, high (NaN where too many draws have no logarithm). An
     interval says what other documents of the kind could have given this very model.
     """
-    values, rows = np.exp(heights(hits)), []
+    values, rows = np.exp(log_neg_log_rbp(hits)), []
     for m, model in enumerate(hits.models):
         for i, k in enumerate(hits.thresholds):
             low, high = np.exp(_percentiles(draws[:, m, i], level))
@@ -77,17 +78,16 @@ def resampled_points(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.Dat
 def resampled_laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
     """The power law through the rungs at each k, with two intervals of α that answer different questions.
 
-    alpha_low, alpha_high: ordinary least squares, from the scatter about the line, taken as independent between
-    rungs. It covers all that moves single rungs: seeds, lack of fit, and the part of the document noise that rungs
-    do not share. text_low, text_high: percentiles over `draws`, each fitted anew. It covers which documents were
-    drawn, the shared part included, and takes the rungs as they are; of 24 documents, that of 95% covers about 91%.
-    Neither holds the other.
+    alpha_low, alpha_high: ordinary least squares, from the scatter about the line. It covers what moves single rungs:
+    seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: percentiles over `draws`,
+    each fitted anew. It covers which documents were drawn, and takes the rungs as they are; of 24 documents, that of
+    95% covers about 91%.
 
     One row for each k: dataset, family, k, documents, tokens, misses (fewest of a rung), n, alpha, alpha_low,
     alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
     there is no fit; its numbers are then NaN).
     """
-    values, rungs = np.exp(heights(hits)), hits.rungs
+    values, rungs = np.exp(log_neg_log_rbp(hits)), hits.rungs
     total = int(hits.tokens.sum())
     rows = []
     for i, k in enumerate(hits.thresholds):
@@ -138,19 +138,13 @@ def _percentiles(values: Reals, level: float) -> tuple[float, float]:
 class ScatterParts:
     """Variances of ln(−ln RBP_k) about the line: total = document + seed + lack, of which the last two can be negative.
 
-    total: |M y|²/(n − 2), the squared scatter of the fit.
-    document: D/(D − 1) times the mean square of M y over resampled corpora (its variance), D documents. What all
-    rungs share, and what is linear in ln S, moves the line and is not in it.
-    seed: the variance between seeds of one size on the same text, pooled over the sizes with several (`seed_df`
-    degrees of freedom), less what drawing other documents adds to it (estimated like `document`, in which it is
-    counted already). Sizes without other seeds are taken to vary as much. NaN without repeated sizes.
-    seed_low, seed_high: its interval, from chi-square for the variance on the same text, the rest held fixed.
-    lack: what is left. Without repeated sizes it holds the seeds' part as well.
-    f, df_num, df_den, p: F = total/(document + seed) tests lack = 0. The residuals are correlated, and the
-    denominator is a sum, so both degrees of freedom are Satterthwaite's approximation: df_num of the quadratic form
-    |M y|² under that covariance, df_den from the seeds' and the documents' (D − 1). The first seeds are in numerator
-    and denominator, which makes the test cautious: it rejects a true line more rarely than p says. It finds that
-    the rungs leave the line in whatever pattern; `curvature` tests whether it is bent.
+    total: the squared scatter of the fit, over n − 2 degrees of freedom.
+    document: what drawing other documents moves the rungs apart by.
+    seed, seed_low, seed_high: the variance between seeds of one size, less what documents add to it, with an interval;
+    seed_df: its degrees of freedom. NaN without repeated sizes; their part is then in lack.
+    lack: the rest.
+    f, df_num, df_den, p: the F test of lack = 0, with Satterthwaite's degrees of freedom. It is cautious, as the first
+    seeds are on both sides: a true line is rejected more rarely than p says.
     """
 
     total: float
@@ -217,11 +211,11 @@ def split_scatter(sizes: npt.ArrayLike, y: Reals, draws: Reals, documents: int, 
 
 
 def scatter_parts(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
-    """The `Split` of a dataset at every k (draws from `resample`): dataset, family, k and its fields.
+    """The `ScatterParts` of a dataset at every k (draws from `resample`): dataset, family, k and its fields.
 
     Draws in which a model misses no token are left out; a k at which most are, or the text itself is one, has no row.
     """
-    y, rows = heights(hits), []
+    y, rows = log_neg_log_rbp(hits), []
     for i, k in enumerate(hits.thresholds):
         whole = draws[np.isfinite(draws[:, :, i]).all(axis=1), :, i]
         if 2 * len(whole) > len(draws) and np.isfinite(y[:, i]).all():
@@ -348,12 +342,12 @@ def without_largest(points: pd.DataFrame) -> pd.DataFrame:
     return points[points["size"] < points.groupby("dataset")["size"].transform("max")]
 
 
-def luck(counted: Sequence[Hits], k: int) -> tuple[float, int]:
+def seed_variance(counted: Sequence[Hits], k: int) -> tuple[float, int]:
     """The variance between models of one size that differ in their seed, of the mean over the texts of ln y at k.
 
     Pooled over the sizes with several; and its degrees of freedom, 0 (and NaN) where no size has.
     """
-    y = np.mean([heights(hits)[:, hits.place(k)] for hits in counted], axis=0)
+    y = np.mean([log_neg_log_rbp(hits)[:, hits.place(k)] for hits in counted], axis=0)
     size, rung = np.unique(counted[0].sizes, return_inverse=True)
     df = len(rung) - len(size)
     away = y - (np.bincount(rung, y) / np.bincount(rung))[rung]
@@ -371,7 +365,7 @@ def reruns(
     rows = []
     for hits in counted:
         place = hits.place(k)
-        y, drawn = heights(hits)[:, place], resample(hits, resamples=resamples, seed=seed)[:, :, place]
+        y, drawn = log_neg_log_rbp(hits)[:, place], resample(hits, resamples=resamples, seed=seed)[:, :, place]
         first = {int(hits.sizes[i]): i for i in hits.rungs}
         for i, size in enumerate(hits.sizes):
             if i != (at := first[int(size)]):
@@ -393,9 +387,9 @@ def zigzag(
 ) -> tuple[float, float, float]:
     """The residual of one rung less that of another about the law at k, in ln y, mean over the texts; and its interval.
 
-    sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`luck`), of these or of
-    like models. The interval is Student's with those degrees of freedom, from the seeds and from the documents, each
-    text's drawn anew apart from the others'. Raises FitError where a text lacks one of the sizes.
+    sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`seed_variance`), of
+    these or of like models. The interval is Student's with those degrees of freedom, from the seeds and from the
+    documents, each text's drawn anew apart from the others'. Raises FitError where a text lacks one of the sizes.
     """
     whole, drawn = [], []
     for i, hits in enumerate(counted):
@@ -408,7 +402,7 @@ def zigzag(
         residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
         contrast = residual[np.flatnonzero(size == sizes[0])[0]] - residual[np.flatnonzero(size == sizes[1])[0]]
         place = hits.place(k)
-        whole.append(contrast @ heights(hits)[rungs, place])
+        whole.append(contrast @ log_neg_log_rbp(hits)[rungs, place])
         drawn.append(resample(hits, resamples=resamples, seed=seed + i)[:, rungs, place] @ contrast)
     variance, df = between
     error = np.sqrt(np.var(np.mean(drawn, axis=0)) + variance * float(contrast @ contrast))
@@ -425,7 +419,7 @@ def points_at(counted: Sequence[Hits], k: int) -> pd.DataFrame:
     """−ln RBP_k of the first model of each size on each text: columns dataset, family, model, size, k, value."""
     rows = []
     for hits in counted:
-        values = np.exp(heights(hits)[:, hits.place(k)])
+        values = np.exp(log_neg_log_rbp(hits)[:, hits.place(k)])
         rows += [(hits.dataset, hits.family, hits.models[i], int(hits.sizes[i]), k, values[i]) for i in hits.rungs]
     return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
 
@@ -469,13 +463,13 @@ def moved(
 ) -> pd.DataFrame:
     """How far each rung that was trained with something changed lies from its first training, mean over the texts.
 
-    counted: see `with_ablations`; between: the variance between seeds (`luck`), of which each training has its own.
+    counted: see `with_ablations`; between: the variance between seeds (`seed_variance`): each training has its own.
     Columns model, first, size, difference (of ln(−ln RBP_k), times 100), low, high (Student's interval, from seeds and
     from documents, each text's drawn anew apart from the others').
     """
     one, (variance, df) = counted[0], between
     place, firsts = one.place(k), {int(one.sizes[i]): i for i in one.rungs}
-    y = np.mean([heights(hits)[:, place] for hits in counted], axis=0)
+    y = np.mean([log_neg_log_rbp(hits)[:, place] for hits in counted], axis=0)
     drawn = np.mean(
         [resample(hits, resamples=resamples, seed=seed + i)[:, :, place] for i, hits in enumerate(counted)], axis=0
     )
@@ -490,10 +484,16 @@ def moved(
     return pd.DataFrame(rows)
 
 
-def make_hits() -> pd.DataFrame:
-    """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them: the step "ladder_hits"."""
+@step(
+    "ladder_hits",
+    of=partial(open_source, "ladder"),
+    reads=["data/ladder/families.json", "data/ladder/families-sums/neox"],
+    seconds=1,
+)
+def _hits(source: Source) -> pd.DataFrame:
+    """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them."""
     vocabulary = int(grid.models(["neox"])["vocabulary"].iloc[0])
-    return as_table(open_source("ladder").hits([*GRID, *(large(share, vocabulary) for share in SHARES)]))
+    return as_table(source.hits([*GRID, *(large(share, vocabulary) for share in SHARES)]))
 
 
 def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
@@ -503,8 +503,8 @@ def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> 
         found = {large(share, vocabulary): f"{share:g} V" for share in shares}
         return dict(sorted((found | {k: str(k) for k in ks}).items()))
 
-    if source.is_exactly("ladder"):
-        counted = from_table(steps.table("ladder_hits"))
+    if _hits.has(source):
+        counted = from_table(_hits(source))
         shown = names(counted[0].vocabulary)
         if set(shown) <= set(counted[0].thresholds):
             return counted, shown

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import FAMILIES, SPARE, Panels, label_line_ends, neg_log_rbp_label
+from rbp.book.figure_style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, neg_log_rbp_label
 from rbp.book.leaf import Leaf
 from rbp.core.errors import ParameterError
 from rbp.evidence import Source
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.paper.display import shown
-from rbp.paper.figures.law import family_fits, scaling_panel
+from rbp.paper.figures.law import scaling_panels
 from rbp.paper.figures.ranking import coloured_text
 from rbp.paper.law import fits_shown
 from rbp.paper.wording import model_label
@@ -129,15 +129,9 @@ def _label(k: Any) -> str:
 
 def _lines(table: pd.DataFrame, level: float) -> Panels:
     """A panel for each k, and one for cross-entropy."""
-    groups = {_label(k): rows for k, rows in table.groupby("k", dropna=False)}
-
-    def draw(ax: Axes, key: str) -> None:
-        rows = groups[key]
-        k = rows["k"].iloc[0]
-        ylabel = "cross-entropy (nats)" if pd.isna(k) else neg_log_rbp_label(int(k))
-        scaling_panel(ax, rows, family_fits(rows, level), ylabel=ylabel, title=key)
-
-    return Panels(tuple(groups), draw)
+    rows = table.sort_values("k", kind="stable")
+    names = [LABELS["cross_entropy"] if pd.isna(k) else neg_log_rbp_label(int(k)) for k in rows["k"]]
+    return scaling_panels(rows.assign(of=names), level=level, panel="of")
 
 
 def _stores(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:

@@ -1,15 +1,17 @@
 """What the published measurements are: how far their sizes and thresholds reach, and what the paper says of them."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core.errors import DataError
 from rbp.evidence import open_source, published, select
 from rbp.evidence.sources import Source
+from rbp.evidence.tokens import recovered_tokens
 from rbp.paper.display import shown
 from rbp.stats import counting
 
@@ -36,17 +38,18 @@ def published_points(table: pd.DataFrame) -> pd.DataFrame:
 
 def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
     """For `tokens.tokens_behind`: the tokens found from the published shares, by the step; None for others' points."""
-    return steps.table("published_tokens") if table["source"].isin(published.SOURCES).any() else None
+    return _recovered() if table["source"].isin(published.SOURCES).any() else None
 
 
-def make_windows() -> pd.DataFrame:
-    """The published `Source.windows`, some of whose totals are recovered: the step "published_windows"."""
-    return open_source("published").windows
+@step("published_tokens", reads=["data/published"], seconds=3)
+def _recovered() -> pd.DataFrame:
+    return recovered_tokens()
 
 
+@step("published_windows", of=partial(open_source, "published"), reads=["data/published"], seconds=2)
 def windows_of(source: Source) -> pd.DataFrame:
-    """The source's `windows`: what was published by the step, others as they are counted."""
-    return steps.table("published_windows") if source.is_exactly("published") else source.windows
+    """The source's `windows`: counted, or with totals that are recovered."""
+    return source.windows
 
 
 def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:

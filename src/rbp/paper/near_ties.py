@@ -1,4 +1,4 @@
-"""Which ranks rounding can change: those of tokens whose logit is so near another that their order hangs on last bits.
+"""Which ranks rounding can change: those of tokens with a logit so near another that its last bits decide the order.
 
 Every processor sums the products behind a logit in an order of its own. So a rank is known but for the logits that lie
 within that rounding of the truth's; how many these are is counted here from the logits themselves.

@@ -1,6 +1,7 @@
 """What counting alone makes of the published fits at large k, and the missed tokens themselves."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import Source, open_source
@@ -50,21 +51,14 @@ def scatter_judged(
 ) -> pd.DataFrame:
     """Is the scatter about each fitted law more than the noise of counting? `overdispersion.scatter_about_law`.
 
-    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. Only cells
-    of three sizes whose number of tokens is known (not "at most"). One row a cell: CELL, k, range (of RANGES), n,
-    tokens, misses (fewest of a model), counting (its noise in ln(−ln RBP_k), tokens taken as independent), deviance,
-    df, p, p_holm, extra with extra_low and extra_high (the scatter of models beyond it); effect with effect_low and
-    effect_high (the ladder's `design_effects_at` this share of misses, NaN without); p_clustered and p_clustered_holm
-    (with that effect); and two verdicts that hold for independent tokens and for those that cluster as far as the
-    interval of the effect goes, either way:
+    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. One row for
+    each cell of three sizes and known tokens: CELL, k, range (of RANGES), n, tokens, misses (fewest of a
+    model), counting (its noise in ln(−ln RBP_k)), deviance, df, p, p_holm, extra, extra_low, extra_high (the scatter
+    beyond counting), effect, effect_low, effect_high (the ladder's design effect), p_clustered, p_clustered_holm.
 
-    - verdict: BEYOND where the deviance is more than chance makes, after Holm's correction, for the largest of these
-      effects; ENOUGH where, for the least of them, the whole interval of the scatter beyond counting lies below
-      counting itself, so that counting is shown to make at least half of the squared scatter; else OPEN. A deviance
-      that chance could make is thus not yet noise.
-    - mostly: whether the estimate of the scatter beyond counting, for the least effect, lies below counting.
-
-    Raises DataError where no number of tokens is known.
+    verdict, for all effects from 1 to the interval's end: BEYOND where counting does not make the deviance, after Holm;
+    ENOUGH where it makes half of the squared scatter (extra_high below counting); else OPEN. mostly: whether extra is
+    below counting. Raises DataError where no tokens are known.
     """
     if tokens.empty or (tokens["basis"] == "at most").all():
         raise DataError(
@@ -345,25 +339,15 @@ def by_training_count(
     return pd.DataFrame(rows, columns=columns).astype({"high": "Int64"})
 
 
-# What the shipped ladder shows takes long, and is made once: steps of the workflow
-
-
-def make_misses() -> pd.DataFrame:
-    """`clustering_table` of every domain of the shipped ladder: the step "ladder_misses"."""
-    return _misses(open_source("ladder"))
-
-
+@step("ladder_misses", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=15)
 def misses_of(source: Source) -> pd.DataFrame:
-    """`clustering_table` of each dataset of rank stores; of the ladder from its step."""
-    return steps.table("ladder_misses") if source.is_exactly("ladder") else _misses(source)
-
-
-def _misses(source: Source) -> pd.DataFrame:
+    """`clustering_table` of each dataset of rank stores."""
     return pd.concat([clustering_table(stores) for stores in _by_dataset(source)], ignore_index=True)
 
 
-def make_rare() -> pd.DataFrame:
-    """`by_training_count` of every domain of the shipped ladder: the step "ladder_rare"."""
+@step("ladder_rare", reads=["data/ladder/families-ranks/neox", "data/ladder/token_counts.csv"], seconds=1)
+def rare() -> pd.DataFrame:
+    """`by_training_count` of every domain of the shipped ladder."""
     counts = shipping.read_token_counts()
     tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder"))]
     return pd.concat(tables, ignore_index=True)

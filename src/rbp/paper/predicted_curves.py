@@ -22,7 +22,7 @@ KINDS = {MEASURED: "measured", PUBLISHED: "published", FORMULA: "formula", EXACT
 _KIND = {"empirical": MEASURED, "simulated": PUBLISHED}
 
 
-def curves() -> pd.DataFrame:
+def both_metrics() -> pd.DataFrame:
     """Both metrics of the ten Pythia models: measured, as published by the authors, and computed here in three ways.
 
     Columns model, size, kind (MEASURED, PUBLISHED, FORMULA, EXACT or FINITE), metric, value. FORMULA takes the authors'
@@ -46,7 +46,7 @@ def curves() -> pd.DataFrame:
 
 
 def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The two exponents of each kind of `curves`, with the paired test of their difference, and R² of each line.
+    """The two exponents of each kind of `both_metrics`, with the paired test of their difference, and R² of each line.
 
     Columns kind, key (of KINDS), n, difference (α of cross-entropy less α of −ln RBP_1), low, high, p,
     difference_relative (its size in per cent of the larger exponent); alpha_ce, alpha_ce_low, alpha_ce_high,

@@ -27,8 +27,8 @@ from rbp.evidence.grid import ABLATION
 from rbp.evidence.ranked import Ranked
 from rbp.ladder.grid import PREDICTIONS
 from rbp.paper import sister_law
-from rbp.paper.grid import CE, LSTM, TRANSFORMER, Grid, measure_label, planned, rung_of, whole
-from rbp.paper.ladder import exponents, heights
+from rbp.paper.families import CE, LSTM, TRANSFORMER, Grid, measure_label, planned, rung_of, whole
+from rbp.paper.ladder import exponents, log_neg_log_rbp
 from rbp.stats.power_law import curvature
 
 EVENT = "event"
@@ -210,7 +210,7 @@ def _sister_law(row: Any, found: Findings) -> float:
 def _seeds(row: Any, found: Findings) -> float:
     """The root mean square over the rungs that were trained again with this seed. Raises KeyError if none was."""
     hits, ending = found.trained_again[row.dataset], f"-seed{row.seed:.0f}"
-    y = dict(zip(hits.models, heights(hits)[:, hits.place(int(row.k))], strict=True))
+    y = dict(zip(hits.models, log_neg_log_rbp(hits)[:, hits.place(int(row.k))], strict=True))
     away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
     if not away:
         raise KeyError(row.seed)
@@ -220,7 +220,7 @@ def _seeds(row: Any, found: Findings) -> float:
 def _ablation(row: Any, found: Findings) -> float:
     for hits in found.ablated:
         if hits.dataset == row.dataset:
-            y = dict(zip(hits.models, heights(hits)[:, hits.place(int(row.k))], strict=True))
+            y = dict(zip(hits.models, log_neg_log_rbp(hits)[:, hits.place(int(row.k))], strict=True))
             return float(y[f"ladder-{row.run}"] - y[f"ladder-{row.than}"])
     raise KeyError(row.dataset)
 

@@ -1,15 +1,13 @@
 """Cross-entropy, and the entropy of ranks: why they differ, and by what (the premise of equation 17).
 
-A model gives the tokens of its vocabulary probabilities; sorted, they are its profile q_t(1) ≥ q_t(2) ≥ … in the
-context t. Let π be the distribution of the measured ranks, q̄ the mean profile, H the entropy. Cross-entropy is the mean
-of −ln q_t(R_t), and
+In the context t a model's probabilities, sorted, are its profile q_t(1) ≥ q_t(2) ≥ …. Let π be the distribution of the
+measured ranks, q̄ the mean profile, H the entropy. Cross-entropy is the mean of −ln q_t(R_t), and
 
     H(π) − CE = [H(q̄) − mean H(q_t)] + [H(π) − H(q̄)] − [CE − mean H(q_t)]
               =       mixing         +    profile     −     confidence.
 
-Mixing is never negative: profiles differ between contexts, and the ranks' distribution alone does not know it. Profile
-and confidence vanish for a calibrated model. Only for one that has the same profile in every context, and is
-calibrated, is −Σ p ln p the cross-entropy.
+Mixing is never negative: profiles differ between contexts. Profile and confidence vanish for a calibrated model. Only
+for one that is calibrated and has the same profile everywhere is −Σ p ln p the cross-entropy.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.book.steps import step
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.core.paths import LADDER
@@ -195,8 +194,9 @@ def _rows(domain: str, chosen: Protocol, files: "ModelFiles") -> Sequence[Row]:
     return _PLANNED[key]
 
 
-def make() -> pd.DataFrame:
-    """The step `premise`: the split for every rung whose weights are shipped, on every domain.
+@step("premise", reads=["data/ladder"], seconds=16)
+def split_by_rung() -> pd.DataFrame:
+    """The split for every rung whose weights are shipped, on every domain.
 
     Entropy of ranks and cross-entropy are those of all ranked tokens; mixing and confidence are measured on a sample of
     rows, for which the model runs anew; profile is what remains of the gap. Columns dataset, model, family, size,
@@ -218,7 +218,7 @@ def make() -> pd.DataFrame:
 
 
 def judged(split: pd.DataFrame) -> dict[str, int]:
-    """What the table of `make` shows: where mixing grows, and where two parts have the same sign."""
+    """What the table of `split_by_rung` shows: where mixing grows, and where two parts have the same sign."""
     mixing = split.sort_values("size").groupby("dataset")["mixing"]
     return {
         "mixing_grows": int((mixing.last() > mixing.first()).sum()),

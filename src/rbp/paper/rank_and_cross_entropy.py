@@ -19,7 +19,7 @@ from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import Source
 from rbp.evidence.document_hits import Hits
-from rbp.paper.ladder import counted_hits, heights, resample_both
+from rbp.paper.ladder import counted_hits, log_neg_log_rbp, resample_both
 from rbp.paper.two_metrics import pair_metrics
 from rbp.stats import cells
 from rbp.stats.power_law import fit_power_law
@@ -50,7 +50,7 @@ def pairs_by_k(table: pd.DataFrame) -> pd.DataFrame:
     return pairs[pairs["neg_log_rbp"] > 0].sort_values([*CELL, "size", "model"], ignore_index=True)
 
 
-def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """The curve of each dataset, family and k of `pairs_by_k` that has four models of different cross-entropy.
 
     Columns dataset, family, k, n; slope, low, high (of ln(−ln RBP_k) on ln CE), r_squared; scatter, scatter_size (per
@@ -81,16 +81,16 @@ def curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def tightest(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `curves` at the k up to 1000 where −ln RBP_k is most nearly a smooth function of CE (`in_entropy`).
+    """The rows of `entropy_curves` at the k up to 1000 where −ln RBP_k is most nearly a smooth function of CE.
 
-    One for each dataset and family that has five models at several k.
+    That is where `in_entropy` is least; one for each dataset and family that has five models at several k.
     """
     several = along_k(table[table["k"] <= 1000])
     return table.loc[several.groupby(CELL[:2])["in_entropy"].idxmin()].reset_index(drop=True)
 
 
 def along_k(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `curves` of five models and more, and as many as at any k, where a family and text has several k."""
+    """The rows of `entropy_curves` of five models and more, as many as at any k, of families and texts of several k."""
     kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
     kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
     return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
@@ -124,7 +124,7 @@ class Drawn:
         self.sizes = hits.sizes[known]
         self.models = [hits.models[m] for m in self.known]
         self.rungs = np.unique(self.sizes, return_index=True)[1]
-        self.x, self.y = np.log(hits.nll.sum(axis=0)[known] / hits.tokens.sum()), heights(hits)[known]
+        self.x, self.y = np.log(hits.nll.sum(axis=0)[known] / hits.tokens.sum()), log_neg_log_rbp(hits)[known]
         self.xs, self.ys = np.log(entropy[:, known]), draws[:, known]
         self.documents = len(hits.tokens)
 
@@ -224,16 +224,14 @@ def matched(
 ) -> pd.DataFrame:
     """−ln RBP_k of two groups of models at equal cross-entropy, wherever their ranges of it meet.
 
-    `points` has cross_entropy, neg_log_rbp and the columns named; groups are the values of `between` (families, texts,
-    sweeps) among the rows that agree in `within`. Two groups get a line each, ln(−ln RBP_k) on ln CE, of one scatter
-    (analysis of covariance). `first` is the one that comes first in `order`, else the one of more models.
+    Groups are the values of `between` among the rows of `points` that agree in `within`. Two get a line each,
+    ln(−ln RBP_k) on ln CE, of one scatter (analysis of covariance). `first` comes first in `order`, or has more
+    models. Groups of fewer than three, or without scatter, have none.
 
-    Columns `within`, first, second, n_first, n_second, from_entropy, to_entropy (where both have models), at (its
-    middle), offset (the second group's −ln RBP_k over the first's at `at`, less 1, per cent), low, high, apart (the
-    interval leaves out 0), shift (by how many per cent CE would have to differ to explain the offset; NaN where the
-    slope of the first group is not told from 0), offset_from,
-    offset_to (at both ends), difference_from, difference, difference_to (of −ln RBP_k itself). Intervals take models
-    as independent, given their line. Groups of fewer than three models, or without a scatter, have no row.
+    Columns `within`, first, second, n_first, n_second; from_entropy, to_entropy, at (its middle); offset (the second's
+    −ln RBP_k over the first's, less 1, per cent), low, high, apart (0 is outside); offset_from, offset_to (at the
+    ends); difference_from, difference, difference_to (of −ln RBP_k); shift (per cent of CE that would explain the
+    offset; NaN without a slope).
     """
     check_level(level)
     rows: list[dict[str, Any]] = []

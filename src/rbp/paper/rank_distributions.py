@@ -1,16 +1,15 @@
-"""Fits of measured ranks by every family, how far each is from the data, and what each says of the two metrics.
-
-`make` and `make_bootstrap` are steps of the workflow (`rbp.book.steps`): they take too long for a chapter.
-"""
+"""Fits of measured ranks by every family, how far each is from the data, and what each says of the two metrics."""
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from rbp.book.steps import step
 from rbp.core.arrays import Reals
-from rbp.evidence import histograms, open_source
+from rbp.evidence import Source, histograms, open_source
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.rank_counts import RankCounts
@@ -184,13 +183,17 @@ def bootstrap(own: MeasuredRanks, name: str, *, draws: int = DRAWS) -> Reals:
     return np.array(far)
 
 
-def make() -> pd.DataFrame:
-    """The step `rank_fits`: `fits` of the published histograms and of the ladder's stores."""
-    return fits(open_source(SOURCE).histograms)
+@step(
+    "rank_fits", of=partial(open_source, SOURCE), reads=["data/published", "data/ladder/families-ranks/neox"], seconds=9
+)
+def fits_of(source: Source) -> pd.DataFrame:
+    """`fits` of a source's measured ranks."""
+    return fits(source.histograms)
 
 
-def make_bootstrap() -> pd.DataFrame:
-    """The step `rank_bootstrap`: three best families, on the ladder's smallest and largest rung on Wikipedia.
+@step("rank_bootstrap", reads=["data/ladder/families-ranks/neox"], seconds=6)
+def bootstrapped() -> pd.DataFrame:
+    """How far the three best families lie, and draws from them, on the ladder's smallest and largest rung on Wikipedia.
 
     Columns model, size, distribution, first, distance, draws, exceeded (how many draws are at least as far), largest.
     """
@@ -320,13 +323,13 @@ def exponents_on_lines(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFr
 def exponents_of_fits(table: pd.DataFrame) -> pd.DataFrame:
     """For each family, the exponents of −ln p₁ and of the entropy if its parameters lie on straight lines in ln S.
 
-    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The models' free parameters (of a
-    lognormal s = 1 − μ/σ² and ln 1/σ²; else those that are named, by their logarithms where they must be above 0) are
-    put on lines in ln S, and the metrics computed at the models' sizes from these.
+    `table`: rows of `fits` with first = 1, of one family of models on one dataset. The free parameters (of a lognormal
+    1 − μ/σ² and ln 1/σ²; else the named ones, by logarithms where they must be above 0) are put on lines in ln S, and
+    the metrics computed from these at the models' sizes.
 
     Columns distribution, at_limit (how many of the fits are), line_alpha_p1, line_alpha_entropy, p1_off, entropy_off
-    (largest relative distance of the metrics on the lines from those of the fits themselves). All numbers are missing
-    where any fit is at the family's limit: it has no such parameters, and no line goes through them.
+    (largest relative distance of these metrics from those of the fits themselves); missing where any fit is at the
+    family's limit, which has no such parameters.
     """
     return pd.DataFrame([_on_lines(str(name), own) for name, own in table.groupby("distribution")])
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp import ladder  # noqa: F401 (whose texts and models may be asked for by name)
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import DATA, ROOT

@@ -47,7 +47,7 @@ EXAMPLES = {
 
 
 @dataclass(frozen=True)
-class Rung:
+class Shipped:
     """A model of the page: its label ("10k"), its folder of float16 weights, and its configuration."""
 
     label: str
@@ -65,12 +65,12 @@ class Rung:
         return int(self.config["max_position_embeddings"])
 
 
-def rungs(ladder: Path = LADDER) -> list[Rung]:
+def rungs(ladder: Path = LADDER) -> list[Shipped]:
     """The GPT-NeoX models that are shipped with their weights, the smallest first. Raises DataError for none."""
     found = []
     for path in ladder.glob("families/neox/*/config.json"):
         provenance.note(path, path.with_name("model.safetensors"))
-        found.append(Rung(path.parent.name.split("-")[1], path.parent, parse_json(path.read_bytes())))
+        found.append(Shipped(path.parent.name.split("-")[1], path.parent, parse_json(path.read_bytes())))
     if not found:
         remedy = "Restore them: git checkout -- data/ladder."
         raise DataError("the weights of the GPT-NeoX family are missing", str(ladder / "families"), remedy)
@@ -91,7 +91,7 @@ def tokenizer_file(ladder: Path = LADDER) -> Path:
 class Read:
     """A text as one model reads it: its ids, n of them, and the logits [n, V] of what follows each (float32)."""
 
-    rung: Rung
+    rung: Shipped
     size: int
     ids: torch.Tensor
     logits: torch.Tensor
@@ -125,14 +125,14 @@ class Read:
 
 
 @cache
-def load(rung: Rung) -> LanguageModel:
+def load(rung: Shipped) -> LanguageModel:
     """The model in float32, ready to read. Raises as `load_model`."""
     files = ModelFiles(rung.name, rung.folder, None, (rung.folder / "model.safetensors",))
     with quiet():
         return load_model(files, "float32", torch.device("cpu"))
 
 
-def read(text: str, models: Sequence[Rung]) -> list[Read]:
+def read(text: str, models: Sequence[Shipped]) -> list[Read]:
     """The text (its first tokens, as many as a model reads) by each model. Raises ParameterError for less than two."""
     ids = torch.tensor(Tokenizer.from_file(str(tokenizer_file())).encode(text).ids[: models[0].context])
     if len(ids) < 2:
@@ -196,7 +196,7 @@ def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
 # What the browser gets
 
 
-def weights_script(rung: Rung) -> str:
+def weights_script(rung: Shipped) -> str:
     """A model as a script: its shape, and its float16 weights without loss, for `unpack` of neox.js.
 
     All high bytes come before all low ones: the high ones, sign and exponent, deflate to seven tenths.
@@ -224,12 +224,12 @@ def weights_script(rung: Rung) -> str:
     return f'sentence.take("{script_name(rung)}",{brought});\n'
 
 
-def script_name(rung: Rung) -> str:
+def script_name(rung: Shipped) -> str:
     """The file of a model's script."""
     return f"{rung.name}.js"
 
 
-def write_weights(models: Sequence[Rung], folder: Path) -> dict[str, int]:
+def write_weights(models: Sequence[Shipped], folder: Path) -> dict[str, int]:
     """Write the models' scripts into a folder; returns the bytes of each, by the model's name."""
     sizes = {}
     for rung in models:

@@ -1,17 +1,15 @@
 """Cross-entropy as error-entropy, self-alignment and confidence: "What Scales in Cross-Entropy Scaling Law?".
 
-That paper (arXiv:2510.04067) counts for each token its error e, the number of tokens that score higher than the truth,
-so that e = rank − 1. With p_e the share of tokens at error e, Q_e the geometric mean of their probabilities, C = Σ Q_e
-and q_e = Q_e/C,
+That paper (arXiv:2510.04067) counts the tokens that score higher than the truth, e = rank − 1. With p_e the share of
+tokens at error e, Q_e the geometric mean of their probabilities, C = Σ Q_e and q_e = Q_e/C,
 
     CE = −Σ p_e ln p_e   +   Σ p_e ln(p_e/q_e)   +   (−ln C)
-       =  error-entropy  +    self-alignment     +  confidence.
+       =  error-entropy  +    self-alignment     +  confidence,
 
-The identity holds for any text, model and tie rule, as −ln Q_e is the mean of −ln p at error e. Error-entropy is the
-entropy of the ranks, of which `premise` asks how it differs from cross-entropy: by −(self-alignment + confidence).
+for any text, model and tie rule: −ln Q_e is the mean of −ln p at error e.
 
-Measured on T tokens, error-entropy is too small, because rare errors are missing, and self-alignment is too large;
-the sum is not biased. `without_bias` extrapolates all terms alike from parts of the documents, which keeps the sum.
+Measured on few tokens, error-entropy is too small, because rare errors are missing, and self-alignment too large; the
+sum is not biased. `without_bias` extrapolates all terms alike.
 """
 
 from collections.abc import Sequence
@@ -159,7 +157,7 @@ def _log_sum(logs: Reals) -> float:
 
 
 @dataclass(frozen=True)
-class Rung:
+class Terms:
     """The three terms of a model on a text, in nats.
 
     measured, free: as they are measured, and extrapolated (`without_bias`), shape (3,); few: measured on parts of about
@@ -191,10 +189,10 @@ class Rung:
         return float(self.free[0]) / self.cross_entropy
 
 
-Model = TypeVar("Model", Rung, RankStore)
+Model = TypeVar("Model", Terms, RankStore)
 
 
-def measure(source: Source) -> list[Rung]:
+def measure(source: Source) -> list[Terms]:
     """The terms of each of the source's rank stores, under its tie rule, by dataset, size and model.
 
     Raises DataError where there are no rank stores, for fewer documents than `without_bias` needs, and what reading
@@ -204,7 +202,7 @@ def measure(source: Source) -> list[Rung]:
     return [_rung(store, source.rule, shortest) for store in source.stores]
 
 
-def _rung(store: RankStore, rule: TieRule, shortest: int) -> Rung:
+def _rung(store: RankStore, rule: TieRule, shortest: int) -> Terms:
     ranked = Ranked(store, rule)
     errors, nll, documents = _tokens(ranked)
     added = contributions(errors, nll)
@@ -213,7 +211,7 @@ def _rung(store: RankStore, rule: TieRule, shortest: int) -> Rung:
     influence = np.column_stack([np.bincount(place, column) for column in (added - mean).T]) / len(errors)
     greater, equal = (ranked.tokens[name].to_numpy() for name in ("greater", "equal"))
     tied = terms(greater + equal - 1, nll) - terms(greater, nll) if (equal > 1).any() else np.zeros(3)
-    return Rung(
+    return Terms(
         dataset=store.dataset,
         model=store.model,
         family=store.family,
@@ -246,10 +244,10 @@ def half_width(influence: Reals, level: float) -> float:
     return float(t_distribution.ppf((1 + level) / 2, count - 1) * error)
 
 
-def shares(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+def shares(rungs: Sequence[Terms], *, level: float = 0.95) -> pd.DataFrame:
     """One row a rung: dataset, family, model, size, tokens, documents, cross_entropy, the extrapolated TERMS, and
     error-entropy over cross-entropy: share, with low and high (documents as units), share_measured and share_few (see
-    `Rung`).
+    `Terms`).
     """
     check_level(level)
     rows = []
@@ -273,7 +271,7 @@ QUANTITIES = {
 }
 
 
-def fits(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+def fits(rungs: Sequence[Terms], *, level: float = 0.95) -> pd.DataFrame:
     """A power law in S of each of QUANTITIES, extrapolated: `fit_table` by dataset, family and metric.
 
     Adds text_low, text_high: the interval of α from the documents, the same for all rungs; missing where rungs have
@@ -291,7 +289,7 @@ def fits(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
     return found.assign(text_low=found["alpha"] - halves, text_high=found["alpha"] + halves)
 
 
-def _half_of_alpha(rungs: Sequence[Rung], row: Any, level: float) -> float:
+def _half_of_alpha(rungs: Sequence[Terms], row: Any, level: float) -> float:
     own = [one for one in rungs if (one.dataset, one.family) == (row.dataset, row.family)]
     same = all(np.array_equal(one.document_tokens, own[0].document_tokens) for one in own)
     if not same or pd.isna(row.alpha):
@@ -304,7 +302,7 @@ def _half_of_alpha(rungs: Sequence[Rung], row: Any, level: float) -> float:
     return half_width(np.sum(moved, axis=0), level)
 
 
-def exponents(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+def exponents(rungs: Sequence[Terms], *, level: float = 0.95) -> pd.DataFrame:
     """α of cross-entropy less α of error-entropy, by dataset and family: difference, low, high, paired by rung.
 
     Cells that `paired_exponents` cannot fit are left out.
@@ -319,7 +317,7 @@ def exponents(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*CELL, "difference", "low", "high"])
 
 
-def changes(rungs: Sequence[Rung], *, level: float = 0.95) -> pd.DataFrame:
+def changes(rungs: Sequence[Terms], *, level: float = 0.95) -> pd.DataFrame:
     """From the smallest rung to the largest, by dataset and family: smallest, largest (models), fall (of cross-entropy,
     nats), and the part of that fall that is each of TERMS, with NAME_low and NAME_high from the documents.
 
@@ -357,7 +355,7 @@ def _ends(cell: list[Model]) -> list[Model]:
     return cell[:: max(len(cell) - 1, 1)]
 
 
-def curves(source: Source) -> pd.DataFrame:
+def share_by_tokens(source: Source) -> pd.DataFrame:
     """How the measured terms depend on the number of tokens, for the smallest and largest model of each cell.
 
     Columns dataset, family, model, size, tokens (of a part), TERMS, share (error-entropy over cross-entropy). The parts
@@ -393,5 +391,5 @@ def in_bins(published: Sequence[MeasuredRanks]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _about(one: Rung | MeasuredRanks | RankStore) -> dict[str, Any]:
+def _about(one: Terms | MeasuredRanks | RankStore) -> dict[str, Any]:
     return {"dataset": one.dataset, "family": one.family, "model": one.model, "size": one.size}

@@ -11,7 +11,7 @@ import pandas as pd
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import FitError, ParameterError
 from rbp.evidence.document_hits import Hits
-from rbp.paper.grid import TRANSFORMER, Drawn, Grid, drawn, interval
+from rbp.paper.families import TRANSFORMER, Drawn, Grid, drawn, interval
 from rbp.paper.ladder import exponents
 from rbp.stats.compare import aicc
 from rbp.stats.power_law import fit_power_law

@@ -1,6 +1,7 @@
 """How much of a token's rank its own −ln p and the entropy of the prediction tell, and what one temperature changes."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import pandas as pd
 from scipy.interpolate import CubicSpline
 from scipy.stats import rankdata
 
-from rbp.book import steps
+from rbp.book.steps import step
 from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
@@ -95,16 +96,14 @@ class Cells:
         return np.asarray((np.bincount(place, value, self.count) + value.mean()) / (counts + 1))
 
 
-def told(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
     """How much of the rank each of BY tells, on documents that it was not learnt from.
 
     The regression is the mean in each of `Cells`, learnt on four fifths of the documents and scored on the last, in
-    turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained, low, high, wrong. explained: the share of the
-    squared deviations of ln rank, or of the binomial deviance of the hits (McFadden's R²), that is gone beside the
-    mean of the same documents that were learnt from. low, high: by documents drawn anew, the regressions as they are.
-    wrong: the share of tokens told wrongly, when the likelier of hit and miss is said; NaN for ln rank. What is not
-    known (the entropy), a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents are left
-    out.
+    turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained (the share that is gone of the squared deviations of
+    ln rank, or of the hits' binomial deviance, McFadden's R²), low, high (by documents drawn anew, the regressions as
+    they are), wrong (the share of hits and misses said wrongly; NaN for ln rank). Left out: an entropy that is not
+    known, a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents.
     """
     check_level(level)
     documents = int(tokens.document.max()) + 1
@@ -148,21 +147,11 @@ def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) 
     return float(low), float(high)
 
 
-def told_by_all(source: Source) -> pd.DataFrame:
-    """`told` of every store of a source, with dataset, family, model and size; of the ladder from its step."""
-    if source.is_exactly("ladder"):
-        return steps.table("ladder_told")
-    return _told(source)
-
-
-def make_told() -> pd.DataFrame:
-    """`told_by_all` of the shipped ladder: the step "ladder_told"."""
-    return _told(open_source("ladder"))
-
-
-def _told(source: Source) -> pd.DataFrame:
+@step("ladder_told", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=35)
+def explained_by_all(source: Source) -> pd.DataFrame:
+    """`explained` of every store of a source, with dataset, family, model and size."""
     known = {one.store.folder: one for one in entropies_of(source)}
-    parts = [told(Tokens.of(store, known.get(store.folder))).assign(**about(store)) for store in source.stores]
+    parts = [explained(Tokens.of(store, known.get(store.folder))).assign(**about(store)) for store in source.stores]
     return pd.concat(parts, ignore_index=True)[[*_ABOUT, *parts[0].columns[: -len(_ABOUT)]]]
 
 
@@ -189,7 +178,7 @@ def about(store: RankStore) -> dict[str, Any]:
     return {name: getattr(store, name) for name in _ABOUT}
 
 
-def carried(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamples: int = 400) -> pd.DataFrame:
+def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamples: int = 400) -> pd.DataFrame:
     """Is the rank the same function of −ln p, or of −ln p and entropy, in the smallest and the largest model of a text?
 
     The chance of a hit, by `Cells` learnt on one of the two, is averaged over the other's tokens, which are the same.
@@ -233,7 +222,7 @@ def _drawn_means(document: Integers, columns: Sequence[Reals], resamples: int) -
     return np.asarray(total[:, 1:] / total[:, :1])
 
 
-def curves(source: Source, k: Sequence[int] = K, width: float = 0.5) -> pd.DataFrame:
+def hit_rates(source: Source, k: Sequence[int] = K, width: float = 0.5) -> pd.DataFrame:
     """The share of tokens of rank ≤ k by their −ln p, of the smallest and the largest model of each text.
 
     Columns dataset, family, model, size, k, nll (the middle of a bin of `width` nats), tokens, share. Bins of fewer
@@ -315,13 +304,12 @@ def _decoder(store: RankStore) -> Callable[[npt.NDArray[Any]], str]:
 def calibrated(found: Sequence[Entropies], *, resamples: int = 400, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
     """What one temperature for each model changes in the cross-entropy, and in the slope of ln(−ln RBP_1) in ln CE.
 
-    found: of one family on one text. The temperature that is best on one half of the documents is used on the other,
-    and the reverse; halves are drawn with `seed`, the same for all models. −ln p at other temperatures is a cubic
-    spline in ln T through the grid. No temperature moves a rank. One row for each model: dataset, family, model, size,
-    hit (RBP_1), temperature (mean of the halves'), entropy (mean of the predictions', nats), cost and calibrated (CE
-    as it is, and with the temperature), gain, gain_low, gain_high (cost − calibrated, by documents drawn anew). In
-    every row slope, slope_calibrated, slope_change, slope_change_low, slope_change_high, NaN for fewer than three
-    models: of the family. Raises DataError for fewer than two documents.
+    found: of one family on one text. The temperature that is best on one half of the documents (drawn with `seed`, the
+    same for all models) is used on the other, and the reverse. One row for each model:
+    dataset, family, model, size, hit (RBP_1), temperature (mean of the halves'), entropy (of the predictions, nats),
+    cost and calibrated (CE as it is, and with the temperature), gain, gain_low, gain_high (their difference, by
+    documents drawn anew); and of the family, in every row, slope, slope_calibrated, slope_change, slope_change_low,
+    slope_change_high, NaN for fewer than three models. Raises DataError for fewer than two documents.
     """
     check_level(level)
     ordered = sorted(found, key=lambda one: (one.store.size, one.store.model))
@@ -432,27 +420,27 @@ def chosen(source: Source, text: str) -> tuple[RankStore, Tokens]:
     return tokens_of(source, [store for store in source.stores if store.dataset == (text or texts[0])][-1:])[0]
 
 
-def summary(told: pd.DataFrame, carried: pd.DataFrame, calibrated: pd.DataFrame) -> dict[str, float]:
-    """The least and the most that `told_by_all`, `carried` (from the smallest, k = 1) and `calibrated_by_all` find."""
+def summary(shares: pd.DataFrame, transfer: pd.DataFrame, calibrated: pd.DataFrame) -> dict[str, float]:
+    """The least and the most of `explained_by_all`, `transferred` (from the smallest, k = 1), `calibrated_by_all`."""
     found: dict[str, float] = {}
 
     def ends(name: str, values: "pd.Series[float]") -> None:
         found.update({f"{name}.min": float(values.min()), f"{name}.max": float(values.max())})
 
     for by, label in (("−ln p", "alone"), ("both", "both")):
-        own = told[told["by"] == by]
+        own = shares[shares["by"] == by]
         found[f"explained.ln_rank.{label}.min"] = float(own.loc[own["outcome"] == LN_RANK, "explained"].min())
         ends(f"explained.first.{label}", own.loc[own["outcome"] == "rank ≤ 1", "explained"])
-        up = carried[(carried["by"] == by) & (carried["learnt"] == "smallest") & (carried["k"] == 1)]
+        up = transfer[(transfer["by"] == by) & (transfer["learnt"] == "smallest") & (transfer["k"] == 1)]
         ends(f"moved.{label}", up["moved"])
-    ends("moved.both.all", carried.loc[carried["by"] == "both", "moved"])
+    ends("moved.both.all", transfer.loc[transfer["by"] == "both", "moved"])
     ends("temperature", calibrated["temperature"])
     gain, change = calibrated["gain"].max(), calibrated["slope_change"].abs().max()
     return found | {"gain.max": float(gain), "slope_change": float(change)}
 
 
-def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`told_by_all` as a page shows it: of the largest model on each text."""
+def explained_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`explained_by_all` as a page shows it: of the largest model on each text."""
     largest = table[table["size"] == table.groupby("dataset")["size"].transform("max")]
     wide = largest.pivot_table(index=["dataset", "outcome"], columns="by", values="explained", sort=False)
     ends = largest[largest["by"] == largest["by"].iloc[-1]].set_index(["dataset", "outcome"])[["low", "high"]]
@@ -472,8 +460,8 @@ def told_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def carried_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`carried` as a page shows it: what is learnt from the smallest model."""
+def transferred_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`transferred` as a page shows it: what is learnt from the smallest model."""
     return shown(
         table[table["learnt"] == "smallest"],
         {

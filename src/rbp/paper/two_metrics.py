@@ -90,13 +90,12 @@ def by_text(stores: Sequence[RankStore], pairs: pd.DataFrame, k: int, rule: TieR
 def paired_table(pairs: pd.DataFrame, *, level: float = 0.95, text: Text | None = None) -> pd.DataFrame:
     """The paired test of α of cross-entropy against α of −ln RBP_k, for each dataset and family of `pairs`.
 
-    Columns dataset, family, n (models), size_min, size_max, the fields of `PairedExponents`, note: why there is no
-    test ("" where there is one; else its numbers are missing), drift: by how many per cent the difference moves the
-    ratio of the two from the smallest size to the largest. text_low, text_high: the interval of the difference over
-    other documents, from `text` (`by_text`); missing where it has none. relative, relative_low, relative_high: how much
-    larger cross-entropy's exponent is, in per cent of the other, with the interval of `equivalence` over models and,
-    where `text` has them, documents; verdict: "near" (inside ±NEAR), "outside", or "not decided".
-    Raises DataError where there is no test at all.
+    Columns dataset, family, n (models), size_min, size_max, the fields of `PairedExponents`, note (why there is no
+    test; "" where there is one), drift (by how many per cent the ratio of the two moves from the smallest size to the
+    largest), text_low, text_high (the difference's interval over other documents, from `text`, a `by_text`), relative,
+    relative_low, relative_high (how much larger cross-entropy's exponent is, per cent, with the interval of
+    `equivalence` over models and documents), verdict ("near", inside ±NEAR; "outside"; or "not decided"). What is not
+    known is missing. Raises DataError where there is no test at all.
     """
     rows = []
     for (dataset, family), own in pairs.groupby(["dataset", "family"]):

@@ -11,18 +11,16 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
+from rbp.core import registry
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import exists, home_expanded, parse_json, sha256
 from rbp.core.names import nearest
 
 log = logging.getLogger(__name__)
 
-LADDER = "ladder/"  # before the name of a domain
-_BROUGHT_BY = {LADDER: "rbp.ladder.ranking"}  # corpora of a higher room, which is loaded where one is asked for
 JOINER = "\n"  # between the fields of a document, as the authors join them
 SUFFIXES = (".txt", ".jsonl", ".jsonl.gz", ".parquet")
 
@@ -83,10 +81,11 @@ class _Rows(Sequence[str]):
 
 
 def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
-    """The corpus `name`: one of `CORPORA`, "ladder/" and a domain, or the path of a file of one of `SUFFIXES`.
+    """The corpus `name`: one of `CORPORA`, one that a higher room handed in, or the path of a file of `SUFFIXES`.
 
-    "ladder/humaneval" is the text that the ladder's models were ranked on, rebuilt from its ranks. A .txt file is
-    one document; each row of the others is one, the text of its `fields` (default: text) joined by a newline.
+    "ladder/humaneval", which `rbp.ladder` hands in, is the text that its models were ranked on, rebuilt from the ranks.
+    A .txt file is one document; each row of the others is one, the text of its `fields` (default: text) joined by a
+    newline.
     Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed, empty, not
     UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
     """
@@ -96,11 +95,13 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
         if fields:
             raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
         return _published(name, CORPORA[name])
-    if name.startswith(LADDER) and not exists(path):
-        opened: Corpus = import_module(_BROUGHT_BY[LADDER]).open_domain(name.removeprefix(LADDER))
+    start = next((start for start in registry.CORPORA if name.startswith(start)), None)
+    if start and not exists(path):
+        opened: Corpus = registry.CORPORA[start](name.removeprefix(start))
         return opened
     if suffix is None:
-        remedy = f"{nearest(name, CORPORA)} Or give {LADDER}humaneval …, or a file: {', '.join(SUFFIXES)}."
+        others = "".join(f"{start}humaneval …, or " for start in registry.CORPORA)
+        remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {', '.join(SUFFIXES)}."
         raise ParameterError(f"unknown corpus {name!r}", "--corpus", remedy)
     if not (exists(path) and path.is_file()):
         raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")

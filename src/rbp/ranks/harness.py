@@ -13,18 +13,15 @@ from rbp.ranks.store import RankStore
 
 
 def samples(store: RankStore, ks: Sequence[int] = (1, 10, 100)) -> Iterator[str]:
-    """One line of JSON for each document, in their order.
+    """One line of JSON for each document, in their order, in the harness's own form.
 
-    Real, in the harness's own form: doc_id (the document's index in the corpus), doc (a dictionary: no text, but the
-    ids of the tokens that were ranked, and where they stand), resps and filtered_resps (Σ ln p of these tokens, as
-    text), filter, metrics (names), and doc_hash (of doc). The value of a metric is a pair, a sum and its weight, as
-    the harness's word_perplexity has it: token_perplexity [Σ ln p, tokens], with exp(−Σ sums / Σ weights) as its
-    aggregate, and rbp_k [hits, tokens], with Σ sums / Σ weights.
+    doc_id is the document's index; doc has the ids of the tokens that were ranked and where they stand; resps and
+    filtered_resps are Σ ln p of these tokens, as text. A metric's value is a pair, a sum and its weight, as of the
+    harness's word_perplexity: token_perplexity [Σ ln p, tokens], and rbp_k [hits, tokens].
 
-    Absent: target, arguments, prompt_hash, target_hash, word_perplexity, byte_perplexity and bits_per_byte. All are
-    made from the text, which a store does not hold. The sum leaves out the first token of a document, which the
-    harness scores after a prefix token, and what the protocol leaves out.
-    Raises DataError for a damaged store.
+    What is made from the text is absent, as a store holds none: target, arguments, their hashes, word_perplexity,
+    byte_perplexity and bits_per_byte. The sum leaves out a document's first token, which the harness scores after a
+    prefix token, and what the protocol leaves out. Raises DataError for a damaged store.
     """
     table = store.ranks()
     rank = (table["greater"] + table["equal"]).to_numpy()

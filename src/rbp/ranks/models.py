@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
 
+from rbp.core import registry
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
@@ -46,7 +46,6 @@ _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _ADAPTER, _ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
-_REGISTERED_BY = {"rbp_lstm": "rbp.ladder.architectures"}  # architectures that are this project's own
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 _SMALL = ("*.json", "*.txt", "*.model", "*.jinja")  # what is downloaded first: no weights among it
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
@@ -177,8 +176,8 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
         raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
     if files.base is not None:
         return _adapted(files, files.base, dtype, device)
-    if module := _REGISTERED_BY.get(str(files.config.get("model_type"))):
-        import_module(module)
+    if make_known := registry.ARCHITECTURES.get(str(files.config.get("model_type"))):
+        make_known()
     quantized = _quantization(files)
     shapes = _shapes(files)
     try:

@@ -44,11 +44,11 @@ def studentized_interval(
     """The interval (low, high) of a statistic of a text whose documents are a sample: the bootstrap-t.
 
     sums: shape (D, q), what the statistic takes, by document; documents are drawn anew as wholes, since tokens of one
-    are not independent. Each draw's deviation is divided by that draw's own standard error (linearized: the
-    infinitesimal jackknife), which makes up for few documents of unlike lengths, where percentiles are too narrow
-    (Davison and Hinkley 1997, section 5.2). A statistic on a logarithmic scale does best. Where too many draws have
-    no value, as none of their documents holds a miss, it is Student's interval of D − 1 degrees of freedom. NaN for a
-    single document, or a statistic that has no value or does not vary.
+    are not independent. Each draw's deviation is divided by its own standard error (linearized: the infinitesimal
+    jackknife), which makes up for few documents of unlike lengths, where percentiles are too narrow (Davison and
+    Hinkley 1997, section 5.2). A statistic on a logarithmic scale does best. Where too many draws have no value, it is
+    Student's interval of D − 1 degrees of freedom. NaN for a single document, or a statistic that has no value or does
+    not vary.
     """
     _level(level)
     own = np.asarray(sums, dtype=np.float64)
@@ -311,12 +311,10 @@ class Bound:
 def trend_bound(misses: npt.ArrayLike, weights: npt.ArrayLike, *, level: float = 0.95) -> Bound:
     """Bound the test of a trend in the missed tokens of several models on the same tokens, from the totals alone.
 
-    misses: shape (m,), how many tokens each model misses; weights: shape (m,), the contrast, with sum 0. For two
-    models and weights (−1, 1) this is McNemar's test with as few shared misses as can be: z² = (b − c)²/(b + c), where
-    b + c is at most the sum of the misses. For more models, the variance Σ over tokens of (Σ w·miss)² is largest
-    where models of one sign miss the same tokens as far as they can, and models of opposite sign share none: then
-    it is the sum of w_i·w_j·min(misses_i, misses_j) over the pairs of one sign. Raises DataError for weights that do
-    not sum to 0, or negative misses.
+    misses: shape (m,), how many tokens each model misses; weights: shape (m,), the contrast, with sum 0. The variance
+    is the largest that these totals allow: models of one sign miss the same tokens as far as they can, those of
+    opposite sign share none. For two models and weights (−1, 1) it is McNemar's test, z² = (b − c)²/(b + c), with as
+    few shared misses as can be. Raises DataError for weights that do not sum to 0, or negative misses.
     """
     count, weight = np.asarray(misses, dtype=float), np.asarray(weights, dtype=float)
     if count.shape != weight.shape or abs(weight.sum()) > 1e-9 * np.abs(weight).sum() or (count < 0).any():

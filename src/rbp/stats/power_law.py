@@ -122,12 +122,10 @@ def fit_power_law(
 ) -> PowerLawFit:
     """Fit ln y = ln A − α ln S + ε by least squares, with Student-t intervals of n − 2 degrees of freedom.
 
-    ``size`` and ``value`` have shape (n,); the order does not matter and sizes may repeat. Without
-    ``variance`` the fit is ordinary least squares, the paper's. ``variance`` (shape (n,), in units of y²) is
-    each value's own sampling variance: the fit is then weighted by 1/var(ln y) = y²/variance (delta method).
-    The scale of the noise is estimated all the same: the known variances give the proportions, the estimated
-    ``scale`` absorbs what they miss (scatter between models that no amount of text removes), and a ``scale``
-    near 1 tells that they miss little.
+    ``size`` and ``value`` have shape (n,); sizes may repeat. Without ``variance`` the fit is ordinary
+    least squares, the paper's. ``variance`` (shape (n,), in units of y²), each value's own sampling variance, weights
+    it by y²/variance (delta method). The known variances give the proportions; the estimated ``scale`` absorbs what
+    they miss, and is near 1 where they miss little.
 
     Raises FitError for fewer than three different sizes, lengths that differ, a size, value or variance that
     is not positive and finite (its row is named), or values that are all equal; ParameterError for a bad

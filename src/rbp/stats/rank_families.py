@@ -42,13 +42,12 @@ class Limit:
 class Family:
     """A family of distributions of ranks.
 
-    name: its key; label: as a figure shows it; parameters: their names. natural(values, first) and named(natural,
-    first): between the parameters and the natural ones, shape (p,). weight(points, natural): ln of the mass up to a
-    constant, shape (n,). slopes(points, natural): the weight's first derivatives, shape (p, n), and its second ones,
-    shape (p, p, n), or None where the weight is linear (an exponential family). origin: natural parameters to begin a
-    fit with. points(starts, V): where the weight of bins is evaluated. positive: the places of natural parameters that
-    must be above 0. limits: what the family is at 0. free(values, first) and bounded(free, first): between the
-    parameters and numbers without bounds, in which a line may be drawn. The order is that of `parameters` throughout.
+    name: its key; label: as a figure shows it; parameters: their names, in whose order all vectors stand.
+    natural(values, first), named(natural, first): between the parameters and the natural ones, shape (p,).
+    weight(points, natural): ln of the mass up to a constant, shape (n,); slopes: its first derivatives, shape (p, n),
+    and its second ones, shape (p, p, n), or None where it is linear. origin: natural parameters to begin a fit with;
+    positive: the places of those above 0; limits: what the family is where one is 0. points(starts, V): where the
+    weight of bins is evaluated. free(values, first), bounded(free, first): between parameters and unbounded numbers.
     """
 
     name: str

@@ -66,14 +66,10 @@ def protocol_bound(dataset: str) -> int:
 def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.ArrayLike) -> Recovery:
     """The total N of which each share is a whole-number part; each is known to a standard deviation `error`.
 
-    Likelihood: the distance d of N·share to the nearest whole number has the density
-    0.99·(normal of standard deviation N·error, wrapped around the circle of length 1) + 0.01,
-    where the 0.01 lets a stray reading pass; readings are independent.
-
-    `identified` asks two things. The log-likelihood must reach ln(number of candidates/0.001): were the
-    distances spread evenly, each candidate's likelihood would be 1 in the mean, so by Markov's inequality any
-    of them reaches that with probability 0.001 at most. And the posterior of N must reach 0.999, so that no
-    other candidate, multiples included, explains the shares nearly as well.
+    Readings are independent. The distance of N·share to the nearest whole number has the density of a wrapped normal of
+    standard deviation N·error, with weight 0.99; the rest lets a stray reading pass. `identified` asks that the
+    log-likelihood reach ln(number of candidates/0.001), which by Markov's inequality some candidate does by chance with
+    probability 0.001 at most, and that the posterior of N reach 0.999, so that no multiple explains the shares as well.
 
     Raises DataError for no shares, or one outside 0 … 1; ParameterError unless errors are above 0 and
     candidates whole numbers of at least 1, two or more.

@@ -99,14 +99,9 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
 def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLike) -> Reals:
     """The standard error of each share p(n) = c(n)/windows(n), relatively, from the counts of one model and one k.
 
-    n, successes, windows: shape (m,), with n[0] = 1. The larger of two errors:
-    - by runs: a run of L ≥ 0 hits and the miss after it are one draw, of x = max(0, L − n + 1) successes among
-      y = L + 1 places, and draws are independent. The variance of the ratio is Σ(x − p·y)²/(Σy)² with p = Σx/Σy; all
-      sums follow from c (Σx² = 2·Σ c(m) over m ≥ n, less c(n)). It knows that many successes may be one run, and
-      does not know where documents end.
-    - by blocks: the binomial error of windows(n)/n windows, as many as do not overlap.
-    For independent tokens both are the binomial error at n = 1. What documents share beyond runs is in neither: the
-    true error is larger. Infinite where there is no success.
+    n, successes, windows: shape (m,), with n[0] = 1. It is the larger of two: that of runs of hits taken as independent
+    draws, which knows that many successes may be one run, and the binomial error of the windows/n windows that do not
+    overlap. What documents share beyond runs is in neither, so the true error is larger. Infinite without a success.
     """
     lengths, count, places = (np.asarray(each, dtype=float) for each in (n, successes, windows))
     curve = filled(lengths.astype(int).tolist(), count.astype(int).tolist())

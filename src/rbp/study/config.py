@@ -17,7 +17,8 @@ from rbp.core.errors import ParameterError
 from rbp.core.files import canonical_json, home_expanded
 from rbp.core.names import nearest
 from rbp.core.paths import DATA, Project
-from rbp.ranks.corpora import CORPORA, LADDER, SUFFIXES
+from rbp.ladder import TEXTS
+from rbp.ranks.corpora import CORPORA, SUFFIXES
 from rbp.ranks.protocols import Name, Protocol
 from rbp.ranks.protocols import protocol as make_protocol
 
@@ -246,7 +247,7 @@ def _named(error: ValidationError, path: Path) -> ParameterError:
 def dataset_name(corpus: str) -> str:
     """What the rank store calls a corpus: the name without its place and its suffix."""
     name = Path(corpus).name
-    if corpus in CORPORA or corpus.startswith(LADDER):
+    if corpus in CORPORA or corpus.startswith(TEXTS):
         return name
     return next((name[: -len(s)] for s in sorted(SUFFIXES, key=len, reverse=True) if name.lower().endswith(s)), name)
 
@@ -333,7 +334,7 @@ def chapter_name(name: str, project: Project, where: str) -> str:
 
 def _ladder_domains() -> list[str]:
     stores = (DATA / "ladder" / "families-ranks").glob("*/*-*-*")
-    return sorted({LADDER + store.name.rsplit("-", 2)[1] for store in stores})
+    return sorted({TEXTS + store.name.rsplit("-", 2)[1] for store in stores})
 
 
 def resolved_path(name: str, path: Path) -> Path:

@@ -11,7 +11,8 @@ from typing import Any
 
 from rbp.core.errors import DataError
 from rbp.core.paths import DATA, ROOT
-from rbp.ranks.corpora import CORPORA, LADDER
+from rbp.ladder import TEXTS
+from rbp.ranks.corpora import CORPORA
 from rbp.ranks.protocols import Protocol
 from rbp.study.config import Cell, Dtype, GpuTable, ModelEntry, Study, published_models
 from rbp.study.jobs import CellProgress, Job, progress, shards_of
@@ -248,8 +249,8 @@ def ladder_tokens(model: str, corpus: str) -> int | None:
         same = own.read_bytes() == shared.read_bytes()
     except OSError:
         return None
-    stores = (_LADDER / "families-ranks").glob(f"*/*-{corpus.removeprefix(LADDER)}-*/manifest.json")
-    known = {int(json.loads(path.read_bytes())["tokens"]) for path in stores if corpus.startswith(LADDER)}
+    stores = (_LADDER / "families-ranks").glob(f"*/*-{corpus.removeprefix(TEXTS)}-*/manifest.json")
+    known = {int(json.loads(path.read_bytes())["tokens"]) for path in stores if corpus.startswith(TEXTS)}
     return max(known) if same and known else None
 
 

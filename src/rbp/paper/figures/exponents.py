@@ -7,13 +7,11 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis, power_of_ten
+from rbp.book.figure_style import INK, LABELS, Panels, Style, label_line_ends, log_axis, power_of_ten
+from rbp.paper.curves import curves, ramp
 from rbp.paper.exponents import SUBJECTS
-from rbp.paper.figures.ladder import ramp
 from rbp.paper.tries import LIST, TRIES
-from rbp.paper.wording import dataset_label, dataset_order
 
 LINES, OVER_TRAINING = "the lines", "their exponents"
 SERIES = (("#2A7FC0", "o"), ("#D55E00", "s"))
@@ -73,16 +71,16 @@ def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, st
     return Panels(list(draw), lambda ax, key: draw[key](ax), size=(5.2, 4.0))
 
 
-def local_panels(curves: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.DataFrame]) -> Panels:
+def local_panels(forms: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.DataFrame]) -> Panels:
     """A panel for each set of runs: the additive form's exponent in S over D, D fixed (lines) or in proportion to S
     (dashes).
 
-    curves: `exponents.curves` by the name of the runs; ratios: `exponents.at_ratios`, points with bars, for those that
-    have them.
+    forms: `exponents.local_exponents` by the name of the runs; ratios: `exponents.at_ratios`, points with bars, for
+    those that have them.
     """
 
     def draw(ax: Axes, name: str) -> None:
-        table = curves[name]
+        table = forms[name]
         sizes = sorted(table["size"].unique())
         for size, colour in zip(sizes, ("#2A7FC0", "#D55E00", "#009E73"), strict=False):
             rows = table[table["size"] == size]
@@ -104,7 +102,7 @@ def local_panels(curves: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.Dat
         ax.legend(loc="upper right")
         sns.despine(ax=ax)
 
-    return Panels(list(curves), draw, size=(5.2, 4.2))
+    return Panels(list(forms), draw, size=(5.2, 4.2))
 
 
 def tries_panels(table: pd.DataFrame, fitted: int) -> Panels:
@@ -112,29 +110,14 @@ def tries_panels(table: pd.DataFrame, fitted: int) -> Panels:
 
     table: `tries.by_k` of one family.
     """
-    top = 1.08 * table["alpha_high"].max()
-
-    def draw(ax: Axes, dataset: str) -> None:
-        for way, (colour, marker) in zip((LIST, TRIES), SERIES, strict=True):
-            rows = table[(table["way"] == way) & (table["dataset"] == dataset)].sort_values("k")
-            ax.fill_between(rows["k"], rows["alpha_low"], rows["alpha_high"], color=colour, alpha=0.13, lw=0)
-            ax.plot(rows["k"], rows["alpha"], marker=marker, color=colour, ms=4.5, mew=0)
-            ax.plot(rows["k"], rows["foretold"], "--", color=colour, lw=1.1)
-        for k in (1, fitted):
-            ax.axvline(k, color=INK, lw=0.6, ls=":")
-        ax.set_xscale("log")
-        log_axis(ax, "x")
-        ax.set_ylim(0, top)
-        ax.set_xlabel("k")
-        ax.set_ylabel("exponent α in S")
-        ax.set_title(dataset_label(dataset))
-        names = {LIST: "list of k (RBP)", TRIES: "k tries (pass@k)"}
-        handles = [
-            Line2D([], [], color=colour, marker=marker, ms=4.5, mew=0, label=names[way])
-            for way, (colour, marker) in zip((LIST, TRIES), SERIES, strict=True)
-        ]
-        handles.append(Line2D([], [], color=INK, ls="--", lw=1.1, label=f"mixture, from k = 1 and {fitted}"))
-        ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, columnspacing=1)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(table["dataset"]), draw, size=(4.6, 4.2))
+    names = {LIST: "list of k (RBP)", TRIES: "k tries (pass@k)"}
+    mixtures = {LIST: f"mixture, from k = 1 and {fitted}", TRIES: "_"}
+    looks = dict(zip(names, SERIES, strict=True))
+    styles = {names[way]: Style(*look) for way, look in looks.items()}
+    styles |= {mixtures[way]: Style(colour, "", "--") for way, (colour, _) in looks.items()}
+    measured = table.assign(line=table["way"].map(names), low=table["alpha_low"], high=table["alpha_high"])
+    foretold = table.assign(line=table["way"].map(mixtures), alpha=table["foretold"])
+    return curves(
+        pd.concat([measured, foretold]), "k", "alpha", labels=("k", "exponent α in S"), styles=styles, band=True,
+        ylim=(0, 1.08 * table["alpha_high"].max()), size=(4.6, 4.2),
+    )  # fmt: skip

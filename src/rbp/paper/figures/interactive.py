@@ -8,7 +8,7 @@ import pandas as pd
 
 from rbp.book.figure_style import LABELS
 from rbp.core.errors import DataError
-from rbp.paper.figures.emergence import shades
+from rbp.paper.curves import shades
 
 #: an axis that is not dragged, so that a finger on a phone scrolls the page
 AXIS: dict[str, Any] = {"zeroline": False, "ticks": "outside", "fixedrange": True}

@@ -1,7 +1,6 @@
 """Figures of a family trained from scratch: its law at several k, and why rungs lie off their line."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,16 @@ from rbp.book.figure_style import (
     INK,
     LABELS,
     Panels,
-    families_legend,
     family_style,
-    label_line_ends,
+    legend_below,
     log_axis,
     neg_log_rbp_label,
 )
-from rbp.core.errors import FitError
+from rbp.paper.curves import curves, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
+from rbp.paper.figures.law import fitted_lines
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.power_law import fit_power_law
 
-RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
 PARTS = {
     "document": ("documents", "#2A7FC0", "o"),
     "seed": ("seeds", "#D55E00", "s"),
@@ -32,52 +29,19 @@ PARTS = {
 }
 
 
-def ramp(count: int) -> list[str]:
-    """`count` colours from small to large."""
-    return [RAMP[round(i * (len(RAMP) - 1) / max(count - 1, 1)) % len(RAMP)] for i in range(count)]
-
-
 def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
     """−ln RBP_k of a family's rungs against S, by dataset, with the power law of each threshold and its band.
 
     `points` has dataset, size, k, threshold (its name), value, low, high. Where there is no fit, there is no line.
     """
-    points = points[points["value"] > 0]  # 0 has no logarithm
-    named = points.sort_values("k").drop_duplicates("k")
-    thresholds = dict(zip(named["k"].tolist(), named["threshold"], strict=True))
-    colours = dict(zip(thresholds, ramp(len(thresholds)), strict=True))
-    low, high = points["value"].min() / 1.6, points["value"].max() * 1.6
-
-    def draw(ax: Axes, dataset: str) -> None:
-        ends = {}
-        for k in thresholds:
-            own = points[(points["dataset"] == dataset) & (points["k"] == k)]
-            if own.empty:
-                continue
-            colour = colours[k]
-            own = own.sort_values("size")
-            error = np.abs(own[["low", "high"]].to_numpy().T - own["value"].to_numpy())
-            ax.errorbar(own["size"], own["value"], error, fmt="o", color=colour, ms=3.5, lw=1.2, mew=0, zorder=3)
-            end = float(own["value"].iloc[-1])
-            with suppress(FitError):
-                fit = fit_power_law(own["size"], own["value"], level=level)
-                line = fit.predict(np.geomspace(own["size"].min(), own["size"].max(), 60))
-                ax.plot(line["size"], line["value"], color=colour, lw=1.2)
-                ax.fill_between(line["size"], line["mean_low"], line["mean_high"], color=colour, alpha=0.2, lw=0)
-                end = float(line["value"].iloc[-1])
-            ends["k = " + thresholds[k]] = (float(own["size"].iloc[-1]), end, colour)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_ylim(low, high)
-        log_axis(ax, "x", plain=False)
-        log_axis(ax, "y")
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel(neg_log_rbp_label())
-        ax.set_title(dataset_label(dataset))
-        label_line_ends(ax, ends)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(points["dataset"]), draw, size=(4.8, 4.2))
+    rows = points[points["value"] > 0].sort_values("k")  # 0 has no logarithm
+    rows = rows.assign(line="k = " + rows["threshold"])
+    names = list(dict.fromkeys(rows["line"]))
+    return curves(
+        rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label()), log="xy", ends=True, ylim="shared",
+        styles={name: (colour, "o") for name, colour in zip(names, ramp(len(names)), strict=True)},
+        fitted=fitted_lines(rows, ["dataset", "line"], level), size=(4.8, 4.2),
+    )  # fmt: skip
 
 
 def beside_panels(laws: pd.DataFrame, others: pd.DataFrame) -> Panels:
@@ -115,7 +79,7 @@ def beside_panels(laws: pd.DataFrame, others: pd.DataFrame) -> Panels:
         ax.set_xlabel("threshold k")
         ax.set_ylabel("exponent α")
         ax.set_title(dataset_label(dataset))
-        families_legend(ax, styles)
+        legend_below(ax, styles)
         sns.despine(ax=ax)
 
     return Panels(dataset_order(laws["dataset"]), draw, size=(4.6, 4.1))

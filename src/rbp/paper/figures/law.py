@@ -1,6 +1,6 @@
 """Figures of the law: measurements against size, against the threshold, forecasts, residuals, other curves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -13,87 +13,52 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from rbp.book.figure_style import (
-    GRID,
+    FAINT,
     INK,
     LABELS,
     Panels,
-    families_legend,
+    Style,
     family_style,
-    label_line_ends,
+    legend_below,
     log_axis,
     neg_log_rbp_label,
     single_panel,
 )
 from rbp.core.errors import FitError
 from rbp.evidence import published
+from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.power_law import PowerLawFit, fit_power_law
+from rbp.stats.power_law import fit_power_law
 
 
-def scaling_panel(
-    ax: Axes,
-    points: pd.DataFrame,
-    fits: Mapping[str, Any],
-    *,
-    ylabel: str,
-    title: str,
-) -> None:
-    """Measured values against S, by family, with the fitted power laws and the confidence bands of the lines.
+def scaling_panels(points: pd.DataFrame, *, ylabel: str = "", level: float = 0.95, panel: str = "dataset") -> Panels:
+    """Measured values against S, by dataset, with the power law of each family and the confidence band of its line.
 
-    `points` has columns family, size, value; `fits` maps a family to its `PowerLawFit` (families without one show
-    their points alone). Both axes are logarithmic, so a power law is a straight line; a value of 0 is left out.
+    `points` is a measurement table of one metric and one k, or has the column `panel`. Both axes are logarithmic, so a
+    power law is a straight line. Families that cannot be fitted show their points alone; a value of 0 is left out.
     """
-    points = points[points.value > 0]
-    families = list(dict.fromkeys(points.family))
-    ends: dict[str, tuple[float, float, str]] = {}
-    for family in families:
-        colour, marker = family_style(family, families)
-        own = points[points.family == family].sort_values("size")
-        ax.plot(own["size"], own["value"], marker, color=colour, markeredgecolor="none", label=family, zorder=3)
-        last = own.iloc[-1]
-        ends[family] = (float(last["size"]), float(last["value"]), colour)
-        fit = fits.get(family)
-        if fit is not None:
-            line = fit.predict(np.geomspace(own["size"].min(), own["size"].max(), 60))
-            ax.plot(line["size"], line["value"], "--" if fit.weak else "-", color=colour, lw=1.4)
-            ax.fill_between(line["size"], line["mean_low"], line["mean_high"], color=colour, alpha=0.18, lw=0)
-            ends[family] = (float(line["size"].iloc[-1]), float(line["value"].iloc[-1]), colour)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    # A band of three or four points can be wide beyond use: the points and lines set the view.
-    if len(points):
-        low, high = points["value"].min(), points["value"].max()
-        margin = (high / low) ** 0.15 if high > low else 1.5
-        ax.set_ylim(low / margin, high * margin)
-    log_axis(ax, "x", plain=False)
-    log_axis(ax, "y")
-    ax.set_xlabel(LABELS["size"])
-    ax.set_ylabel(ylabel)
-    ax.set_title(title)
-    sns.despine(ax=ax)
-    label_line_ends(ax, ends)
+    rows, fitted = points[points["value"] > 0], fitted_lines(points, [panel, "family"], level)
+    labels = (LABELS["size"], ylabel)
+    return curves(
+        rows, "size", "value", labels=labels, panel=panel, line="family", fitted=fitted, ends=True, log="xy",
+        size=(4.6, 3.7),
+    )  # fmt: skip
 
 
-def scaling_panels(points: pd.DataFrame, *, ylabel: str, level: float = 0.95) -> Panels:
-    """One `scaling_panel` for each dataset of `points` (a measurement table of one metric and one k), fits included.
+def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> list[pd.DataFrame]:
+    """What `curves` takes as fitted: the power law of each group over its sizes, with its band; none without a fit.
 
-    A family with too few sizes, or with a value that has no logarithm, is shown without a line.
+    points: the columns `by`, size and value.
     """
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = points[points.dataset == dataset]
-        scaling_panel(ax, own, family_fits(own, level), ylabel=ylabel, title=dataset_label(dataset))
-
-    return Panels(dataset_order(points.dataset), draw)
-
-
-def family_fits(points: pd.DataFrame, level: float) -> dict[str, PowerLawFit]:
-    """The power law of each family of a panel's points; those that cannot be fitted are left out."""
-    fits = {}
-    for family, rows in points.groupby("family"):
+    lines = []
+    for group, own in points.groupby(list(by)):
         with suppress(FitError):
-            fits[str(family)] = fit_power_law(rows["size"], rows["value"], level=level)
-    return fits
+            law = fit_power_law(own["size"], own["value"], level=level)
+            line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
+            line.columns = pd.Index(["size", "value", "low", "high"])
+            about: dict[str, Any] = dict(zip(by, group, strict=True))
+            lines.append(line.assign(weak=law.weak, **about))
+    return lines
 
 
 def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict[str, Any]:
@@ -116,6 +81,7 @@ def law_shown(points: pd.DataFrame, number: str, *, level: float = 0.95) -> dict
 SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
 SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
 MARKERS = "osD^"
+LINES = [Style(*style) for style in zip(SHADES, MARKERS, strict=True)]
 
 
 def forecast_panels(told: pd.DataFrame) -> Panels:
@@ -159,25 +125,16 @@ def residual_panels(points: pd.DataFrame) -> Panels:
 
     `points` is a table of `cells.residuals` of one family.
     """
-    thresholds = sorted(points["k"].unique())
-    reach = 130 * points["residual"].abs().max()  # the legend stands above all
+    return off_the_line(points, line="k", styles=dict(zip(sorted(points["k"].unique()), LINES, strict=False)))
 
-    def draw(ax: Axes, dataset: str) -> None:
-        ax.axhline(0, color=INK, lw=1)
-        for i, k in enumerate(thresholds):
-            own = points[(points["dataset"] == dataset) & (points["k"] == k)].sort_values("size")
-            colour, marker = SHADES[i % len(SHADES)], MARKERS[i % len(MARKERS)]
-            ax.plot(own["size"], 100 * own["residual"], marker, ls="-", color=colour, lw=1.3, ms=5, label=f"k = {k}")
-        log_axis(ax, "x", plain=False)
-        ax.set_ylim(-reach, reach)
-        ax.yaxis.set_major_formatter(SIGNED)
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("distance from the line (%)")
-        ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper center", ncols=len(thresholds), handlelength=1.2, columnspacing=1)
-        sns.despine(ax=ax)
 
-    return Panels(dataset_order(points["dataset"]), draw)
+def off_the_line(rows: pd.DataFrame, *, line: str, styles: Mapping[Any, Style]) -> Panels:
+    """How far points lie from their lines (`residual`, a share) against S, by dataset."""
+    rows = rows.assign(residual=100 * rows["residual"])
+    return curves(
+        rows, "size", "residual", labels=(LABELS["size"], "distance from the line (%)"), line=line, styles=styles,
+        at=[0], ylim="shared", size=(4.6, 3.7),
+    )  # fmt: skip
 
 
 BEYOND = 100
@@ -193,7 +150,7 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) 
     styles = ["-", (0, (6, 2)), (0, (2, 1.5)), "-."]
 
     def draw(ax: Axes) -> None:
-        ax.axvspan(high, high * BEYOND, color=GRID, alpha=0.5, lw=0)
+        ax.axvspan(high, high * BEYOND, color=FAINT, alpha=0.5, lw=0)
         ends = {}
         for i, (name, fit) in enumerate(fits.items()):
             value = np.maximum(fit.predict(sizes), points["value"].min() / 10)
@@ -252,7 +209,7 @@ def against_k(
             ax.plot(there["k"] * dodge, _height(there[quantity], quantity), "x", color=style[0], ms=5, zorder=3)
         _axes(ax, pd.concat([table[["k", quantity]].astype(float) for table in (own, cells, curve)]), quantity)
         ax.set_title(dataset_label(dataset))
-        families_legend(ax, styles)
+        legend_below(ax, styles)
 
     return Panels(dataset_order(fits["dataset"]), draw, size=(4.6, 4.1))
 

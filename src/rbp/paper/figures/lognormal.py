@@ -8,50 +8,41 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rbp.book.figure_style import INK, LABELS, Panels, family_style, label_line_ends, log_axis, single_panel
+from rbp.book.figure_style import INK, LABELS, Panels, Style, family_style, label_line_ends, log_axis, single_panel
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper import predicted_curves, rank_distributions
-from rbp.paper.wording import cell_label, dataset_label, dataset_order, model_label
+from rbp.paper.curves import curves, in_cells, melted
+from rbp.paper.wording import dataset_label, model_label
 from rbp.stats.rank_families import FAMILIES
 from rbp.stats.rank_fits import RankDistribution
 
 _TERMS = {
-    "square": ("μ²/(2σ²)", "#B8579A", "D"),
-    "log_scale": ("ln(√(2π) σ)", "#009E73", "^"),
-    "log_c": ("ln c", "#2A7FC0", "o"),
-    "neg_log_p1": ("their sum, −ln p₁", INK, "s"),
-    "entropy": ("−Σ p ln p", "#D55E00", "v"),
+    "square": ("μ²/(2σ²)", Style("#B8579A", "D")),
+    "log_scale": ("ln(√(2π) σ)", Style("#009E73", "^")),
+    "log_c": ("ln c", Style("#2A7FC0", "o")),
+    "neg_log_p1": ("their sum, −ln p₁", Style(INK, "s", "-", 2.4)),
+    "entropy": ("−Σ p ln p", Style("#D55E00", "v")),
 }
 _COLOURS = ("#2A7FC0", "#D55E00", "#009E73", "#B8579A")
 _TWO = {"neg_log_p1": ("−ln p₁", "#2A7FC0", "o"), "entropy": ("−Σ p ln p", "#D55E00", "v")}
 
 
-def terms_figure(terms: pd.DataFrame) -> Figure:
+def terms_figure(terms: pd.DataFrame) -> Panels:
     """The terms of equation 16, their sum, and the entropy, against S: a table of `numbers.equation_terms`."""
-
-    def draw(ax: Axes) -> None:
-        ax.axhline(0, color=INK, lw=0.8)
-        ends = {}
-        for column, (name, colour, marker) in _TERMS.items():
-            width = 2.4 if column == "neg_log_p1" else 1.4
-            ax.plot(terms["size"], terms[column], marker, ls="-", color=colour, lw=width, ms=5)
-            ends[name] = (terms["size"].iloc[-1], terms[column].iloc[-1], colour)
-        log_axis(ax, "x", plain=False)
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("nats")
-        sns.despine(ax=ax)
-        label_line_ends(ax, ends)
-
-    return single_panel(draw, size=(7.2, 4.6))
+    names = {column: name for column, (name, _) in _TERMS.items()}
+    return curves(
+        melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
+        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 4.6),
+    )  # fmt: skip
 
 
-def path_panels(curves: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Panels:
+def path_panels(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Panels:
     """−ln p₁ and the entropy along each extrapolation (tables of `numbers.along_path`), with the fitted points."""
-    low = 0.8 * min(curve["neg_log_p1"].min() for curve in curves.values())
-    high = 1.2 * max(curve["entropy"].max() for curve in curves.values())
+    low = 0.8 * min(curve["neg_log_p1"].min() for curve in paths.values())
+    high = 1.2 * max(curve["entropy"].max() for curve in paths.values())
 
     def draw(ax: Axes, key: str) -> None:
-        curve, ends = curves[key], {}
+        curve, ends = paths[key], {}
         ax.axvspan(points["size"].min(), points["size"].max(), color="#8a8d91", alpha=0.2, lw=0)
         for column, (name, colour, marker) in _TWO.items():
             ax.plot(curve["size"], curve[column], color=colour)
@@ -67,31 +58,18 @@ def path_panels(curves: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Pan
         sns.despine(ax=ax)
         label_line_ends(ax, ends)
 
-    return Panels(list(curves), draw, size=(5.0, 3.9))
+    return Panels(list(paths), draw, size=(5.0, 3.9))
 
 
-def predicted_panels(curves: pd.DataFrame) -> Panels:
-    """Measured and computed curves against S, a panel for each metric: a table of `predicted_curves.curves`."""
-    table = curves[curves["kind"] != predicted_curves.PUBLISHED]  # which the formula reproduces
-    kinds = [kind for kind in predicted_curves.KINDS if kind != predicted_curves.PUBLISHED]
+def predicted_panels(table: pd.DataFrame) -> Panels:
+    """Measured and computed curves against S, a panel for each metric: a table of `predicted_curves.both_metrics`."""
+    kinds = [kind for kind in predicted_curves.KINDS if kind != predicted_curves.PUBLISHED]  # which the formula gives
     names = {"cross_entropy": "Cross-entropy and entropies of ranks", "neg_log_rbp1": "−ln RBP₁ and −ln p₁"}
-    markers = "oDs^vPX"
-
-    def draw(ax: Axes, metric: str) -> None:
-        for i, kind in enumerate(kinds):
-            own = table[(table["metric"] == metric) & (table["kind"] == kind)].sort_values("size")
-            colour = INK if i == 0 else _COLOURS[(i - 1) % 4]
-            style = "-" if i == 0 else "--"
-            ax.plot(own["size"], own["value"], markers[i], ls=style, color=colour, ms=5, mew=0, lw=1.5, label=kind)
-        log_axis(ax, "x", plain=False)
-        log_axis(ax, "y")
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("nats")
-        ax.set_title(names[metric])
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1)
-        sns.despine(ax=ax)
-
-    return Panels([name for name in names if (table["metric"] == name).any()], draw, size=(4.8, 5.0))
+    looks = [(INK, "o", "-"), *((_COLOURS[i % 4], marker, "--") for i, marker in enumerate("Ds^vPX"))]
+    return curves(
+        table[table["kind"].isin(kinds)].replace({"metric": names}), "size", "value", labels=(LABELS["size"], "nats"),
+        panel="metric", line="kind", styles=dict(zip(kinds, looks, strict=False)), log="xy", size=(4.8, 5.0),
+    )  # fmt: skip
 
 
 def entropy_panels(table: pd.DataFrame) -> Panels:
@@ -99,67 +77,40 @@ def entropy_panels(table: pd.DataFrame) -> Panels:
 
     `table` is one of `premise.entropies`. The names stand at the lines' ends, those of a panel's own lines only.
     """
-    order = dataset_order(table["dataset"])
-    largest_first = list(dict.fromkeys(table.sort_values("size", ascending=False)["family"]))
-    groups = sorted(
-        table.groupby(["family", "dataset"]),
-        key=lambda g: (largest_first.index(str(g[0][0])), order.index(str(g[0][1]))),
-    )
-    keys = {cell_label(own.iloc[0]): own.sort_values("size") for _, own in groups}
-    curves = {
-        "cross_entropy": ("cross-entropy", INK, "-"),
-        "rank_entropy": ("ranks", "#2A7FC0", "-"),
-        "lognormal": ("lognormal", "#009E73", "--"),
-        "exact": ("authors’ μ, σ", "#D55E00", "--"),
-        "formula": ("their formula", "#B8579A", ":"),
+    looks = {
+        "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
+        "rank_entropy": ("ranks", Style("#2A7FC0", "", "-", 2.4)),
+        "lognormal": ("lognormal", Style("#009E73", "", "--")),
+        "exact": ("authors’ μ, σ", Style("#D55E00", "", "--")),
+        "formula": ("their formula", Style("#B8579A", "", ":")),
     }
-
-    def draw(ax: Axes, key: str) -> None:
-        own, ends = keys[key], {}
-        for column, (name, colour, style) in curves.items():
-            seen = own.dropna(subset=column)
-            if len(seen):
-                width = 2.4 if column in ("cross_entropy", "rank_entropy") else 1.4
-                ax.plot(seen["size"], seen[column], ls=style, color=colour, lw=width)
-                ends[name] = (seen["size"].iloc[-1], seen[column].iloc[-1], colour)
-        log_axis(ax, "x", plain=False)
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("nats")
-        ax.set_title(key)
-        sns.despine(ax=ax)
-        label_line_ends(ax, ends)
-
-    return Panels(list(keys), draw, size=(5.0, 3.9))
+    largest_first = list(dict.fromkeys(table.sort_values("size", ascending=False)["family"]))
+    cells = in_cells(table)
+    cells = cells.sort_values("family", key=lambda names: names.map(largest_first.index), kind="stable")
+    return curves(
+        melted(cells, {column: name for column, (name, _) in looks.items()}, "size", by=["cell"]), "size", "value",
+        labels=(LABELS["size"], "nats"), panel="cell", styles=dict(looks.values()),
+        ends=True, size=(5.0, 3.9),
+    )  # fmt: skip
 
 
 def split_panels(table: pd.DataFrame) -> Panels:
     """The parts of the gap between entropy of ranks and cross-entropy against S, by dataset: the step `premise`."""
     parts = {
-        "gap": ("H(π) − CE", INK, "o", 2.2),
-        "mixing": ("mixing", "#2A7FC0", "D", 1.4),
-        "profile": ("profile", "#009E73", "^", 1.4),
-        "minus_confidence": ("− confidence", "#D55E00", "s", 1.4),
+        "gap": ("H(π) − CE", Style(INK, "o", "-", 2.2)),
+        "mixing": ("mixing", Style("#2A7FC0", "D")),
+        "profile": ("profile", Style("#009E73", "^")),
+        "minus_confidence": ("− confidence", Style("#D55E00", "s")),
     }
-    shown = table.assign(minus_confidence=-table["confidence"])
-    low, high = (f(shown[list(parts)].to_numpy()) for f in (np.min, np.max))
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = shown[shown["dataset"] == dataset].sort_values("size")
-        ax.axhline(0, color=INK, lw=0.8)
-        for column, (name, colour, marker, width) in parts.items():
-            ax.plot(own["size"], own[column], marker, ls="-", color=colour, ms=5, mew=0, lw=width, label=name)
-        ax.errorbar(
-            own["size"], own["minus_confidence"], own["confidence_error"], fmt="none", ecolor="#D55E00", elinewidth=1
-        )
-        ax.set_ylim(low - 0.1, high + 0.1)
-        log_axis(ax, "x", plain=False)
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("nats")
-        ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(table["dataset"]), draw, size=(4.6, 4.2))
+    names = {column: name for column, (name, _) in parts.items()}
+    rows = melted(
+        table.assign(minus_confidence=-table["confidence"]), names, "size", by=["dataset", "confidence_error"]
+    )
+    error = rows["confidence_error"].where(rows["line"] == names["minus_confidence"])
+    return curves(
+        rows.assign(low=rows["value"] - error, high=rows["value"] + error), "size", "value", at=[0], ylim="shared",
+        labels=(LABELS["size"], "nats"), styles=dict(parts.values()), size=(4.6, 4.2),
+    )  # fmt: skip
 
 
 COLOURS = ("#2A7FC0", "#D55E00", "#009E73", "#B8579A", "#8A7A00")
@@ -290,27 +241,17 @@ def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]])
 
 def parameter_panels(table: pd.DataFrame) -> Panels:
     """Fitted parameters against S: columns family, dataset, size, tau (ranks from 1); mu, sigma, ratio (from 2)."""
-    columns = {
+    names = {
         "tau": "curvature, ranks from 1 (1/σ² if above 0)",
         "curvature": "1/σ², ranks from 2",
         "lam": "λ = −μ/σ², ranks from 2",
         "ratio": "μ/σ, ranks from 2",
     }
     table = table.assign(curvature=1 / table["sigma"] ** 2, lam=-table["mu"] / table["sigma"] ** 2)
-    cells = table[["family", "dataset"]].drop_duplicates().itertuples(index=False, name=None)
-    styles = {cell: DATASET_STYLES.get(cell[1], (INK, "v")) for cell in cells}
-
-    def draw(ax: Axes, column: str) -> None:
-        ax.axhline(0, color=INK, lw=0.8)
-        for (family, dataset), (colour, marker) in styles.items():
-            own = table[(table["family"] == family) & (table["dataset"] == dataset)].sort_values("size")
-            face = colour if family == "Pythia" else "none"
-            name = f"{family}, {dataset_label(dataset)}"
-            ax.plot(own["size"], own[column], marker, ls="-", color=colour, mfc=face, lw=1.2, ms=5.5, label=name)
-        log_axis(ax, "x", plain=False)
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel(columns[column])
-        ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
-        sns.despine(ax=ax)
-
-    return Panels(list(columns), draw, size=(5.0, 4.4))
+    rows = melted(in_cells(table), names, "size", by=["cell", "family", "dataset"]).rename(columns={"line": "of"})
+    cells = rows[["cell", "dataset"]].drop_duplicates().itertuples(index=False, name=None)
+    return curves(
+        rows.assign(hollow=rows["family"] != "Pythia"), "size", "value", labels=(LABELS["size"], ""), panel="of",
+        line="cell", styles={cell: DATASET_STYLES.get(dataset, (INK, "v")) for cell, dataset in cells}, at=[0],
+        size=(5.0, 4.4),
+    )  # fmt: skip

@@ -12,14 +12,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.book.figure_style import GRID, INK, Panels, family_style, label_line_ends, log_axis, rbp_label, single_panel
+from rbp.book.figure_style import FAINT, INK, LABELS, Panels, family_style, log_axis, rbp_label, single_panel
 from rbp.paper import toy_models
+from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
 
 #: the truth, and all other tokens
 TRUTH, OTHER = "#D55E00", "#8A97A6"
 #: lines that are no families: one colour and dash each
-LINES = (("#2A7FC0", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#B8579A", ":"))
+LINES = (("#2A7FC0", "o", "-"), ("#D55E00", "o", "--"), ("#009E73", "o", "-."), ("#B8579A", "o", ":"))
 
 
 def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
@@ -83,49 +84,29 @@ def figure_2_shown() -> dict[str, Any]:
     }
 
 
-def same_cross_entropy_shown(curves: pd.DataFrame, tokens: int) -> dict[str, Any]:
+def same_cross_entropy_shown(table: pd.DataFrame, tokens: int) -> dict[str, Any]:
     """What `Page.figure` takes for RBP_k of models with one cross-entropy: columns line, k, rbp; of so many tokens."""
+    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("threshold k", rbp_label())
     return {
-        "figure": line_panels(curves, "k", {"rbp": rbp_label()}, xlabel="threshold k"),
+        "figure": curves(table, "k", "rbp", labels=labels, panel=None, styles=styles, ends=True, size=(4.6, 3.4)),
         "caption": f"<b>One cross-entropy, two curves.</b> {tokens} truths, with probabilities drawn evenly between "
         "0.02 and 0.98: ranked as high as these allow, and as low.",
         "alt": "RBP against k: a line at 1 for the even model, a rising line below it for the crowded model",
-        "data": curves,
+        "data": table,
     }
 
 
-def same_rbp_shown(curves: pd.DataFrame) -> dict[str, Any]:
+def same_rbp_shown(table: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for RBP_k and cross-entropy by temperature: columns line, T, rbp, cross_entropy."""
-    labels = {"rbp": rbp_label(), "cross_entropy": "cross-entropy (nats)"}
+    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("temperature T", "")
+    names = {"rbp": rbp_label(), "cross_entropy": LABELS["cross_entropy"]}
+    rows = table.melt(["T", "line"], list(names), "of").replace({"of": names})
     return {
-        "figure": line_panels(curves, "T", labels, xlabel="temperature T"),
+        "figure": curves(rows, "T", "value", labels=labels, panel="of", styles=styles, ends=True, size=(4.6, 3.4)),
         "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures.",
         "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
-        "data": curves,
+        "data": table,
     }
-
-
-def line_panels(table: pd.DataFrame, x: str, y: Mapping[str, str], *, xlabel: str) -> Panels:
-    """Columns of a table against its column `x`: a panel for each y (column → axis label), a line for each `line`.
-
-    The lines are named at their right ends; the horizontal axis is logarithmic.
-    """
-    names = list(dict.fromkeys(table["line"]))
-
-    def draw(ax: Axes, column: str) -> None:
-        ends = {}
-        for name, (colour, dash) in zip(names, LINES, strict=False):
-            own = table[table["line"] == name].dropna(subset=column)
-            if len(own):
-                ax.plot(own[x], own[column], dash, color=colour, marker="o", ms=3.5)
-                ends[name] = (float(own[x].iloc[-1]), float(own[column].iloc[-1]), colour)
-        log_axis(ax, "x")
-        ax.set_xlabel(xlabel)
-        ax.set_ylabel(y[column])
-        sns.despine(ax=ax)
-        label_line_ends(ax, ends)
-
-    return Panels(list(y), draw, size=(4.6, 3.4))
 
 
 _FULL, _PART = "#2A7FC0", "#9DC3E6"
@@ -282,27 +263,9 @@ def sampling_panels(points: pd.DataFrame) -> Panels:
 
     `points` has dataset, family, k and relative_se: lines join its median over the models of a family.
     """
-    families = sorted(set(points["family"]))
-    low, high = 100 * points["relative_se"].min() / 1.5, 100 * points["relative_se"].max() * 1.5
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = points[points["dataset"] == dataset]
-        for family in families:
-            colour, marker = family_style(family, families)
-            line = own[own["family"] == family].groupby("k")["relative_se"].median()
-            if len(line):
-                ax.plot(line.index, 100 * line, marker + "-", color=colour, lw=1.3, ms=4, mew=0, label=family)
-        ax.set_xlim(0.7, points["k"].max() * 1.4)
-        ax.set_ylim(low, high)
-        log_axis(ax, "x", plain=False)
-        log_axis(ax, "y")
-        ax.set_xlabel("threshold k")
-        ax.set_ylabel("relative error (per cent)")
-        ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper left", ncols=2, columnspacing=0.8, handletextpad=0.2, labelcolor=INK)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 3.8))
+    rows = points.groupby(["dataset", "family", "k"])["relative_se"].median().mul(100).reset_index()
+    labels = ("threshold k", "relative error (per cent)")
+    return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 3.8))
 
 
 FILLS = {"agrees": "#1F6FB0", "differs": "#B34700"}  # dark enough for white numbers
@@ -327,7 +290,7 @@ def cell_panels(cells: pd.DataFrame) -> Panels:
         for cell in own.to_dict("records"):
             x, y = families.index(cell["family"]), rows.index(metric_label(cell["metric"], cell["k"]))
             fill = FILLS.get(cell["verdict"])
-            box = Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, fc=fill or "none", ec=fill or GRID, lw=1)
+            box = Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, fc=fill or "none", ec=fill or FAINT, lw=1)
             ax.add_patch(box)
             is_low = cell["printed_r_squared"] < 0.9
             colour = "#FFFFFF" if fill else LOW if is_low else INK

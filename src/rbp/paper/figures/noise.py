@@ -8,9 +8,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import INK, Panels, family_style, log_axis
+from rbp.book.figure_style import INK, Panels, family_style, legend_below, log_axis
+from rbp.paper.curves import numbered, shades
 from rbp.paper.display import Columns, shown
-from rbp.paper.figures.emergence import by_number, shade_legend, shades
+from rbp.paper.figures.emergence import by_number
 from rbp.paper.figures.interactive import AXIS, with_slider
 from rbp.paper.noise import BEYOND
 from rbp.paper.wording import dataset_label, dataset_order
@@ -79,7 +80,7 @@ def by_count_panels(table: pd.DataFrame) -> Panels:
         ax.set_ylabel("share of tokens missed")
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        shade_legend(ax, colours, "S", below=0.36)
+        legend_below(ax, numbered(colours, "S"), below=0.36)
 
     return Panels(dataset_order(table["dataset"]), draw, size=(4.8, 4.8))
 

@@ -19,21 +19,22 @@ from rbp.book.figure_style import (
     neg_log_rbp_label,
     single_panel,
 )
+from rbp.paper.curves import curves, in_cells, melted
 from rbp.paper.display import INTERVAL, shown
 from rbp.paper.rank_and_cross_entropy import summary
-from rbp.paper.wording import cell_label, dataset_label, dataset_order
+from rbp.paper.wording import cell_label, dataset_label
 from rbp.stats.power_law import fit_power_law
 
 _MANY = 30  # so many models of a family are drawn small and pale
 _LOOSE = 30  # per cent: with so much scatter there is no curve left to show
 
 
-def entropy_panels(pairs: pd.DataFrame, curves: pd.DataFrame) -> Panels:
-    """One panel for each k of `curves`: −ln RBP_k against CE, both logarithmic, with the fitted lines of `curves`."""
+def entropy_panels(pairs: pd.DataFrame, fitted: pd.DataFrame) -> Panels:
+    """One panel for each k of `fitted`: −ln RBP_k against CE, both logarithmic, with the lines of `entropy_curves`."""
     families = sorted(pairs["family"].unique())
 
     def draw(ax: Axes, k: int) -> None:
-        own, lines = pairs[pairs["k"] == k], curves[curves["k"] == k]
+        own, lines = pairs[pairs["k"] == k], fitted[fitted["k"] == k]
         for family in families:
             points = own[own["family"] == family]
             colour, marker = family_style(family, families)
@@ -56,42 +57,26 @@ def entropy_panels(pairs: pd.DataFrame, curves: pd.DataFrame) -> Panels:
         ax.set_title(f"k = {k}")
         sns.despine(ax=ax)
 
-    return Panels(sorted(curves["k"].unique()), draw, size=(6.2, 4.0), columns=1)
+    return Panels(sorted(fitted["k"].unique()), draw, size=(6.2, 4.0), columns=1)
 
 
-def scatter_panels(curves: pd.DataFrame) -> Panels:
+def scatter_panels(along_k: pd.DataFrame) -> Panels:
     """One panel for each text and family: the scatter about curves in CE, and in S, by k.
 
-    `curves` comes from `along_k`, with the column text_scatter.
+    along_k: of `rank_and_cross_entropy.along_k`, with the column text_scatter.
     """
-    cells = curves[curves["scatter"] < _LOOSE]
-    order = dataset_order(cells["dataset"])
-    names = {(str(family), str(dataset)) for family, dataset in zip(cells["family"], cells["dataset"], strict=True)}
-    keys = {
-        f"{name[0]}: {dataset_label(name[1])}": name for name in sorted(names, key=lambda n: (n[0], order.index(n[1])))
+    names = {
+        "smooth_size": "about a smooth curve in S",
+        "scatter": "about a power law in CE",
+        "smooth": "about a smooth curve in CE",
+        "text_scatter": "what documents explain of it",
     }
-
-    def draw(ax: Axes, key: str) -> None:
-        family, dataset = keys[key]
-        own = cells[(cells["family"] == family) & (cells["dataset"] == dataset)].sort_values("k")
-        for column, colour, style, label in (
-            ("smooth_size", "#B0457B", "D--", "about a smooth curve in S"),
-            ("scatter", "#2A7FC0", ":", "about a power law in CE"),
-            ("smooth", "#2A7FC0", "o-", "about a smooth curve in CE"),
-            ("text_scatter", INK, "-.", "what documents explain of it"),
-        ):
-            known = own.dropna(subset=column)
-            if len(known):
-                ax.plot(known["k"], known[column], style, color=colour, ms=4.5, mew=0, lw=1.3, label=label)
-        log_axis(ax, "x")
-        log_axis(ax, "y")
-        ax.set_xlabel("threshold k")
-        ax.set_ylabel("scatter of −ln RBP (%)")
-        ax.set_title(key)
-        ax.legend(loc="best")
-        sns.despine(ax=ax)
-
-    return Panels(list(keys), draw)
+    styles = (("#B0457B", "D", "--"), ("#2A7FC0", "", ":"), ("#2A7FC0", "o", "-"), (INK, "", "-."))
+    rows = melted(in_cells(along_k[along_k["scatter"] < _LOOSE]), names, "k", by=["cell"])
+    labels = ("threshold k", "scatter of −ln RBP (%)")
+    return curves(
+        rows, "k", "value", labels=labels, panel="cell", styles=dict(zip(names.values(), styles, strict=True)), log="xy"
+    )
 
 
 def run_panel(runs: pd.DataFrame) -> Figure:
@@ -125,7 +110,7 @@ def run_panel(runs: pd.DataFrame) -> Figure:
 
 
 def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`curves` beside `text_curves`, at some k, as a page shows them; the download has every k of `table`."""
+    """`entropy_curves` beside `text_curves`, at some k, as a page shows them; the download has every k of `table`."""
     return shown(
         table,
         {

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from rbp.book.figure_style import FAMILIES, SPARE, Panels, label_line_ends, log_axis, rbp_label, single_panel
+from rbp.book.figure_style import FAMILIES, SPARE, Panels, rbp_label, single_panel
+from rbp.paper.curves import curves
 
 #: the upper end of each class of ranks, its name, and how strongly it is coloured: the page's ink reads on each
 CLASSES = ((1, "1", 0.0), (10, "2–10", 0.14), (100, "11–100", 0.3), (np.inf, "above 100", 0.5))
@@ -91,25 +92,12 @@ def hours_panels(table: pd.DataFrame, shards: int) -> Panels:
     table: columns dtype, shards, gpus, hours; shards: whose line is whole.
     """
     counts = [shards, *(count for count in sorted(table["shards"].unique()) if count != shards)]
-    lowest, highest = float(table["hours"].min()), float(table["hours"].max())
-
-    def draw(ax: Axes, dtype: str) -> None:
-        ends = {}
-        rows = table[table["dtype"] == dtype]
-        for count, (colour, marker), line in zip(counts, _STYLES, _LINES, strict=False):
-            mine = rows[rows["shards"] == count].sort_values("gpus")
-            ax.plot(mine["gpus"], mine["hours"], color=colour, marker=marker, markersize=4, linestyle=line)
-            words = f"{count} shard" + ("s" if count > 1 else "")
-            ends[words] = (float(mine["gpus"].iloc[-1]), float(mine["hours"].iloc[-1]), colour)
-        ax.set_ylim(lowest / 1.4, highest * 1.4)  # the same for all, to be compared
-        log_axis(ax, "x")
-        log_axis(ax, "y")
-        ax.set_xlabel("GPUs")
-        ax.set_ylabel("hours for the whole study")
-        ax.set_title(dtype)
-        label_line_ends(ax, ends)
-
-    return Panels(list(table["dtype"].unique()), draw)
+    names = {count: f"{count} shard" + ("s" if count > 1 else "") for count in counts}
+    styles = {names[count]: (*style, dash) for count, style, dash in zip(counts, _STYLES, _LINES, strict=False)}
+    return curves(
+        table.assign(line=table["shards"].map(names)), "gpus", "hours", labels=("GPUs", "hours for the whole study"),
+        panel="dtype", styles=styles, ends=True, log="xy", ylim="shared",
+    )  # fmt: skip
 
 
 def time_bars(tables: Mapping[str, pd.DataFrame]) -> Figure:

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rbp.book.figure_style import INK, LABELS, Panels, single_panel
-from rbp.paper.figures.emergence import by_number, shade_legend, shades
+from rbp.book.figure_style import INK, LABELS, Panels, legend_below, single_panel
+from rbp.paper.curves import numbered, shades
+from rbp.paper.figures.emergence import by_number
 from rbp.paper.wording import cell_label, dataset_label, dataset_order
 
 MARKERS = "osD^vPX*"
@@ -43,16 +44,16 @@ def everyone(points: pd.DataFrame, lines: pd.DataFrame) -> Figure:
     return single_panel(draw)
 
 
-def curve_panels(curves: pd.DataFrame) -> Panels:
+def curve_panels(rates: pd.DataFrame) -> Panels:
     """The share of tokens of rank ≤ k against −ln p, a panel for each text and a colour for each k.
 
-    curves: of `token_by_token.curves`. Thin: the smallest model, thick: the largest. Dotted: from here on, to the left,
+    rates: `token_by_token.hit_rates`. Thin: the smallest model, thick: the largest. Dotted: from here on, to the left,
     rank ≤ k is certain, as p times rank is at most 1.
     """
-    colours = shades(sorted(curves["k"].unique()))
+    colours = shades(rates["k"].unique())
 
     def draw(ax: Axes, dataset: str) -> None:
-        own = curves[curves["dataset"] == dataset]
+        own = rates[rates["dataset"] == dataset]
         for k, of_k in by_number(own, "k"):
             for size, rows in by_number(of_k, "size"):
                 ax.plot(rows["nll"], rows["share"], color=colours[k], lw=2.2 if size == own["size"].max() else 0.9)
@@ -61,7 +62,7 @@ def curve_panels(curves: pd.DataFrame) -> Panels:
         ax.set_xlabel("−ln p of the token (nats)")
         ax.set_ylabel("share of rank ≤ k")
         ax.set_title(dataset_label(dataset))
-        shade_legend(ax, colours, "k")
+        legend_below(ax, numbered(colours, "k"))
         sns.despine(ax=ax)
 
-    return Panels(dataset_order(curves["dataset"]), draw)
+    return Panels(dataset_order(rates["dataset"]), draw)

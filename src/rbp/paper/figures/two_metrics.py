@@ -1,6 +1,5 @@
 """Figures that set two quantities side by side: cross-entropy and −ln RBP_k, the threshold k and the size."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,24 +7,25 @@ import pandas as pd
 import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from rbp.book.figure_style import (
     INK,
     LABELS,
     Panels,
-    families_legend,
     family_style,
     label_line_ends,
+    legend_below,
     log_axis,
     neg_log_rbp_label,
     single_panel,
 )
-from rbp.core.errors import FitError
+from rbp.paper.curves import curves, in_cells, melted
+from rbp.paper.figures.law import fitted_lines
 from rbp.paper.two_metrics import ROUNDING
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.law_in_k import exact_factor, local_factor
-from rbp.stats.power_law import fit_power_law
 
 
 def threshold_panels_shown(points: pd.DataFrame) -> dict[str, Any]:
@@ -34,18 +34,14 @@ def threshold_panels_shown(points: pd.DataFrame) -> dict[str, Any]:
     `points` has columns dataset, family, model, size, k and value. The data to download are those of all models.
     """
     families = sorted(points["family"].unique())
-
-    def draw(ax: Axes, own: pd.DataFrame) -> None:
-        for family, models in own.groupby("family"):
-            colour, marker = family_style(str(family), families)
-            for size, shade in ((models["size"].min(), 0.4), (models["size"].max(), 1.0)):
-                line = models[models["size"] == size].sort_values("k")
-                ax.plot(line["k"], line["value"], marker=marker, color=colour, alpha=shade, lw=1.2, ms=4.5, mew=0)
-        ax.set_yscale("log")
-        log_axis(ax, "y")
-
+    sizes = points.groupby(["dataset", "family"])["size"]
+    ends = [points[points["size"] == sizes.transform(end)] for end in ("min", "max")]
+    rows = pd.concat([own.assign(line=prefix + own["family"]) for own, prefix in zip(ends, ("_", ""), strict=True)])
+    styles = {family: family_style(family, families) for family in families}
+    pale = {f"_{family}": (to_rgba(colour, 0.4), marker) for family, (colour, marker) in styles.items()}
+    labels = ("threshold k", neg_log_rbp_label())
     return {
-        "figure": _against_k(points, draw, neg_log_rbp_label()),
+        "figure": curves(rows, "k", "value", labels=labels, styles={**pale, **styles}, log="xy", size=(4.6, 4.2)),
         "caption": "<b>−ln RBPₖ against the threshold k</b> (as in figure 9 of the preprint): the smallest "
         "(pale) and the largest model of each family. A power law in k would be straight.",
         "alt": "−ln RBP at k falls along nearly straight lines in log-log axes, those of the largest models lowest and "
@@ -59,20 +55,11 @@ def residual_panels_shown(residuals: pd.DataFrame) -> dict[str, Any]:
 
     `residuals`: a `law_in_k.with_residuals`, with columns dataset, family, model, size, k and residual.
     """
-    families = sorted(residuals["family"].unique())
-    reach = 110 * residuals["residual"].abs().max()
-
-    def draw(ax: Axes, own: pd.DataFrame) -> None:
-        for family, models in own.groupby("family"):
-            colour, marker = family_style(str(family), families)
-            middle = 100 * models.groupby("k")["residual"].agg(["min", "median", "max"])
-            ax.fill_between(middle.index, middle["min"], middle["max"], color=colour, alpha=0.15, lw=0)
-            ax.plot(middle.index, middle["median"], marker=marker, color=colour, lw=1.4, ms=4.5, mew=0)
-        ax.axhline(0, color=INK, lw=0.8)
-        ax.set_ylim(-reach, reach)
-
+    models = residuals.assign(off=100 * residuals["residual"]).groupby(["dataset", "family", "k"])["off"]
+    rows = models.agg(off="median", low="min", high="max").reset_index()
+    labels = ("threshold k", "off the straight line (%)")
     return {
-        "figure": _against_k(residuals, draw, "off the straight line (%)"),
+        "figure": curves(rows, "k", "off", labels=labels, line="family", at=[0], band=True, ylim="shared"),
         "caption": "<b>What the straight lines leave</b>, in per cent: each family’s median "
         "model, and the range of all. Low in the middle: the curve flattens as k grows.",
         "alt": "Arcs of a few per cent about zero: most families low at both ends and high at k of 10 to 50, Qwen2.5 "
@@ -80,24 +67,6 @@ def residual_panels_shown(residuals: pd.DataFrame) -> dict[str, Any]:
         "other way round; widest on HumanEval",
         "data": residuals,
     }
-
-
-def _against_k(points: pd.DataFrame, draw_lines: Callable[[Axes, pd.DataFrame], None], ylabel: str) -> Panels:
-    """One panel for each dataset over a logarithmic axis of k, with a legend of the families."""
-    families = sorted(points["family"].unique())
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = points[points["dataset"] == dataset]
-        draw_lines(ax, own)
-        ax.set_xscale("log")
-        log_axis(ax, "x")
-        ax.set_xlabel("threshold k")
-        ax.set_ylabel(ylabel)
-        ax.set_title(dataset_label(dataset))
-        sns.despine(ax=ax)
-        families_legend(ax, {name: family_style(name, families) for name in sorted(own["family"].unique())})
-
-    return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 4.2))
 
 
 def exponent_panels(in_k: pd.DataFrame, in_s: pd.DataFrame) -> Panels:
@@ -128,7 +97,7 @@ def exponent_panels(in_k: pd.DataFrame, in_s: pd.DataFrame) -> Panels:
         ax.set_ylabel("exponent α")
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        families_legend(ax, styles)
+        legend_below(ax, styles)
 
     return Panels(dataset_order(in_k["dataset"]), draw, size=(4.9, 4.2))
 
@@ -175,37 +144,19 @@ def fall_panels(pairs: pd.DataFrame, k: int) -> Panels:
 
     One panel for each dataset and family with three sizes or more.
     """
-    sizes = pairs.groupby(["dataset", "family"])["size"].nunique()
-    cells = [cell for cell in sizes.index if sizes[cell] >= 3]
-    order = dataset_order(dataset for dataset, _ in cells)
-    keys = {f"{dataset_label(d)}: {f}": (d, f) for d, f in sorted(cells, key=lambda c: (order.index(c[0]), c[1]))}
     names = {"cross_entropy": "cross-entropy", "neg_log_rbp": neg_log_rbp_label(k)}
-
-    def draw(ax: Axes, key: str) -> None:
-        dataset, family = keys[key]
-        own = pairs[(pairs["dataset"] == dataset) & (pairs["family"] == family)].sort_values("size")
-        ends = {}
-        for metric, (colour, marker) in METRICS.items():
-            try:
-                law = fit_power_law(own["size"], own[metric])
-            except FitError:
-                continue
-            line = law.predict(np.geomspace(law.size_min, law.size_max, 30))
-            start = float(line["value"].iloc[0])
-            ax.plot(own["size"], own[metric] / start, marker, color=colour, mew=0, zorder=3)
-            ax.plot(line["size"], line["value"] / start, "--" if law.weak else "-", color=colour, lw=1.4)
-            ends[names[metric]] = (law.size_max, float(line["value"].iloc[-1]) / start, colour)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        log_axis(ax, "x", plain=False)
-        log_axis(ax, "y")
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("relative to the smallest model")
-        ax.set_title(key)
-        sns.despine(ax=ax)
-        label_line_ends(ax, ends)
-
-    return Panels(list(keys), draw)
+    several = pairs.groupby(["dataset", "family"])["size"].transform("nunique") >= 3
+    rows = melted(in_cells(pairs[several]), names, "size", by=["cell"])
+    lines = fitted_lines(rows, ["cell", "line"])
+    starts = {(line["cell"].iloc[0], line["line"].iloc[0]): line["value"].iloc[0] for line in lines}
+    rows["value"] /= [starts.get(key, np.nan) for key in zip(rows["cell"], rows["line"], strict=True)]
+    lines = [line.drop(columns=["low", "high"]).assign(value=line["value"] / line["value"].iloc[0]) for line in lines]
+    styles = dict(zip(names.values(), METRICS.values(), strict=True))
+    labels = (LABELS["size"], "relative to the smallest model")
+    return curves(
+        rows.dropna(subset="value"), "size", "value", labels=labels, panel="cell", styles=styles, fitted=lines,
+        ends=True, log="xy", size=(4.6, 3.7),
+    )  # fmt: skip
 
 
 def difference_dots(printed: pd.DataFrame, tests: pd.DataFrame) -> Figure:

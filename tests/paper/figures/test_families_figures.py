@@ -9,8 +9,8 @@ import pytest
 
 from rbp.book.figure_style import Panels
 from rbp.paper import architectures, predictions, size_and_training
-from rbp.paper.figures import grid as figures
-from rbp.paper.grid import CE, TRANSFORMER, from_rows
+from rbp.paper.families import CE, TRANSFORMER, from_rows
+from rbp.paper.figures import families as figures
 from rbp.paper.ladder import bends
 
 sys.path.append(str(Path(__file__).parents[1]))

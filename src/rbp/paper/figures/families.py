@@ -8,27 +8,22 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 from scipy.stats import norm
 
 from rbp.book.figure_style import (
-    GRID,
+    FAINT,
     INK,
     LABELS,
     Panels,
-    families_legend,
-    family_style,
-    label_line_ends,
-    log_axis,
     neg_log_rbp_label,
     rbp_label,
     single_panel,
 )
 from rbp.paper.architectures import VIEWS
+from rbp.paper.curves import curves, melted, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
-from rbp.paper.figures.ladder import ramp
-from rbp.paper.figures.law import MARKERS, SHADES, SIGNED
-from rbp.paper.grid import CE, family_label
+from rbp.paper.families import CE, family_label
+from rbp.paper.figures.law import LINES, MARKERS, SHADES, SIGNED, off_the_line
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.surface import Surface
 
@@ -48,36 +43,21 @@ def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, str], Surf
 
     points: `Grid.points` of one family; surfaces: by text and measure, where there is one.
     """
-    own = points[points["measure"] == measure]
-    budgets = sorted(own["training_tokens"].unique())
-    colours = dict(zip(budgets, ramp(len(budgets)), strict=True))
-
-    def draw(ax: Axes, dataset: str) -> None:
-        there = own[own["dataset"] == dataset]
+    own = points[points["measure"] == measure].sort_values("training_tokens")
+    budgets = {f"D = {millions(budget)}": float(budget) for budget in own["training_tokens"].unique()}
+    rows = own.assign(line=own["training_tokens"].map({value: name for name, value in budgets.items()}))
+    lines = []
+    for dataset, there in rows.groupby("dataset"):
         sizes = np.geomspace(there["size"].min(), there["size"].max(), 60)
-        law = surfaces.get((dataset, measure))
-        ends = {}
-        for budget in budgets:
-            line = there[there["training_tokens"] == budget].sort_values("size")
-            if line.empty:
-                continue
-            ax.plot(line["size"], line["value"], "o", color=colours[budget], ms=5, mew=0, zorder=3)
-            end = float(line["value"].iloc[-1])
-            if law is not None:
-                ax.plot(sizes, law.predict(sizes, budget), color=colours[budget], lw=1.2)
-                end = law.predict(sizes[-1], budget).item()
-            ends[f"D = {millions(budget)}"] = (float(sizes[-1]), end, colours[budget])
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        log_axis(ax, "x", plain=False)
-        log_axis(ax, "y")
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel(measure_axis(measure))
-        ax.set_title(dataset_label(dataset))
-        label_line_ends(ax, ends)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(own["dataset"]), draw, size=(4.8, 3.9))
+        if law := surfaces.get((str(dataset), measure)):
+            for name in there["line"].unique():
+                value = law.predict(sizes, budgets[name])
+                lines.append(pd.DataFrame({"dataset": dataset, "line": name, "size": sizes, "value": value}))
+    styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
+    return curves(
+        rows, "size", "value", labels=(LABELS["size"], measure_axis(measure)), styles=styles,
+        fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
+    )  # fmt: skip
 
 
 def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
@@ -123,25 +103,8 @@ def entropy_panels(points: pd.DataFrame, k: int) -> Panels:
 
     points: dataset, family, cross_entropy, value; a family's points are joined in the order of its cross-entropies.
     """
-    families = list(dict.fromkeys(points["family"]))
-
-    def draw(ax: Axes, dataset: str) -> None:
-        styles = {}
-        for family in families:
-            own = points[(points["dataset"] == dataset) & (points["family"] == family)].sort_values("cross_entropy")
-            colour, marker = styles[family] = family_style(family, families)
-            ax.plot(own["cross_entropy"], own["value"], marker, ls="-", lw=1, ms=5.5, color=colour, mew=0)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        log_axis(ax, "x")
-        log_axis(ax, "y")
-        ax.set_xlabel(LABELS["cross_entropy"])
-        ax.set_ylabel(neg_log_rbp_label(k))
-        ax.set_title(dataset_label(dataset))
-        families_legend(ax, styles)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(points["dataset"]), draw, size=(4.6, 3.9))
+    labels = (LABELS["cross_entropy"], neg_log_rbp_label(k))
+    return curves(points, "cross_entropy", "value", labels=labels, line="family", log="xy", size=(4.6, 3.9))
 
 
 def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
@@ -181,25 +144,8 @@ def zigzag_panels(residuals: pd.DataFrame) -> Panels:
 
     residuals: dataset, ladder (its label), size, residual (a share of the line), all at one k.
     """
-    ladders = list(dict.fromkeys(residuals["ladder"]))
-    reach = 140 * residuals["residual"].abs().max()  # the legend stands above all
-
-    def draw(ax: Axes, dataset: str) -> None:
-        ax.axhline(0, color=INK, lw=1)
-        for i, ladder in enumerate(ladders):
-            own = residuals[(residuals["dataset"] == dataset) & (residuals["ladder"] == ladder)].sort_values("size")
-            colour, marker = SHADES[(3 * i) % len(SHADES)], MARKERS[i % len(MARKERS)]
-            ax.plot(own["size"], 100 * own["residual"], marker, ls="-", color=colour, lw=1.3, ms=5, label=ladder)
-        log_axis(ax, "x", plain=False)
-        ax.set_ylim(-reach, reach)
-        ax.yaxis.set_major_formatter(SIGNED)
-        ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("distance from the line (%)")
-        ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper center", ncols=len(ladders), handlelength=1.2, columnspacing=1)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(residuals["dataset"]), draw)
+    styles = dict(zip(residuals["ladder"].unique(), (LINES[0], LINES[3]), strict=False))
+    return off_the_line(residuals, line="ladder", styles=styles)
 
 
 def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -> Figure:
@@ -214,7 +160,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
 
     def draw(ax: Axes) -> None:
         wide = norm.ppf((1 + level) / 2)
-        ax.axvspan(-wide, wide, color=GRID, alpha=0.6, lw=0)
+        ax.axvspan(-wide, wide, color=FAINT, alpha=0.6, lw=0)
         ax.axvline(0, color=INK, lw=0.9)
         for i, kind in enumerate(rows):
             there = own[own["kind"] == kind].sort_values("away")
@@ -244,29 +190,15 @@ def ties_figure(table: pd.DataFrame) -> Panels:
     """
     rules = {"strict": "placed first (strict)", "expected": "mean place (expected)"}
     wide = table.pivot_table(index=["dataset", "k"], columns="rule", values="value").reset_index()
-    apart = {rule: 100 * (wide[rule] - wide["paper"]) for rule in rules}
-    top = 1.3 * max(float(each.max()) for each in apart.values()) or 1.0
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = wide["dataset"] == dataset
-        for i, (rule, name) in enumerate(rules.items()):
-            ax.plot(wide["k"][own], apart[rule][own], MARKERS[i], ls="-", lw=1.2, color=SHADES[2 * i], ms=5, label=name)
-        ax.set_xscale("log")
-        log_axis(ax, "x")
-        ax.set_ylim(-0.05 * top, top)
-        ax.yaxis.set_major_locator(MaxNLocator(5))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.set_xlabel("threshold k")
-        ax.set_ylabel(f"percentage points of {rbp_label()} more")
-        ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper left")
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(wide["dataset"]), draw, size=(4.6, 3.5))
+    wide[list(rules)] = 100 * wide[list(rules)].sub(wide["paper"], axis=0)
+    labels = ("threshold k", f"percentage points of {rbp_label()} more")
+    styles = dict(zip(rules.values(), (LINES[0], LINES[2]), strict=True))
+    rows = melted(wide, rules, "k", by=["dataset"])
+    return curves(rows, "k", "value", labels=labels, styles=styles, ylim="shared", size=(4.6, 3.5))
 
 
 def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
-    """What training the families took, and how large they are (`rbp.paper.grid.costs`)."""
+    """What training the families took, and how large they are (`rbp.paper.families.costs`)."""
     sizes = ["weights", "ranks", "sums"]
     rows = costs.assign(family=costs["family"].map(family_label), **{name: costs[name] / 1e6 for name in sizes})
     columns: Columns = {

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.book.steps import step
 from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
@@ -20,7 +21,7 @@ from rbp.core.paths import LADDER, label
 from rbp.evidence.document_hits import Hits
 from rbp.evidence.grid import ABLATION, FIRST, RANKS, RECORDS, SUMS, Counted, counted
 from rbp.ladder.recipe import LADDERS, Ladders, read_ladders
-from rbp.paper.ladder import heights, resample_both
+from rbp.paper.ladder import log_neg_log_rbp, resample_both
 from rbp.paper.wording import dataset_order
 
 CE = "CE"  # the cross-entropy, among the measures; the others are thresholds, "k = 1"
@@ -142,7 +143,7 @@ class Grid:
 
 def whole(hits: Hits, ks: Iterable[int]) -> dict[str, Reals]:
     """ln y of every model on the text as it is, by measure, the cross-entropy first; shape (models,)."""
-    y = heights(hits)
+    y = log_neg_log_rbp(hits)
     found = {CE: np.log(hits.nll.sum(axis=0) / hits.tokens.sum())}
     return found | {measure_label(k): y[:, hits.place(k)] for k in ks}
 
@@ -178,8 +179,9 @@ def as_rows(counted: Sequence[Counted]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def make_hits() -> pd.DataFrame:
-    """The shipped grid's hits by document, as `as_rows` gives them: the step "grid_hits"."""
+@step("grid_hits", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=20)
+def shipped_hits() -> pd.DataFrame:
+    """The shipped grid's hits by document, as `as_rows` gives them."""
     return as_rows(counted())
 
 
