@@ -279,15 +279,17 @@ def _compared(exact: Outcome, language: LanguageModel) -> Outcome:
     expected = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None]) * np.abs(logits)
     wrong, before = [], torch.get_num_threads()
     try:
-        first = alone.rank(rows)
+        torch.set_num_threads(1)
+        first, second = alone.rank(rows), alone.rank(rows)
+        draws = not all((a == b).all() for a, b in zip(first, second, strict=True))  # as Reformer does, for its hashes
         for ranker in (alone, padded):
             for threads in (*THREADS, *THREADS):
                 torch.set_num_threads(threads)
                 found = ranker.rank(rows)
                 bad = (found.greater < surely) | (found.greater + found.equal > possibly)
-                bad |= np.abs(cross_entropy - found.nll) > 2 * slack + 1e-6 + 3e-5 * expected.sum(1)
+                bad |= np.abs(cross_entropy - found.nll) > 2 * slack + 1e-6 + 6e-5 * expected.sum(1)
                 # unpadded rows are the same bits, whatever stood beside them
-                same = ranker is padded or all((a == b).all() for a, b in zip(first, found, strict=True))
+                same = ranker is padded or draws or all((a == b).all() for a, b in zip(first, found, strict=True))
                 wrong.append(int(bad.sum()) if same else -1)
     finally:
         torch.set_num_threads(before)
