@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from drawn_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import DTYPES, Case, cases, gaussian, ulp
+from ranking_cases import DTYPES, Case, gaussian, ulp
 from torch.nn.functional import cross_entropy
 
 from rbp.ranks.kernel import linear_rank

@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from drawn_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import DTYPES, Case, cases, gaussian, ulp, uneven
+from looks import looks
+from ranking_cases import DTYPES, Case, gaussian, ulp, uneven
+from torch.utils._python_dispatch import _disable_current_modes
 
 from rbp.core.errors import ParameterError, RankError
 from rbp.ranks.kernel import linear_rank, triton_kernel
@@ -90,6 +93,34 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
     assert torch.equal(one.greater, other.greater)
     assert torch.equal(one.equal, other.equal)
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="the interpreter's own operations are left out, a GPU's compiler's not")
+def test_how_often_the_gpu_is_waited_for_does_not_depend_on_the_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, modes = triton_kernel._kernel, []
+
+    class Uncounted:
+        def __getitem__(self, grid: Any) -> Any:
+            def run(*given: Any, **options: Any) -> None:
+                modes.append(options["MODE"])
+                with _disable_current_modes(), torch._C.DisableTorchFunction():
+                    kernel[grid](*given, **options)
+
+            return run
+
+    monkeypatch.setattr(triton_kernel, "_kernel", Uncounted())
+    monkeypatch.setattr(triton_kernel, "LAUNCH", 128)
+    case, seen = gaussian(1000, 300, 40, 3), {}
+    linear_rank(case.hidden, case.weight, case.target, backend="triton")
+    for rows in (100, 1000):
+        modes.clear()
+        with looks() as (waits, operations):
+            got = linear_rank(case.hidden[:rows], case.weight, case.target[:rows], backend="triton")
+            _ = got.nll
+        seen[rows] = operations.total()
+        assert 1 <= waits.total() <= 3, waits
+        assert modes == ["truth", *["count"] * -(-rows // 128)]
+    assert (seen[1000] - seen[100]) / 7 <= 24  # operations of a launch, views among them
 
 
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 150))
