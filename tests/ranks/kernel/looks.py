@@ -1,4 +1,4 @@
-"""What makes a program wait for its GPU, counted on any device: values that are looked at, sizes that depend on them."""
+"""What makes a program wait for its GPU, counted on any device: values that it looks at, sizes that depend on them."""
 
 from collections import Counter
 from collections.abc import Iterator
