@@ -10,9 +10,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from bench.common import Question
 from rbp.ranks.kernel.names import Names
 from rbp.ranks.kernel.problem import Problem
 
@@ -39,15 +41,20 @@ class Variant(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """The kernel's code for a GPU; registers of a thread, bytes that it spills, bytes of shared memory."""
+    """The kernel's code for a GPU, and the bytes of shared memory that it takes."""
 
     code: str
-    registers: int
-    spilled: int
     shared: int
 
-    def fits(self, mode: str) -> bool:
-        """Whether the registers are enough, all but; the launch for the peak is rare, and may spill."""
+
+class Registers(NamedTuple):
+    """What a thread takes, and the bytes that it spills."""
+
+    taken: int
+    spilled: int
+
+    def suffice(self, mode: str) -> bool:
+        """Whether they are enough, all but; the launch for the peak is rare, and may spill."""
         return self.spilled <= 16 or mode == "peak"
 
 
@@ -73,22 +80,42 @@ def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compi
     given, options = work.arguments(mode, slice(0, rows), work.truth)
     with _elsewhere(capability):
         done = triton_kernel._kernel.warmup(*given, grid=(1,), **options)
-    return Compiled(done.asm["ptx"], *_registers(done.asm["ptx"], capability), done.metadata.shared)
+    return Compiled(done.asm["ptx"], done.metadata.shared)
 
 
-def compile_all(
-    capability: int, shared: int, variants: Iterable[Variant], processes: int | None = None
-) -> Iterator[tuple[Variant, str, Compiled]]:
-    """The same for many, in all modes, on all cores."""
+def on_all_cores(
+    work: Callable[[int, int, Variant, str], Any], capability: int, shared: int, variants: Iterable[Variant]
+) -> dict[tuple[Variant, str], Any]:
+    """What `work`, such as `compiled`, gives for each variant and mode."""
     plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    with ProcessPoolExecutor(processes, get_context("spawn"), _as_environment, (plain,)) as pool:
-        jobs: dict[tuple[Variant, str], Future[Compiled]] = {
-            (variant, mode): pool.submit(compiled, capability, shared, variant, mode)
-            for variant in variants
-            for mode in MODES
-        }
-        for (variant, mode), job in jobs.items():
-            yield variant, mode, job.result()
+    asked = [(variant, mode) for variant in variants for mode in MODES]
+    with ProcessPoolExecutor(min(cores(), len(asked)), get_context("spawn"), _as_environment, (plain,)) as pool:
+        jobs = [pool.submit(work, capability, shared, *each) for each in asked]
+        return {each: job.result() for each, job in zip(asked, jobs, strict=True)}
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def part(tiny: bool) -> list[Question]:
+    """All that the other parts run, compiled before anything is timed: a part of `bench.gpu`."""
+    return [Question("kernels", partial(_kernels, tiny))]
+
+
+def _kernels(tiny: bool) -> dict[str, Any]:
+    from bench import exactness, ranking  # late: they import this
+    from rbp.ranks.kernel.triton_kernel import shape_for
+
+    capability, shared, asked = 90, SHARED[90], [Variant("float32", 64)]
+    if not tiny:
+        card = torch.cuda.get_device_properties(0)
+        capability, shared = 10 * card.major + card.minor, int(card.shared_memory_per_block_optin)
+        asked = [*exactness.variants(), *ranking.variants()]
+    different = {(*each._replace(d=0), shape_for(getattr(torch, each.dtype), each.d, shared)): each for each in asked}
+    done = on_all_cores(compiled, capability, shared, different.values())
+    return {"kernels": len(done), "processes": min(cores(), len(done))}
 
 
 def _as_environment(environment: dict[str, str]) -> None:
@@ -125,18 +152,20 @@ def _elsewhere(capability: int) -> Iterator[None]:
         driver._active = before
 
 
-def _registers(code: str, capability: int) -> tuple[int, int]:
-    """Registers of a thread, and bytes spilled, as the assembler says."""
+def registers(capability: int, shared: int, variant: Variant, mode: str) -> tuple[Compiled, Registers]:
+    """What `compiled` gives, and the registers that a thread takes, as the assembler says."""
     import triton
+
+    found = compiled(capability, shared, variant, mode)
 
     assembler = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
     architecture = f"sm_{capability}" + ("a" if capability >= 90 else "")
     with TemporaryDirectory() as folder:
-        (Path(folder) / "kernel.ptx").write_text(code)
+        (Path(folder) / "kernel.ptx").write_text(found.code)
         command = [str(assembler), "-v", f"--gpu-name={architecture}", "kernel.ptx", "-o", "kernel"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603
-    found = [re.search(pattern, done.stderr) for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores")]
-    return int(found[0][1]), int(found[1][1])  # type: ignore[index]
+    said = [re.search(words, done.stderr) for words in (r"Used (\d+) registers", r"(\d+) bytes spill stores")]
+    return found, Registers(*(int(each[1]) for each in said if each))
 
 
 def main() -> int:
@@ -149,13 +178,14 @@ def main() -> int:
     print(f"{'GPU':6}{'dtype':10}{'d':>6} {'options':8}{'launch':8}{'registers':>10}{'spilled':>9}{'shared':>9}")
     bad = 0
     for capability in given.capability:
-        for variant, mode, found in compile_all(capability, SHARED[capability], variants):
+        for (variant, mode), found in on_all_cores(registers, capability, SHARED[capability], variants).items():
+            code, own = found
             options = "all" if variant.bias else "none"
             print(
                 f"sm_{capability} {variant.dtype:10}{variant.d:6} {options:8}{mode:8}"
-                f"{found.registers:10}{found.spilled:9}{found.shared:9}"
+                f"{own.taken:10}{own.spilled:9}{code.shared:9}"
             )
-            bad += not found.fits(mode)
+            bad += not own.suffice(mode)
     print(f"{bad} of them have too few registers")
     return int(bad > 0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from draws import loop_and_slow
 
-from bench.kernels import MODES, SHARED, Variant, compiled
+from bench.kernels import MODES, SHARED, Variant, registers
 from rbp.core.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
@@ -29,9 +29,9 @@ SHARE = [(80, Variant("bfloat16", 75), "count"), (90, Variant("bfloat16", 4096, 
 
 AGAIN = """
 import sys, triton
-from bench.kernels import SHARED, Variant, compile_all, compiled
+from bench.kernels import SHARED, Variant, compiled, on_all_cores
 if __name__ == "__main__":
-    assert len(list(compile_all(90, SHARED[90], [Variant("float32", 64)], 2))) == 3
+    assert len(on_all_cores(compiled, 90, SHARED[90], [Variant("float32", 64)])) == 3
     hits = []
     triton.knobs.compilation.listener = lambda cache_hit, **_: hits.append(cache_hit)
     for variant in (Variant("float32", 75), Variant("float32", 4096), Variant("float32", 64, bias=True)):
@@ -43,10 +43,10 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("cases", loop_and_slow(SHARE, EVERY))
 def test_it_compiles_fits_and_spills_no_registers(cases) -> None:
     for card, variant, mode in cases:
-        found = compiled(card, SHARED[card], variant, mode)
+        found, own = registers(card, SHARED[card], variant, mode)
         assert found.shared <= SHARED[card]
         assert (PRODUCTS[card] in found.code) == (variant.dtype != "float32")
-        assert found.fits(mode), (card, variant, mode)
+        assert own.suffice(mode), (card, variant, mode, own)
 
 
 @pytest.mark.builds
