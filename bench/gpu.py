@@ -287,4 +287,5 @@ def _short(value: Any) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as a limit of time sends it: no part is left running
     sys.exit(main())
