@@ -143,6 +143,13 @@ def gpus_in_words(number: int) -> str:
     return f"{number} GPU" + ("s" if number > 1 else "")
 
 
+def rate_in_words(plan: Plan) -> str:
+    """The rate that a plan on GPUs reckons with: measured, or assumed."""
+    if plan.rates.measured:
+        return f"the rate measured on the {plan.rates.gpu} on {plan.rates.measured}"
+    return f"an assumed {plan.study.content.gpu.share:.0%} of the rate on the data sheet of the {plan.rates.gpu}"
+
+
 def evenness(table: pd.DataFrame, dtype: str, shards: int) -> float:
     """How quick the most GPUs of `hours_on_gpus` are, as a share of what an even share of the work would be."""
     hours = table[(table["dtype"] == dtype) & (table["shards"] == shards)].set_index("gpus")["hours"].sort_index()
