@@ -78,7 +78,7 @@ def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compi
     )
     work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, variant.d, shared))
     given, options = work.arguments(mode, slice(0, rows), work.truth)
-    with _elsewhere(capability):
+    with elsewhere(capability):
         done = triton_kernel._kernel.warmup(*given, grid=(1,), **options)
     return Compiled(done.asm["ptx"], done.metadata.shared)
 
@@ -106,12 +106,12 @@ def part(tiny: bool) -> list[Question]:
 
 def _kernels(tiny: bool) -> dict[str, Any]:
     from bench import exactness, ranking  # late: they import this
-    from rbp.ranks.kernel.triton_kernel import shape_for
+    from rbp.ranks.kernel.triton_kernel import shape_for, shared_memory
 
     capability, shared, asked = 90, SHARED[90], [Variant("float32", 64)]
     if not tiny:
         card = torch.cuda.get_device_properties(0)
-        capability, shared = 10 * card.major + card.minor, int(card.shared_memory_per_block_optin)
+        capability, shared = 10 * card.major + card.minor, shared_memory(torch.device("cuda", 0))
         asked = [*exactness.variants(), *ranking.variants()]
     different = {(*each._replace(d=0), shape_for(getattr(torch, each.dtype), each.d, shared)): each for each in asked}
     done = on_all_cores(compiled, capability, shared, different.values())
@@ -141,7 +141,8 @@ class _Elsewhere(NamedTuple):
 
 
 @contextmanager
-def _elsewhere(capability: int) -> Iterator[None]:
+def elsewhere(capability: int) -> Iterator[None]:
+    """While Triton compiles for a GPU that need not be here."""
     from triton.runtime import driver
 
     before = driver._active

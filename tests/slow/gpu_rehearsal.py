@@ -60,7 +60,7 @@ def rehearsed(name: str, place: Path) -> Found:
     names = [answer["question"] for answer in after["answers"]]
     if lost or len(set(names)) < len(names):
         wrong.append(f"lost or asked twice: {lost}, {names}")
-    counts = {"questions": len(names), "answers when the clock ran out": len(kept), "lost": len(lost)}
+    counts = {"questions": len(names), "answered_in_time": len(kept), "lost": len(lost)}
     return {"part": name, **counts, "wrong": wrong}
 
 

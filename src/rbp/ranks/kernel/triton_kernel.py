@@ -54,7 +54,7 @@ def tally(problem: Problem, shape: Shape | None = None) -> Tally:
         raise ParameterError(f"the triton kernel does not run on {device}", "backend", 'Take backend="blocked".')
     if problem.dtype == torch.float64:
         raise ParameterError("the triton kernel sums in float32", "backend", 'Take backend="blocked" for float64.')
-    return Work(problem, shape or shape_for(_dtype(problem), problem.hidden.shape[1], _shared_memory(device))).tally()
+    return Work(problem, shape or shape_for(_dtype(problem), problem.hidden.shape[1], shared_memory(device))).tally()
 
 
 class Work:
@@ -204,7 +204,8 @@ def _kernel(  # type: ignore[no-untyped-def]
         tl.store(counts + n * pitch + row, tl.sum(count, axis=1), mask=there)
 
 
-def _shared_memory(device: torch.device) -> int:
+def shared_memory(device: torch.device) -> int:
+    """Bytes of shared memory that a block may take on a GPU; 0 elsewhere."""
     if device.type != "cuda":
         return 0
     return int(getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0))
