@@ -143,6 +143,20 @@ def test_a_soft_cap_close_to_its_bound_and_close_to_zero() -> None:
     assert got.greater.tolist() == [2] * 7
 
 
+@pytest.mark.parametrize("far", [3, 200, 299])
+def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_kernel, "LAUNCH", 128)
+    case = exactly(gaussian(300, 300, 16, 4))
+    before = ranks(case)
+    case.hidden[far] *= 500
+    case.target[far] = case.logits()[far].argmin()
+    got, z = ranks(case), case.logits()
+    others = torch.arange(300) != far
+    assert torch.equal(got.nll[others], before.nll[others])
+    assert got.greater[far] == 299
+    assert torch.isclose(got.nll[far].double(), z[far].logsumexp(0) - z[far].min(), rtol=1e-6)
+
+
 def test_infinities_nan_and_the_largest_numbers() -> None:
     inf = float("inf")
     case = gaussian(20, 300, 8, 1)

@@ -78,11 +78,10 @@ def linear_rank(
             given = replace(given, names=names_of(weight, bias, given.weight.shape[0]))
             tally = _tally(given, chosen, compiled)
             verdict = judged(given, tally)
-        if verdict.impossible:  # the machine's fault, or its compiler's: no user's to mend
-            _say_once(chosen, given.hidden.device)
-            tally = blocked.tally(given, reduce=plainly)
-            verdict = None
-        return concluded(given, tally, verdict)
+        if not verdict.impossible:
+            return concluded(given, tally, verdict)
+        _say_once(chosen, given.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
+        return concluded(given, blocked.tally(given, reduce=plainly))
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:

@@ -30,7 +30,8 @@ class Names(NamedTuple):
     first: torch.Tensor
 
 
-_kept, _lock = WeakTensorKeyDictionary(), Lock()  # type: ignore[no-untyped-call]
+_kept: Any = WeakTensorKeyDictionary()  # by weight: what it and its bias were, the bias, and the names
+_lock = Lock()
 
 
 def names_of(weight: torch.Tensor, bias: torch.Tensor | None, rows: int) -> Names:
@@ -39,9 +40,11 @@ def names_of(weight: torch.Tensor, bias: torch.Tensor | None, rows: int) -> Name
     if any(tensor.is_inference() for tensor in given):  # whose changes are not counted
         return find_names(weight[:rows], None if bias is None else bias[:rows])
     with _lock:
-        before, alive, names = _kept.get(weight, (None, lambda: None, None))
+        before, last, kept = _kept.get(weight, (None, None, None))
         now = rows, [_state(tensor) for tensor in given]
-        if names is None or before != now or alive() is not given[-1]:
+        if before == now and last() is given[-1]:
+            names: Names = kept
+        else:
             names = find_names(weight.detach()[:rows], None if bias is None else bias.detach()[:rows])
             _kept[weight] = now, ref(given[-1]), names
         return names
