@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from importlib import import_module
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ def run(parts: Mapping[str, Part], tiny: bool, place: Path | None) -> int:
 
     for name, part in parts.items():
         before = results["parts"].get(name)
-        if worked(before) and not any("left_out" in known for known in (before, *before["answers"])):
+        if worked(before) and not any(map(left_out, (before, *before["answers"]))):
             continue
         print(f"— {name}, {part.limit:g} s at most", flush=True)
         results["parts"][name] = now = again(before)
@@ -116,10 +117,15 @@ def run(parts: Mapping[str, Part], tiny: bool, place: Path | None) -> int:
 def again(before: Found | None) -> Found:
     """What a part begins with: the answers that it has, and the questions to be asked last, as they failed before."""
     answers = before["answers"] if before else []
-    good = [answer for answer in answers if not failure(answer) and not isinstance(answer.get("left_out"), str)]
+    good = [answer for answer in answers if not failure(answer) and not left_out(answer)]
     stuck = before.get("stuck", []) if before else []
     last = stuck + [answer["question"] for answer in answers if failure(answer)]
     return {"answers": good, "left": [], "stuck": last, "seconds": before.get("seconds", 0.0) if before else 0.0}
+
+
+def left_out(known: Found) -> bool:
+    """Whether a part or a question was left out as a whole."""
+    return isinstance(known.get("left_out"), str)
 
 
 def ask(part: Part, tiny: bool, now: Found, keep: Callable[[Found | None], None]) -> None:
@@ -230,9 +236,18 @@ def work(module: str, function: str, tiny: bool, first: Found) -> None:
                 answer = question.ask()
             except Exception as error:
                 answer = reason(error)
-            tell(question=question.name, answer=answer | {"seconds": round(time.monotonic() - start, 1)})
+            tell(question=question.name, answer=plain(answer) | {"seconds": round(time.monotonic() - start, 1)})
             if "error" in answer:
                 os._exit(0)  # a GPU may be of no use to this process now: the rest is another's
+
+
+def plain(value: Any) -> Any:
+    """An answer as JSON has it: NaN and infinities, which a wrong kernel may give, as words."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def reason(error: Exception) -> Found:
@@ -266,12 +281,12 @@ def described(answer: Found) -> str:
     """An answer as it is printed: a line, and one for each row, with the aims beside."""
     if what := failure(answer):
         return f"{answer['question']}: FAILED: {what}\n{answer.get('traceback', '')}".rstrip()
-    plain = {name: value for name, value in answer.items() if name != "question" and not isinstance(value, list | dict)}
-    lines = [f"{answer['question']}: " + ", ".join(f"{name} {_short(value)}" for name, value in plain.items())]
+    short = {name: value for name, value in answer.items() if name != "question" and not isinstance(value, list | dict)}
+    lines = [f"{answer['question']}: " + ", ".join(f"{name} {_short(value)}" for name, value in short.items())]
     for row in answer.get("rows", []):
         lines.append(f"    {row['way']}: {row['seconds']:.4g} s, ratio {row['ratio']:.2f}{_beside(row)}")
-    if isinstance(left_out := answer.get("left_out"), list):
-        lines += [f"    {row['way']}: left out: {row['why']}" for row in left_out]
+    if isinstance(missing := answer.get("left_out"), list):
+        lines += [f"    {row['way']}: left out: {row['why']}" for row in missing]
     return "\n  ".join(lines)
 
 

@@ -38,7 +38,7 @@ def note(name):
 
 def well(name):
     note(name)
-    return {"name": name, "twice": 2 * len(name)}
+    return {"name": name, "twice": 2 * len(name), "errors": [float("nan"), {"x": float("-inf")}, 1.5]}
 
 def ill(name):
     if calm.exists():
@@ -226,6 +226,7 @@ def test_every_answer_is_written_at_once_and_only_what_is_missing_is_asked_again
     answers = {answer["question"]: answer for answer in found["answers"]}
     assert list(answers) == ["one", "raises", "two", "dies", "lacks", "three"]
     assert (answers["two"]["name"], answers["two"]["twice"]) == ("two", 6)
+    assert answers["two"]["errors"] == ["nan", {"x": "-inf"}, 1.5]  # which JSON does not have
     assert answers["raises"]["error"] == "ValueError: no such thing"
     assert "Traceback" in answers["raises"]["traceback"]
     assert answers["dies"]["error"] == "its process was ended by signal 9"
