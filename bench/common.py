@@ -6,25 +6,58 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from math import ceil, inf
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from rbp.ranks.kernel import CAPABILITY
 
-def in_turn(ways: Mapping[str, Callable[[], object]], rounds: int, device: str) -> dict[str, list[float]]:
-    """Seconds of every way in each round; a first round, which also compiles, is left out."""
+
+class Question(NamedTuple):
+    """What a part of `bench.gpu` asks: its name, and what gives the answer, as JSON has it.
+
+    An answer's "failed" holds what must not be, in words. What is only slow fails nothing.
+    """
+
+    name: str
+    ask: Callable[[], dict[str, Any]]
+
+
+def in_turn(
+    ways: Mapping[str, Callable[[], object]], rounds: int, device: str, least: float = 0.0, most: float = inf
+) -> dict[str, list[float]]:
+    """Seconds of every way in each round; what comes before, which also compiles, is left out.
+
+    least: seconds for which a way goes on in each round, if once takes less; most: after so many seconds no round
+    begins, but for the first.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     with torch.no_grad():
-        for _ in range(rounds + 1):
+        for way in ways.values():
+            way()
+        calls = {name: ceil(least / max(_timed(way, 1, device), 1e-6)) or 1 for name, way in ways.items() if least}
+        begun = time.perf_counter()
+        for done in range(rounds):
+            if done and time.perf_counter() - begun > most:
+                break
             for name, way in ways.items():
-                start = time.perf_counter()
-                way()
-                if device == "cuda":
-                    torch.cuda.synchronize()
-                seconds[name].append(time.perf_counter() - start)
-    return {name: values[1:] for name, values in seconds.items()}
+                seconds[name].append(_timed(way, calls.get(name, 1), device))
+    return seconds
+
+
+def _timed(way: Callable[[], object], calls: int, device: str) -> float:
+    """Seconds of one call, of so many one after the other."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(calls):
+        way()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / calls
 
 
 def spread(own: list[float], reference: list[float]) -> dict[str, float]:
@@ -54,13 +87,73 @@ def circumstances(device: str) -> dict[str, Any]:
     }
 
 
-def machine(tiny: bool) -> dict[str, Any]:
-    """`circumstances` of `bench.gpu`: the card, its memory (GB) and capability; tiny: what stands in for it."""
-    found = circumstances("cpu" if tiny else "cuda")
-    if tiny:
-        return found | {"device": f"triton's interpreter on {found['device']}"}
+# Of NVIDIA's data sheets: operations a second (10¹²) in float32 without tensor cores, and in bfloat16 and float16 with
+# them, dense. The first name that is in the card's.
+PEAKS = {
+    "H100 PCIe": (51.2, 756.0),
+    "H100 NVL": (60.0, 835.0),
+    "H100": (66.9, 989.4),
+    "H200": (66.9, 989.4),
+    "A100": (19.5, 312.0),
+    "L40S": (91.6, 362.0),
+    "L40": (90.5, 181.0),
+    "L4": (30.3, 121.0),
+}
+DRIVERS = {12: 525, 13: 580}  # the oldest driver that runs programs built for a major version of CUDA
+
+
+def peak_of(device: str, dtype: str) -> float | None:
+    """Operations a second that a card's data sheet promises in a dtype; None for a card that is not known here."""
+    known = next((peaks for name, peaks in PEAKS.items() if name in device), None)
+    return None if known is None else known[dtype != "float32"] * 1e12
+
+
+def machine(tiny: bool) -> list[Question]:
+    """What `bench.gpu` asks first: on what the others will run. tiny: what stands in for a GPU."""
+    return [Question("machine", lambda: _tiny_machine() if tiny else _machine())]
+
+
+def _tiny_machine() -> dict[str, Any]:
+    found = circumstances("cpu")
+    return found | {"device": f"triton's interpreter on {found['device']}"}
+
+
+def _machine() -> dict[str, Any]:
+    """The card, its driver, memory (GB) and capability, beside the circumstances; "error": why there is none."""
+    if reason := no_gpu():
+        return {"error": reason}
     card = torch.cuda.get_device_properties(0)
-    return found | {"memory_gb": round(card.total_memory / 1e9, 1), "capability": f"{card.major}.{card.minor}"}
+    about = {"memory_gb": round(card.total_memory / 1e9, 1), "capability": f"{card.major}.{card.minor}"}
+    return circumstances("cuda") | about | {"driver": _driver()}
+
+
+def no_gpu() -> str | None:
+    """Why there is no GPU to measure, and what would be needed, in words; None where there is one."""
+    built = torch.version.cuda
+    name = f"PyTorch {torch.__version__}"
+    driver = _driver()
+    said = f"the NVIDIA driver is {driver}" if driver else "no NVIDIA driver is loaded"
+    oldest = DRIVERS.get(int(built.split(".")[0])) if built else None
+    needed = f"a GPU of compute capability {CAPABILITY[0]}.{CAPABILITY[1]} or above"
+    if torch.cuda.is_available():
+        capability = torch.cuda.get_device_capability()
+        if capability >= CAPABILITY:
+            return None
+        found = f"{torch.cuda.get_device_name()} has compute capability {capability[0]}.{capability[1]}"
+        return f"no GPU that runs the kernel: {found}; {said}. Needed: {needed}."
+    if not built:
+        return f"no GPU: {name} is built without CUDA; {said}. Needed: {needed}, its driver, and a PyTorch with CUDA."
+    driver_needed = f"driver {oldest} or newer" if oldest else "its driver"
+    return f"no GPU: {name}, built for CUDA {built}, finds none; {said}. Needed: {needed}, and {driver_needed}."
+
+
+def _driver() -> str | None:
+    """The version of NVIDIA's driver, where one is loaded."""
+    try:
+        words = Path("/proc/driver/nvidia/version").read_text().split()
+    except OSError:
+        return None
+    return next((word for word in words if word[0].isdigit() and "." in word), "of an unknown version")
 
 
 def title(results: dict[str, Any]) -> str:

@@ -1,11 +1,14 @@
-"""Whether ranks are what they must be: every backend of a device against float64, on problems made for it."""
+"""Whether ranks are what they must be: every backend of a device against float64, on problems drawn on it."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
+from bench import common
+from bench.kernels import Variant
 from bench.ranking import Shape
 from rbp.ranks.kernel import Backend, linear_rank
 
@@ -38,37 +41,55 @@ class Question(NamedTuple):
         return ", ".join([self.backend, kind, size, *options, *(["whole numbers"] if self.whole else [])])
 
 
+NARROW, WIDE, LARGE = Shape(1000, 768, 50304), Shape(500, 4096, 128256), Shape(250, 2048, 262144)
+
+
 def questions(tiny: bool) -> list[Question]:
-    """What is asked on a GPU; tiny: of the kernel by its interpreter."""
+    """What is asked on a GPU, the most important first; tiny: of the kernel by its interpreter."""
     ragged, small = Shape(150, 75, 701), Shape(40, 40, 300)
-    asked = [Question(small, dtype, whole=True) for dtype in (*HALF, torch.float32)]
-    asked += [Question(small, torch.bfloat16, options={"vocab": 257, "scale": 0.5, "biased": True}, whole=True)]
-    asked += [Question(small, torch.bfloat16, options={"round_logits": "bfloat16"}, whole=True)]
-    asked += [Question(ragged, dtype) for dtype in (*HALF, torch.float32)]
-    asked += [Question(ragged, torch.bfloat16, options={"softcap": 30.0, "vocab": 650})]
+    others = [Question(small, dtype, whole=True) for dtype in (torch.float32, *HALF)]
+    others += [Question(small, torch.bfloat16, options={"vocab": 257, "scale": 0.5, "biased": True}, whole=True)]
+    others += [Question(small, torch.bfloat16, options={"round_logits": "bfloat16"}, whole=True)]
+    others += [Question(ragged, dtype) for dtype in (torch.float32, *HALF)]
+    others += [Question(ragged, torch.bfloat16, options={"softcap": 30.0, "vocab": 650})]
     if tiny:
-        return asked
-    narrow, wide, capped = Shape(1000, 768, 50304), Shape(500, 4096, 128256), Shape(250, 2304, 256000)
-    asked += [Question(Shape(3000, 200, 5000), dtype, whole=True) for dtype in (*HALF, torch.float32)]
-    asked += [Question(shape, dtype) for shape in (narrow, wide) for dtype in (*HALF, torch.float32)]
-    asked += [Question(narrow, torch.bfloat16, options={"vocab": 50277})]  # as Pythia's is padded
-    asked += [Question(capped, torch.bfloat16, options={"softcap": 30.0})]  # as Gemma 2's
-    asked += [Question(narrow, torch.bfloat16, backend) for backend in ("blocked", "reference")]
-    return [*asked, Question(narrow, torch.float64, "blocked")]
+        return others
+    asked = [Question(shape, dtype) for shape in (NARROW, WIDE, LARGE) for dtype in (torch.float32, *HALF)]
+    others += [Question(Shape(3000, 200, 5000), dtype, whole=True) for dtype in (torch.float32, *HALF)]
+    others += [Question(NARROW, torch.bfloat16, options={"vocab": 50277})]  # as Pythia's is padded
+    others += [Question(Shape(250, 2304, 256000), torch.bfloat16, options={"softcap": 30.0})]  # as Gemma 2's
+    others += [Question(NARROW, torch.bfloat16, backend) for backend in ("blocked", "reference")]
+    return [*asked, *others, Question(NARROW, torch.float64, "blocked")]
 
 
-def part(tiny: bool) -> dict[str, Any]:
+def part(tiny: bool) -> list[common.Question]:
     """All questions, as a part of `bench.gpu`."""
-    answers = [asked(question, "cpu" if tiny else "cuda") for question in questions(tiny)]
-    failed = [answer.pop("failed") for answer in answers]
-    return {"answers": answers, "failed": [line for line in failed if line]}
+    device = "cpu" if tiny else "cuda"
+    return [common.Question(question.name, partial(asked, question, device)) for question in questions(tiny)]
+
+
+def variants() -> list[Variant]:
+    """What the kernel must be compiled for to answer them."""
+    found = [
+        Variant(
+            str(question.dtype).removeprefix("torch."),
+            question.shape.d,
+            bias="biased" in question.options,
+            scale="scale" in question.options,
+            softcap="softcap" in question.options,
+            rounded="round_logits" in question.options,
+        )
+        for question in questions(False)
+        if question.backend == "triton"
+    ]
+    return list(dict.fromkeys(found))
 
 
 def asked(question: Question, device: str) -> dict[str, Any]:
     """How the ranks compare with float64.
 
     wrong: positions whose counts float64 does not allow; differ: the share whose counts are not float64's; nll_error:
-    the largest error of −ln p, in nats; failed: what must not be, in words, or None.
+    the largest error of −ln p, in nats; failed: what must not be, in words.
     """
     case = _case(question, device)
     got = linear_rank(case.hidden, case.weight, case.target, backend=question.backend, **case.options)
@@ -85,31 +106,30 @@ def asked(question: Question, device: str) -> dict[str, Any]:
     counts["nll_wrong"] = int((error > 2 * slack[:, 0] + 1e-6 * nll.clamp(min=1)).sum())
     failed = [f"{count} of {len(truth)} {name}" for name, count in counts.items() if count]
     return {
-        "question": question.name,
         **counts,
         "differ": float(other.double().mean()),
         "nll_error": float(error.max()),
-        "failed": f"{question.name}: {', '.join(failed)}" if failed else None,
+        "failed": failed,
     }
 
 
 def _case(question: Question, device: str) -> Case:
     rows, d, vocabulary = question.shape
     options = {name: value for name, value in question.options.items() if name != "biased"}
-    generator = torch.Generator().manual_seed(d)
+    own: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(d), "device": device}
     if question.whole:  # few values, so ties in plenty; some rows of weight twice
-        hidden = torch.randint(-8, 9, (rows, d), generator=generator)
-        weight = torch.randint(-8, 9, (vocabulary, d), generator=generator)
-        weight = weight[torch.randint(0, vocabulary, (vocabulary,), generator=generator)]
-        target = torch.randint(0, options.get("vocab", vocabulary), (rows,), generator=generator)
+        hidden = torch.randint(-8, 9, (rows, d), **own)
+        weight = torch.randint(-8, 9, (vocabulary, d), **own)
+        weight = weight[torch.randint(0, vocabulary, (vocabulary,), **own)]
+        target = torch.randint(0, options.get("vocab", vocabulary), (rows,), **own)
         case = Case(hidden.to(question.dtype), weight.to(question.dtype), target, options)
     else:
-        case = gaussian(rows, vocabulary, d, d, question.dtype)
+        case = gaussian(rows, vocabulary, d, d, question.dtype, device)
         case.target %= options.get("vocab", vocabulary)
         case.options = options
     if "biased" in question.options:
-        options["bias"] = torch.randint(-9, 9, (vocabulary,), generator=generator).float().to(device)
-    return Case(case.hidden.to(device), case.weight.to(device), case.target.to(device), options)
+        options["bias"] = torch.randint(-9, 9, (vocabulary,), **own).float()
+    return case
 
 
 def _slack(case: Case, truth: torch.Tensor) -> torch.Tensor:

@@ -1,11 +1,10 @@
 """`python -m bench.extraction`: what a whole extraction costs beside the time that the model itself needs.
 
-A model of Pythia-14M's shape on the CPU, of Pythia-1.4B's on a GPU (in `bench.gpu`, all of GPU_SHAPES), with random
-weights, reads documents of random words. The time allowed is that of the backbone on the same rows and, on the CPU, of
-the bare product of its hidden states with the output layer: of each, the fastest way that was found. On a GPU it is
-the backbone's alone. Three times are ours: the whole call, from the model's files to the finished store; of it the
-packs alone, that is, ranking and storing; and the check, which ranks a sample again the plain way. All ways run once a
-round, in turn.
+A model of Pythia-14M's shape on the CPU, of Pythia-1.4B's on a GPU, with random weights, reads documents of random
+words. The time allowed is that of the backbone on the same rows and, on the CPU, of the bare product of its hidden
+states with the output layer: of each, the fastest way that was found. On a GPU it is the backbone's alone. Three times
+are ours: the whole call, from the model's files to the finished store; of it the packs alone, that is, ranking and
+storing; and the check, which ranks a sample again the plain way. All ways run once a round, in turn.
 """
 
 import argparse
@@ -24,9 +23,9 @@ from typing import Any, NamedTuple
 import torch
 from rich.console import Console
 from rich.table import Table
-from transformers import AutoModelForCausalLM, GPTNeoXConfig
 
 from bench.common import circumstances, in_turn, spread, title, write
+from bench.gpu_models import LENGTH, PYTHIA_1_4B, Shape, random_model
 from bench.ranking import Way, chunks, tiles
 from rbp.ladder.text import byte_level_bpe
 from rbp.ranks.corpora import open_corpus
@@ -36,32 +35,11 @@ from rbp.ranks.protocols import plan_rows, protocol
 from rbp.ranks.store import Store
 
 VOCABULARY = 1000  # of the tokenizer
-LENGTH = 512  # tokens of a document: the authors' protocol
 WHOLE, PACKS = "ours: the whole call", "ours: its packs, ranked and stored"
 CHECK = "ours: its check of a sample"
 
 
-class Shape(NamedTuple):
-    """A GPT-NeoX model, and how many documents it reads."""
-
-    name: str
-    layers: int
-    d: int
-    heads: int
-    intermediate: int
-    vocabulary: int
-    documents: int
-
-
-SHAPES = {
-    "cpu": Shape("Pythia-14M", 6, 128, 4, 512, 50304, 128),
-    "cuda": Shape("Pythia-1.4B", 24, 2048, 16, 8192, 50304, 512),
-}
-GPU_SHAPES = [
-    SHAPES["cpu"]._replace(documents=2048),
-    SHAPES["cuda"],
-    Shape("Pythia-6.9B", 32, 4096, 32, 16384, 50432, 256),
-]
+SHAPES = {"cpu": Shape("Pythia-14M", 6, 128, 4, 512, 50304, 128), "cuda": PYTHIA_1_4B._replace(documents=512)}
 
 
 def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
@@ -75,21 +53,8 @@ def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
     model, corpus = folder / shape.name, folder / "words.jsonl"
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     byte_level_bpe(texts[:32], min(VOCABULARY, shape.vocabulary)).save_pretrained(model)
-    config = GPTNeoXConfig(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.d,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        intermediate_size=shape.intermediate,
-        max_position_embeddings=2048,
-        bos_token_id=0,
-        eos_token_id=0,
-        tie_word_embeddings=False,
-    )
-    torch.manual_seed(0)
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    with quiet(), torch.device(device):
-        AutoModelForCausalLM.from_config(config, dtype=dtype).save_pretrained(model)
+    with quiet():
+        random_model(shape, device, "bfloat16" if device == "cuda" else "float32").save_pretrained(model)
     return model, corpus
 
 

@@ -1,7 +1,4 @@
-"""Parts of `python -m bench.gpu` that take whole programs: what each asks of a GPU, or, tiny, of the CPU.
-
-Each gives what is written as JSON; "failed" holds what must not be, in words. What is only slow fails nothing.
-"""
+"""Parts of `python -m bench.gpu` that take whole programs: what each asks of a GPU, or, tiny, of the CPU."""
 
 import subprocess
 import sys
@@ -9,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +17,8 @@ import pandas as pd
 import torch
 
 from bench import extraction
+from bench.common import Question
+from bench.gpu_models import LENGTH, TINY, Shape
 from rbp.core.paths import ROOT
 from rbp.ladder import training
 from rbp.ladder.grid import Grid
@@ -32,13 +32,40 @@ from rbp.ranks.protocols import protocol
 from rbp.ranks.store import Store, open_store
 
 Found = dict[str, Any]
-TINY = extraction.Shape("a tiny model", 2, 32, 2, 64, 512, 6)
+PYTHIA_14M = extraction.SHAPES["cpu"]._replace(documents=2048)
 STEPS = 20  # that both devices train, to be compared
 NEAR = 1e-3  # nats by which −ln p may differ between two devices, in float32
 
 
-def tests(tiny: bool) -> Found:
+def tests(tiny: bool) -> list[Question]:
     """The kernel's own tests, which otherwise its interpreter runs."""
+    return [Question("tests", partial(_tests, tiny))]
+
+
+def devices(tiny: bool) -> list[Question]:
+    """One measurement in float32 on the CPU and on the GPU: ranks may differ in last bits, and no further."""
+    return [Question("devices", partial(_devices, tiny))]
+
+
+def memory(tiny: bool) -> list[Question]:
+    """A batch that memory does not allow is halved, for real on a GPU, and the ranks are those of small batches."""
+    return [Question("memory", partial(_memory, tiny))]
+
+
+def two(tiny: bool) -> list[Question]:
+    """Two processes on one GPU fill one store: it is that of one process."""
+    return [Question("two processes", partial(_two, tiny))]
+
+
+def ladder(tiny: bool) -> list[Question]:
+    """The smallest rung of every family, trained on the documents that the ladder is evaluated on."""
+    tokens, names = (8192, ["neox"]) if tiny else (400_000, ["neox", "lstm", "mamba2"])
+    return [Question(name, partial(_ladder, name, tokens, _device(tiny))) for name in names]
+
+
+def _tests(tiny: bool) -> Found:
+    import hypothesis  # noqa: F401  # which the tests import: without it they are left out
+
     file = ROOT / "tests" / "ranks" / "kernel" / "triton_cases.py"
     command = [
         sys.executable,
@@ -58,34 +85,8 @@ def tests(tiny: bool) -> Found:
     return {"said": lines[-1], "failed": failed or ([lines[-1]] if done.returncode else [])}
 
 
-def pythia_14m(tiny: bool) -> Found:
-    """Whole extractions by a small model: what is around the model costs most."""
-    return _extraction(0, tiny)
-
-
-def pythia_1_4b(tiny: bool) -> Found:
-    """By a middling one."""
-    return _extraction(1, tiny)
-
-
-def pythia_6_9b(tiny: bool) -> Found:
-    """By a large one."""
-    return _extraction(2, tiny)
-
-
-def _extraction(which: int, tiny: bool) -> Found:
-    shape = extraction.GPU_SHAPES[which]
-    if tiny:
-        return extraction.measured("cpu", TINY._replace(name=shape.name), rounds=1)
-    needed, there = _needed(shape), torch.cuda.get_device_properties(0).total_memory
-    if needed > there:
-        return {"left_out": f"it takes {needed / 1e9:.0f} GB of GPU memory, and there are {there / 1e9:.0f}"}
-    return extraction.measured("cuda", shape, rounds=1 if shape.d > 4000 else 3)
-
-
-def devices(tiny: bool) -> Found:
-    """One measurement in float32 on the CPU and on the GPU: ranks may differ in last bits, and no further."""
-    shape = TINY if tiny else extraction.GPU_SHAPES[0]._replace(documents=16)
+def _devices(tiny: bool) -> Found:
+    shape = TINY if tiny else PYTHIA_14M._replace(documents=16)
     with TemporaryDirectory() as folder:
         model, corpus = extraction.make(Path(folder), shape, "cpu")
         ours = Settings(device="cpu"), Settings(device=_device(tiny), backend="reference" if tiny else "auto")
@@ -100,10 +101,9 @@ def devices(tiny: bool) -> Found:
     }
 
 
-def memory(tiny: bool) -> Found:
-    """A batch that memory does not allow is halved, for real on a GPU, and the ranks are those of small batches."""
+def _memory(tiny: bool) -> Found:
     rows = 16 if tiny else 256
-    shape = TINY._replace(documents=rows) if tiny else extraction.GPU_SHAPES[0]._replace(documents=rows)
+    shape = TINY._replace(documents=rows) if tiny else PYTHIA_14M._replace(documents=rows)
     few, many = (Settings(dtype=_dtype(tiny), device=_device(tiny), batch=batch) for batch in (4, rows))
     with TemporaryDirectory() as folder:
         model, corpus = extraction.make(Path(folder), shape, _device(tiny))
@@ -119,9 +119,8 @@ def memory(tiny: bool) -> Found:
     return found | {"failed": [] if halvings else ["memory was short, and no batch was halved"]}
 
 
-def two(tiny: bool) -> Found:
-    """Two processes on one GPU fill one store: it is that of one process."""
-    shape = TINY._replace(documents=200) if tiny else extraction.GPU_SHAPES[0]
+def _two(tiny: bool) -> Found:
+    shape = TINY._replace(documents=200) if tiny else PYTHIA_14M
     settings = Settings(dtype=_dtype(tiny), device=_device(tiny))
     with TemporaryDirectory() as folder:
         model, corpus = extraction.make(Path(folder), shape, _device(tiny))
@@ -129,7 +128,7 @@ def two(tiny: bool) -> Found:
         alone = _extract(model, corpus, shape, Path(folder) / "one", settings)
         between = time.perf_counter()
         card = "" if tiny else gpus()[0]
-        how = protocol("authors", length=extraction.LENGTH, documents=shape.documents)
+        how = protocol("authors", length=LENGTH, documents=shape.documents)
         extract_on_gpus([str(model)], [str(corpus)], how, Path(folder) / "two", settings, [card, card])
         end = time.perf_counter()
         (shared,) = (Path(folder) / "two").iterdir()
@@ -138,35 +137,26 @@ def two(tiny: bool) -> Found:
     return found | {"failed": [f"{differ:.2%} of the ranks differ"] if differ else []}
 
 
-def ladder(tiny: bool) -> Found:
-    """The smallest rungs of every family, trained on the documents that the ladder is evaluated on."""
-    tokens, names = (8192, ["neox"]) if tiny else (400_000, ["neox", "lstm", "mamba2"])
-    runs, failed = [], []
+def _ladder(family: str, tokens: int, device: str) -> Found:
     with TemporaryDirectory() as folder:
         texts, place = Path(folder) / "texts", Workspace(Path(folder) / "ladders")
         texts.mkdir()
         for i, document in enumerate(evaluation_documents("wikipedia") + evaluation_documents("auslegal")):
             (texts / f"{i:03}.txt").write_text(document.text)
-        command = [sys.executable, "-m", "rbp.cli", "ladder", "train", "--family", ",".join(names), "--rungs", "10k"]
-        command += ["--seeds", "0", "--texts", str(texts), "--tokens", str(tokens), "--device", _device(tiny)]
+        command = [sys.executable, "-m", "rbp.cli", "ladder", "train", "--family", family, "--rungs", "10k"]
+        command += ["--seeds", "0", "--texts", str(texts), "--tokens", str(tokens), "--device", device]
         subprocess.run([*command, "--out", str(place.folder)], cwd=ROOT, check=True)  # noqa: S603
         ladders, base = read_ladders()
         grid = Grid(ladders.up_to(tokens), on_own_text(place, base), place)
-        for line, budget, about in grid.finished():
-            course, own = grid.course(line, budget), place / "training" / line.at(budget)
-            beside = training.Run(course, grid.rows(line), Path(folder) / "beside")
-            steps = min(STEPS, course.steps)
-            own_losses = [beside.step() for _ in range(steps)]
-            apart = float(np.abs(np.subtract(training.losses(own)[:steps], own_losses)).max())
-            wanted = ("seconds", "tokens_per_second", "loss", "size", "processors")
-            runs.append({"name": about["name"], "beside_cpu": apart} | {name: about[name] for name in wanted})
-            failed += [f"{line.name}: losses differ by {apart:.2g} nats in {steps} steps"] if apart > 10 * NEAR else []
-    missing = len(names) - len(runs)
-    return {
-        "runs": runs,
-        "steps": STEPS,
-        "failed": failed + ([f"{missing} families are not trained"] if missing else []),
-    }
+        ((line, budget, about),) = grid.finished()
+        course, own = grid.course(line, budget), place / "training" / line.at(budget)
+        beside = training.Run(course, grid.rows(line), Path(folder) / "beside")
+        steps = min(STEPS, course.steps)
+        apart = float(np.abs(np.subtract(training.losses(own)[:steps], [beside.step() for _ in range(steps)])).max())
+    wanted = ("seconds", "tokens_per_second", "loss", "size", "processors")
+    failed = [f"losses differ by {apart:.2g} nats in {steps} steps"] if apart > 10 * NEAR else []
+    found = {"name": about["name"], "beside_cpu": apart, "steps": steps, "failed": failed}
+    return found | {name: about[name] for name in wanted}
 
 
 def _device(tiny: bool) -> str:
@@ -177,14 +167,8 @@ def _dtype(tiny: bool) -> Any:
     return "float32" if tiny else "bfloat16"
 
 
-def _needed(shape: extraction.Shape) -> float:
-    """Bytes of GPU memory for two copies of the model in bfloat16, and some rows."""
-    weights = shape.layers * (4 * shape.d**2 + 2 * shape.d * shape.intermediate) + 2 * shape.vocabulary * shape.d
-    return 2 * 2 * weights + 6e9
-
-
-def _extract(model: Path, corpus: Path, shape: extraction.Shape, out: Path, settings: Settings) -> Path:
-    how = replace(protocol("authors", length=extraction.LENGTH, documents=shape.documents), pack=256)
+def _extract(model: Path, corpus: Path, shape: Shape, out: Path, settings: Settings) -> Path:
+    how = replace(protocol("authors", length=LENGTH, documents=shape.documents), pack=256)
     with redirect_stderr(StringIO()):  # the progress
         (store,) = extract([str(model)], [str(corpus)], how, out, settings)
     return store

@@ -2,7 +2,8 @@
 
 Each way runs once a round, in turn, and is given as a ratio against the bare product of the same round, in the
 fastest way that was found. Peak extra memory on a CPU is taken in a process of its own. Shapes: T positions, d wide,
-V tokens; the widest needs a GPU. A way that is not installed, or that memory does not allow, is left out and named.
+V tokens; on a GPU, in float32, bfloat16 and float16. A way that is not installed, or that memory does not allow, is
+left out and named.
 """
 
 import argparse
@@ -12,17 +13,21 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch.nn.functional import cross_entropy
 
-from bench.common import circumstances, in_turn, spread, title, write
+from bench.common import Question, circumstances, in_turn, peak_of, spread, title, write
+from bench.kernels import Variant
 from rbp.ranks.kernel import blocked, linear_rank
+from rbp.study.gpu import AIMS
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
 
@@ -37,8 +42,10 @@ class Shape(NamedTuple):
 
 SHAPES = {
     "cpu": [Shape(2048, 128, 50304), Shape(2048, 768, 50304)],
-    "cuda": [Shape(16384, 768, 50304), Shape(16384, 4096, 128256)],
+    "cuda": [Shape(4096, d, v) for d, v in AIMS]
+    + [Shape(4096, d, v) for v in (50304, 128256, 262144) for d in (768, 2048, 4096) if (d, v) not in AIMS],
 }
+DTYPES = {"cpu": ["float32"], "cuda": ["float32", "bfloat16", "float16"]}
 
 
 def tiles(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> None:
@@ -104,21 +111,17 @@ def ours_by_triton(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Ten
 
 BARE, OURS = "bare product", "ours"  # how names begin
 NEEDS: dict[Way, str] = {liger: "liger_kernel", cut: "cut_cross_entropy"}  # and is no dependency of ours
-_OTHERS: dict[str, Way] = {
-    "plain route: logits, softmax, top 10 000, count": plain,
-    "cross-entropy of the model's own loss": loss,
-}
 WAYS: dict[str, dict[str, Way]] = {
     "cpu": {
         "bare product, in our tiles": tiles,
         "bare product, 256 rows at a time": chunks(256),
-        **_OTHERS,
+        "plain route: logits, softmax, top 10 000, count": plain,
+        "cross-entropy of the model's own loss": loss,
         "ours: linear_rank": ours,
     },
     "cuda": {
-        "bare product, 2048 rows at a time": chunks(2048),
-        "bare product, all rows at once": at_once,
-        **_OTHERS,
+        "bare product: torch.mm": at_once,
+        "plain route: logits, softmax, top 10 000, count": plain,
         "cross-entropy without logits: Liger": liger,
         "cross-entropy without logits: cut-cross-entropy": cut,
         "ours: linear_rank": ours_by_triton,
@@ -126,14 +129,13 @@ WAYS: dict[str, dict[str, Way]] = {
 }
 
 
-def tensors(shape: Shape, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Hidden states and an output embedding whose logits have a standard deviation of 3; float32, bfloat16 on a GPU."""
-    generator = torch.Generator().manual_seed(0)
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    hidden = 3 * torch.randn(shape.rows, shape.d, generator=generator)
-    weight = torch.randn(shape.vocabulary, shape.d, generator=generator) / shape.d**0.5
-    target = torch.randint(0, shape.vocabulary, (shape.rows,), generator=generator)
-    return hidden.to(device, dtype), weight.to(device, dtype), target.to(device)
+def tensors(shape: Shape, device: str, dtype: str = "float32") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Hidden states and an output embedding, drawn on the device, whose logits have a standard deviation of 3."""
+    own: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(0), "device": device}
+    hidden = 3 * torch.randn(shape.rows, shape.d, **own)
+    weight = torch.randn(shape.vocabulary, shape.d, **own) / shape.d**0.5
+    target = torch.randint(0, shape.vocabulary, (shape.rows,), **own)
+    return hidden.to(getattr(torch, dtype)), weight.to(getattr(torch, dtype)), target
 
 
 def extra_memory(way: Way, given: Sequence[torch.Tensor]) -> float:
@@ -177,39 +179,64 @@ def why_not(way: Way, given: Sequence[torch.Tensor]) -> str | None:
     return None
 
 
-def measured(device: str, shapes: Sequence[Shape], ways: Mapping[str, Way], rounds: int) -> dict[str, Any]:
-    """Every way at every shape: what is printed, and written as JSON. left_out: the ways that could not run."""
-    rows, left_out = [], []
-    for shape in shapes:
-        given = tensors(shape, device)
-        missing = {name: why_not(way, given) for name, way in ways.items() if not name.startswith((BARE, OURS))}
-        left_out += [shape._asdict() | {"way": name, "why": why} for name, why in missing.items() if why]
-        able = {name: way for name, way in ways.items() if not missing.get(name)}
-        if device == "cuda":
-            torch.cuda.empty_cache()
-        seconds = in_turn({name: partial(way, *given) for name, way in able.items()}, rounds, device)
-        bare = min((own for name, own in seconds.items() if name.startswith(BARE)), key=median)
-        for name, own in seconds.items():
-            alone = device == "cpu" and ways is WAYS[device]
-            memory = in_a_process(name, shape) if alone else extra_memory(able[name], given)
-            rows.append(shape._asdict() | {"way": name} | spread(own, bare) | {"extra_memory_mb": memory})
-    return circumstances(device) | {"rounds": rounds, "rows": rows, "left_out": left_out}
+LEAST, MOST = 0.02, 2.0  # seconds of a way in a round on a GPU, and for which rounds go on
 
 
-def part(tiny: bool) -> dict[str, Any]:
+def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rounds: int) -> dict[str, Any]:
+    """Every way at one shape, in one dtype. left_out: the ways that could not run.
+
+    extra_memory_mb: beyond the inputs; share_of_peak: of what a GPU's data sheet promises in the dtype, or None.
+    """
+    given, gpu, about = tensors(shape, device, dtype), device == "cuda", shape._asdict() | {"dtype": dtype}
+    missing = {name: why_not(way, given) for name, way in ways.items() if not name.startswith((BARE, OURS))}
+    left_out = [about | {"way": name, "why": why} for name, why in missing.items() if why]
+    able = {name: partial(way, *given) for name, way in ways.items() if not missing.get(name)}
+    seconds = in_turn(able, rounds, device, LEAST if gpu else 0.0, MOST if gpu else inf)
+    bare = min((own for name, own in seconds.items() if name.startswith(BARE)), key=median)
+    peak, rows = peak_of(torch.cuda.get_device_name(), dtype) if gpu else None, []
+    for name, own in seconds.items():
+        alone = device == "cpu" and ways is WAYS[device]
+        memory = in_a_process(name, shape) if alone else extra_memory(ways[name], given)
+        rate = 2 * shape.rows * shape.d * shape.vocabulary / median(own)
+        share = {"operations_per_second": rate, "share_of_peak": rate / peak if peak else None}
+        rows.append(about | {"way": name} | spread(own, bare) | share | {"extra_memory_mb": memory})
+    if gpu:
+        torch.cuda.empty_cache()
+    return {"rows": rows, "left_out": left_out}
+
+
+def results_on(device: str, rounds: int) -> dict[str, Any]:
+    """Every way at every shape: what is printed, and written as JSON."""
+    asked = [(shape, dtype) for shape in SHAPES[device] for dtype in DTYPES[device]]
+    found = [measured(device, shape, dtype, WAYS[device], rounds) for shape, dtype in asked]
+    lists = {name: [row for each in found for row in each[name]] for name in ("rows", "left_out")}
+    return circumstances(device) | {"rounds": rounds} | lists
+
+
+def part(tiny: bool) -> list[Question]:
     """The ways of a GPU, as a part of `bench.gpu`; tiny: on the CPU."""
-    if tiny:
-        return measured("cpu", [Shape(64, 16, 300)], WAYS["cuda"], rounds=1)
-    return measured("cuda", SHAPES["cuda"], WAYS["cuda"], rounds=7)
+    device, shapes, rounds = ("cpu", [Shape(64, 16, 300)], 1) if tiny else ("cuda", SHAPES["cuda"], 5)
+    return [
+        Question(f"{_size(shape._asdict())} in {dtype}", partial(measured, device, shape, dtype, WAYS["cuda"], rounds))
+        for shape in shapes
+        for dtype in DTYPES["cuda"]
+    ]
 
 
-def table_of(results: dict[str, Any]) -> Table:
+def variants() -> list[Variant]:
+    """What the kernel must be compiled for to take part."""
+    return [Variant(dtype, d) for dtype in DTYPES["cuda"] for d in sorted({shape.d for shape in SHAPES["cuda"]})]
+
+
+def table_of(results: dict[str, Any]) -> "Table":
     """The results as they are printed."""
+    from rich.table import Table  # late: `bench.gpu` does without
+
     table = Table("T × d × V", "way", "seconds", "ratio (median)", "smallest to largest", "extra MB")
     for row in results["rows"]:
         span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
         figures = f"{row['seconds']:.4f}", f"{row['ratio']:.2f}", span, f"{row['extra_memory_mb']:.0f}"
-        table.add_row(_size(row), row["way"], *figures)
+        table.add_row(f"{_size(row)}, {row['dtype']}", row["way"], *figures)
     for row in results["left_out"]:
         table.add_row(_size(row), row["way"], row["why"])
     return table
@@ -231,7 +258,9 @@ def main() -> None:
         name, shape = json.loads(options.memory)
         print(extra_memory(WAYS["cpu"][name], tensors(Shape(*shape), "cpu")))
         return
-    results = measured(options.device, SHAPES[options.device], WAYS[options.device], options.rounds)
+    from rich.console import Console
+
+    results = results_on(options.device, options.rounds)
     table = table_of(results)
     table.title = title(results)
     Console(width=130).print(table)

@@ -13,8 +13,8 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import nearest
 from rbp.core.paths import ROOT, label
 from rbp.paper.display import shown
-from rbp.paper.gpu import GPU, read_gpu, worked
 from rbp.study.config import Dtype, Study, short_name
+from rbp.study.gpu import AIMS, GPU, read_gpu
 from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
 
 FOLDER = ROOT / "bench" / "results"
@@ -35,8 +35,12 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
         except ValueError:
             found.append((label(path), False, None))
         provenance.note(path)
-    if (run := read_gpu(folder / GPU.name)) and worked(run["parts"].get("ranking")):
-        found.append((label(folder / GPU.name), True, run["parts"]["ranking"]))
+    if run := read_gpu(folder / GPU.name):
+        answers = run["parts"].get("ranking", {"answers": []})["answers"]
+        rows = [row for answer in answers for row in answer.get("rows", []) if (row["d"], row["vocabulary"]) in AIMS]
+        rows = [row for row in rows if row["dtype"] == "bfloat16"]  # as models are run there; the rest: `gpu_shown`
+        if rows:
+            found.append((label(folder / GPU.name), True, run | {"dtype": "bfloat16", "rows": rows}))
     tables = []
     for where, gpu, content in found:
         try:
@@ -137,6 +141,13 @@ def hours_on_gpus(
 def gpus_in_words(number: int) -> str:
     """ "1 GPU", "64 GPUs"."""
     return f"{number} GPU" + ("s" if number > 1 else "")
+
+
+def rate_in_words(plan: Plan) -> str:
+    """The rate that a plan on GPUs reckons with: measured, or assumed."""
+    if plan.rates.measured:
+        return f"the rate measured on the {plan.rates.gpu} on {plan.rates.measured}"
+    return f"an assumed {plan.study.content.gpu.share:.0%} of the rate on the data sheet of the {plan.rates.gpu}"
 
 
 def evenness(table: pd.DataFrame, dtype: str, shards: int) -> float:

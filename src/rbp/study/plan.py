@@ -15,6 +15,7 @@ from rbp.ladder import TEXTS
 from rbp.ranks.corpora import CORPORA
 from rbp.ranks.protocols import Protocol
 from rbp.study.config import Cell, Dtype, GpuTable, ModelEntry, Study, published_models
+from rbp.study.gpu import rate_of, read_gpu
 from rbp.study.jobs import CellProgress, Job, progress, shards_of
 
 
@@ -108,13 +109,16 @@ STORAGE = 1e9  # bytes a second that a shared file system gives one reader: assu
 class Rates:
     """What a plan reckons with.
 
-    flops: a second, on one GPU, reached (the peak times the share assumed), or on the cores of a job (assumed); read:
-    bytes of weights a second from storage (assumed); digest: bytes of weights a second through SHA-256, tokenize:
-    tokens a second, write: ranks a second into a store, start: seconds until a job has imported what it needs (these
-    measured, by bench/study.py).
+    flops: a second, on one GPU, reached (measured, or the peak times the share assumed), or on the cores of a job
+    (assumed); gpu: whose flops they are; measured: the date, or None for what is assumed; read: bytes of weights a
+    second from storage (assumed); digest: bytes of weights a second through SHA-256, tokenize: tokens a second, write:
+    ranks a second into a store, start: seconds until a job has imported what it needs (these measured, by
+    bench/study.py).
     """
 
     flops: float
+    gpu: str
+    measured: str | None
     read: float
     digest: float
     tokenize: float
@@ -123,14 +127,20 @@ class Rates:
 
 
 def find_rates(gpu: GpuTable, dtype: Dtype) -> Rates:
-    """The rates for a GPU and a dtype. Raises DataError if the measured ones are missing or malformed."""
+    """The rates for a GPU and a dtype: a study whose file says nothing of its GPU gets the rate of the one measured.
+
+    Raises DataError if what was measured is malformed, or missing (but for a GPU's rate: then it is assumed).
+    """
+    flops, name, measured = (gpu.flops or A100[dtype]) * gpu.share, gpu.name, None
+    if (run := read_gpu()) and not gpu.model_fields_set & {"name", "flops", "share"} and (rate := rate_of(run, dtype)):
+        flops, name, measured = rate, run["device"], run["date"]
     try:
         content = json.loads(MEASURED.read_bytes())["rates"]
         own = {name: float(content[name]) for name in ("digest", "tokenize", "write", "start")}
     except (OSError, ValueError, KeyError, TypeError):
         remedy = f"Write it again: python -m bench.study --json {MEASURED.name}."
         raise DataError("this is no result of the study's benchmark", str(MEASURED), remedy) from None
-    return Rates(flops=(gpu.flops or A100[dtype]) * gpu.share, read=STORAGE, **own)
+    return Rates(flops=flops, gpu=name, measured=measured, read=STORAGE, **own)
 
 
 ROWS = 32  # at a time on a GPU, the default of `rbp extract`
@@ -218,7 +228,7 @@ def make_plan(study: Study, tokens: int | None = None, shards: int | None = None
 
 def _rates(study: Study, on_gpu: bool) -> Rates:
     found = find_rates(study.content.gpu, study.content.dtype)
-    return found if on_gpu else replace(found, flops=CPU_CORE * study.content.threads)
+    return found if on_gpu else replace(found, flops=CPU_CORE * study.content.threads, gpu="CPUs", measured=None)
 
 
 def jobs_here(study: Study) -> int:

@@ -178,15 +178,16 @@ def _reckoned(plan: Plan, at_once: list[int]) -> list[str]:
     lines += [hours_line(plan, count) for count in at_once]
     for name, need in plan.too_large:
         lines.append(f"too large: {name} needs {need / 1e9:.0f} GB, {content.gpu.name} has {content.gpu.memory:.0f}")
-    assumed = f"CPUs at {used.flops / content.threads / 1e9:.0f} GFLOP/s a core"
-    if plan.on_gpu:
-        assumed = (
-            f"{content.gpu.name} at {used.flops / 1e12:.1f} TFLOP/s in {content.dtype} "
-            f"({content.gpu.share:.0%} of its data sheet; no GPU was measured)"
-        )
+    at, read = f"{used.flops / 1e12:.1f} TFLOP/s in {content.dtype}", f"weights read at {used.read / 1e9:.1f} GB/s."
+    if not plan.on_gpu:
+        rates = f"Assumed: CPUs at {used.flops / content.threads / 1e9:.0f} GFLOP/s a core, {read}"
+    elif used.measured:
+        rates = f"Measured: {used.gpu} at {at} (make gpu, {used.measured}). Assumed: {read}"
+    else:
+        rates = f"Assumed: {used.gpu} at {at} ({content.gpu.share:.0%} of its data sheet; not measured), {read}"
     lines += [
         "",
-        f"Assumed: {assumed}, weights read at {used.read / 1e9:.1f} GB/s.",
+        rates,
         f"Measured on a CPU: weights checked at {used.digest / 1e9:.2f} GB/s, {used.tokenize:,.0f} tokens/s tokenized, "
         f"{used.start:.1f} s to start a job;",
         f"{STORED:.2f} bytes a token, as measured.",

@@ -1,64 +1,66 @@
 """The Triton kernel compiled for GPUs that are not here: Triton brings the compiler."""
 
-import re
+import os
 import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import torch
 from draws import loop_and_slow
+
+from bench.kernels import MODES, SHARED, Variant, registers
+from rbp.core.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
 
-BLOCK = {80: 166_912, 89: 101_376, 90: 232_448}  # bytes of shared memory, by capability
-TYPES = {torch.float32: "*fp32", torch.bfloat16: "*bf16"}
 PRODUCTS = {80: "mma.sync", 89: "mma.sync", 90: "wgmma.mma_async"}  # the units for short dtypes
-MODES = "truth", "count", "peak"
-EVERY = [(card, dtype, d, mode) for card in BLOCK for dtype in TYPES for d in (75, 768, 4096) for mode in MODES]
-SHARE = [(80, torch.bfloat16, 768, "count"), (90, torch.bfloat16, 4096, "count")]
+DTYPES = "float32", "bfloat16", "float16"
+OPTIONS = [False] * 4, [True] * 4  # bias, scale, soft cap and rounding
+EVERY = [
+    (card, Variant(dtype, d, *options), mode)
+    for card in PRODUCTS
+    for dtype in DTYPES
+    for d in (75, 4096)
+    for options in OPTIONS
+    for mode in MODES
+]
+SHARE = [(80, Variant("bfloat16", 75), "count"), (90, Variant("bfloat16", 4096, *OPTIONS[1]), "count")]
 
-
-def compiled(card: int, dtype: torch.dtype, d: int, mode: str, options: bool) -> tuple[str, int]:
-    """The kernel's code for a card, and the shared memory it takes; options: bias, scale, soft cap and rounding."""
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    from rbp.ranks.kernel import triton_kernel
-
-    shape, kernel = triton_kernel.shape_for(dtype, d, BLOCK[card]), triton_kernel._kernel
-    signature = dict.fromkeys(("names", "own", "counts"), "*i32") | {"target": "*i64"}
-    signature |= dict.fromkeys(("hidden", "weight"), TYPES[dtype])
-    signature |= dict.fromkeys(("truth", "base", "sums"), "*fp32")
-    signature |= dict.fromkeys(("height", "vocab", "d", "stride", "pitch"), "i32")
-    signature |= {"scale": "fp32", "softcap": "fp32", "bias": "*fp32" if options else "constexpr"}
-    fixed = {"MODE": mode, "WHOLE": d % shape.step == 0, "BM": shape.rows, "BN": shape.columns, "BK": shape.step}
-    fixed |= dict.fromkeys(("BIAS", "SCALE", "CAP", "ROUND"), options) | ({} if options else {"bias": None})
-    places = {name: (i,) for i, name in enumerate(kernel.arg_names)}
-    whole = ["pitch", "vocab", *(["d", "stride"] if d % 16 == 0 else [])]  # multiples of 16, which Triton looks at
-    aligned = [name for name, kind in signature.items() if kind[0] == "*" or name in whole]
-    source = ASTSource(
-        kernel,
-        {name: signature.get(name, "constexpr") for name in places},
-        constexprs={places[name]: value for name, value in fixed.items()},
-        attrs={places[name]: [["tt.divisibility", 16]] for name in aligned},
-    )
-    how = {"num_warps": shape.warps, "num_stages": shape.stages, "enable_fp_fusion": False}
-    done = triton.compile(source, target=GPUTarget("cuda", card, 32), options=how)
-    return done.asm["ptx"], done.metadata.shared
+AGAIN = """
+import sys, torch, triton
+from bench.kernels import SHARED, Variant, compiled, elsewhere, on_all_cores
+from rbp.ranks.kernel import triton_kernel
+from rbp.ranks.kernel.problem import problem
+if __name__ == "__main__":
+    assert len(on_all_cores(compiled, 90, SHARED[90], [Variant("float32", 64)])) == 3
+    hits = []
+    triton.knobs.compilation.listener = lambda cache_hit, **_: hits.append(cache_hit)
+    given = problem(torch.zeros(70, 75), torch.zeros(701, 75), torch.zeros(70).long(), None, 1.0, None, None, None)
+    work = triton_kernel.Work(given, triton_kernel.shape_for(torch.float32, 75, SHARED[90]))
+    with elsewhere(90):  # as it runs: tensors that are there, of any height and vocabulary
+        arguments, options = work.arguments("count", slice(0, 70), work.truth)
+        triton_kernel._kernel.warmup(*arguments, grid=(1,), **options)
+    for variant in (Variant("float32", 75), Variant("float32", 4096), Variant("float32", 64, bias=True)):
+        compiled(90, SHARED[90], variant, "truth")
+    print(hits)
+"""
 
 
 @pytest.mark.parametrize("cases", loop_and_slow(SHARE, EVERY))
-def test_it_compiles_and_fits(cases, tmp_path: Path) -> None:
-    assembler = Path(find_spec("triton").origin).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    for card, dtype, d, mode in cases:
-        options = d == 75
-        code, shared = compiled(card, dtype, d, mode, options)
-        assert shared <= BLOCK[card]
-        assert (PRODUCTS[card] in code) == (dtype != torch.float32)
-        (tmp_path / "kernel.ptx").write_text(code)
-        command = [str(assembler), "-v", f"--gpu-name=sm_{card}{'a' * (card == 90)}", "kernel.ptx", "-o", "kernel"]
-        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
-        spilled = int(re.search(r"(\d+) bytes spill stores", said)[1])
-        assert options or spilled <= 64, (card, dtype, d, mode)  # bytes of a thread that its registers do not hold
+def test_it_compiles_fits_and_spills_no_registers(cases) -> None:
+    for card, variant, mode in cases:
+        found, own = registers(card, SHARED[card], variant, mode)
+        assert found.shared <= SHARED[card]
+        assert (PRODUCTS[card] in found.code) == (variant.dtype != "float32")
+        assert own.suffice(mode), (card, variant, mode, own)
+
+
+@pytest.mark.builds
+def test_what_other_processes_compiled_is_not_compiled_again(tmp_path: Path) -> None:
+    (tmp_path / "again.py").write_text(AGAIN)
+    own = os.environ | {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(tmp_path / "again.py")]
+    done = subprocess.run(command, env=own, capture_output=True, text=True, check=True)
+    # one code for every d of one tile; options are other code
+    assert done.stdout == "[True, True, False]\n"

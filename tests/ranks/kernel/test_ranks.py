@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from drawn_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import DTYPES, Case, cases, gaussian, ulp
+from ranking_cases import DTYPES, Case, gaussian, ulp
 from torch.nn.functional import cross_entropy
 
 from rbp.ranks.kernel import linear_rank
@@ -101,3 +102,19 @@ def test_a_certain_token_has_an_nll_of_zero_and_an_unlikely_one_a_large_one() ->
     got = linear_rank(hidden, weight, torch.tensor([7, 9]), backend="blocked")
     assert got.nll.tolist() == [0.0, 400.0]  # exp(400) is beyond float32: the highest logit is the base then
     assert got.greater.tolist() == [0, 2999]
+
+
+@pytest.mark.parametrize("far", [0, 1500, 2499])
+def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far: int) -> None:
+    case = gaussian(2500, 700, 16, 4)  # three blocks of rows
+    before = ranks(case, "blocked")
+    case.hidden[far] *= 500
+    case.target[far] = case.logits()[far].argmin()
+    got, z = ranks(case, "blocked"), case.logits()
+    others = torch.arange(2500) != far
+    assert torch.equal(got.nll[others], before.nll[others])
+    assert torch.equal(got.greater[others], before.greater[others])
+    assert got.greater[far] == 699
+    exact = z[far].logsumexp(0) - z[far].min()
+    assert exact > 100  # whose exponential is beyond float32
+    assert torch.isclose(got.nll[far].double(), exact, rtol=1e-6)

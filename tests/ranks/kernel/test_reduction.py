@@ -33,10 +33,10 @@ def wrong():
     got = linear_rank(hidden, weight, target, backend="blocked")
     return int(((got.greater != judge.greater) | (got.equal != judge.equal)).sum())
 reduction._folder = lambda: Path(sys.argv[1])  # one for all processors, as torch's own cache is
-checks = reduction.agrees, Tally.possible
-reduction.agrees = Tally.possible = lambda *_: True
+checks = reduction.agrees, Tally.impossible
+reduction.agrees, Tally.impossible = lambda *_: True, lambda tally, _: torch.zeros_like(tally.total, dtype=torch.bool)
 unchecked = wrong()
-reduction.agrees, Tally.possible = checks
+reduction.agrees, Tally.impossible = checks
 reduction._known.clear()
 print(unchecked, wrong())
 """

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranking_cases import DTYPES, Case, gaussian, uneven
 
-from rbp.ranks.kernel import linear_rank
-from rbp.ranks.kernel.problem import Problem, problem
+from rbp.ranks.kernel import linear_rank, names
 
 BACKENDS = ["reference", "blocked"]
 
@@ -60,11 +59,6 @@ def test_a_certain_token_has_no_cross_entropy_below_zero(backend: str) -> None:
     assert ((got.nll >= 0) & (got.nll < 1e-4)).all()
 
 
-def _problem(weight: torch.Tensor, bias: torch.Tensor | None) -> Problem:
-    hidden = torch.zeros(1, weight.shape[1], dtype=weight.dtype)
-    return problem(hidden, weight, torch.zeros(1, dtype=torch.int64), bias, 1.0, None, None, None)
-
-
 @given(
     seed=st.integers(0, 2**32),
     dtype=st.sampled_from([*DTYPES, torch.float64]),
@@ -85,5 +79,9 @@ def test_columns_of_one_name_have_the_same_weights_and_bias(
     expected = [next(j for j in range(i + 1) if torch.equal(whole[j], whole[i])) for i in range(width)]
     with pytest.MonkeyPatch.context() as patch:
         if poor:  # digests only save work
-            patch.setattr(Problem, "_digests", lambda _, columns, __: torch.zeros_like(torch.arange(width)[columns]))
-        assert _problem(weight, bias).names().tolist() == expected
+            patch.setattr(names, "_digests", lambda _, __, columns, ___: torch.zeros_like(torch.arange(width)[columns]))
+        found = names.find_names(weight, bias)
+    assert found.of.tolist() == expected
+    assert found.later.tolist() == [i for i in range(width) if expected[i] != i]
+    assert found.first.tolist() == [j for i, j in enumerate(expected) if j != i]
+    assert not names.changed(found, weight, bias)

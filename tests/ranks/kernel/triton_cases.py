@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from drawn_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import DTYPES, Case, cases, gaussian, ulp, uneven
+from looks import looks
+from ranking_cases import DTYPES, Case, gaussian, ulp, uneven
+from torch.utils._python_dispatch import _disable_current_modes
 
 from rbp.core.errors import ParameterError, RankError
 from rbp.ranks.kernel import linear_rank, triton_kernel
@@ -92,6 +95,34 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
 
 
+@pytest.mark.skipif(DEVICE != "cpu", reason="the interpreter's own operations are left out, a GPU's compiler's not")
+def test_how_often_the_gpu_is_waited_for_does_not_depend_on_the_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, modes = triton_kernel._kernel, []
+
+    class Uncounted:
+        def __getitem__(self, grid: Any) -> Any:
+            def run(*given: Any, **options: Any) -> None:
+                modes.append(options["MODE"])
+                with _disable_current_modes(), torch._C.DisableTorchFunction():
+                    kernel[grid](*given, **options)
+
+            return run
+
+    monkeypatch.setattr(triton_kernel, "_kernel", Uncounted())
+    monkeypatch.setattr(triton_kernel, "LAUNCH", 128)
+    case, seen = gaussian(1000, 300, 40, 3), {}
+    linear_rank(case.hidden, case.weight, case.target, backend="triton")
+    for rows in (100, 1000):
+        modes.clear()
+        with looks() as (waits, operations):
+            got = linear_rank(case.hidden[:rows], case.weight, case.target[:rows], backend="triton")
+            _ = got.nll
+        seen[rows] = operations.total()
+        assert 1 <= waits.total() <= 3, waits
+        assert modes == ["truth", *["count"] * -(-rows // 128)]
+    assert (seen[1000] - seen[100]) / 7 <= 24  # operations of a launch, views among them
+
+
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 150))
 def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
     case = exactly(gaussian(150, 300, 40, 12))
@@ -110,6 +141,20 @@ def test_a_soft_cap_close_to_its_bound_and_close_to_zero() -> None:
     z = (hidden.double() @ weight.double().T).tanh()
     assert torch.allclose(got.nll.double(), z.logsumexp(1) - z[:, 1], rtol=2e-6)
     assert got.greater.tolist() == [2] * 7
+
+
+@pytest.mark.parametrize("far", [3, 200, 299])
+def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_kernel, "LAUNCH", 128)
+    case = exactly(gaussian(300, 300, 16, 4))
+    before = ranks(case)
+    case.hidden[far] *= 500
+    case.target[far] = case.logits()[far].argmin()
+    got, z = ranks(case), case.logits()
+    others = torch.arange(300) != far
+    assert torch.equal(got.nll[others], before.nll[others])
+    assert got.greater[far] == 299
+    assert torch.isclose(got.nll[far].double(), z[far].logsumexp(0) - z[far].min(), rtol=1e-6)
 
 
 def test_infinities_nan_and_the_largest_numbers() -> None:

@@ -10,6 +10,7 @@ device, `triton` is one fused GPU kernel.
 """
 
 import logging
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from typing import Literal, get_args
@@ -18,10 +19,13 @@ import torch
 
 from rbp.core.errors import ParameterError
 from rbp.ranks.kernel import blocked, reference
-from rbp.ranks.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, problem
+from rbp.ranks.kernel.names import forget, names_of
+from rbp.ranks.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, judged, problem
 from rbp.ranks.kernel.reduction import PAYS, plainly
 
 Backend = Literal["auto", "reference", "blocked", "triton"]
+
+CAPABILITY = (8, 0)  # of a GPU that runs the kernel
 
 log = logging.getLogger("rbp.ranks.kernel")
 
@@ -57,6 +61,8 @@ def linear_rank(
     together may stand the other way round, or tie, on another processor, backend or library. On one machine
     counts do not depend on how the rows are cut, padded or ordered where a product's bits do not depend on its
     place: so it was with MKL's kernels for SSE4.2, AVX2 and AVX-512, but it is no promise of theirs.
+    Which rows of weight are equal is found once, and anew when weight or bias has changed by torch's own count. Changes
+    through `.data` escape that count: rows that they make unequal are noticed, rows that they make equal are not.
     Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit
     is NaN; TokenRanks.nll raises it where a logit is +inf.
     """
@@ -66,16 +72,26 @@ def linear_rank(
         raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
     with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
         tally = _tally(given, chosen, compiled)
-        if not tally.possible(given.weight.shape[0]):  # the machine's fault, or its compiler's: no user's to mend
-            _say_once(chosen, given.hidden.device)
-            tally = blocked.tally(given, reduce=plainly)
-        return concluded(given, tally)
+        verdict = judged(given, tally)
+        if verdict.changed:  # behind torch's back
+            forget(weight)
+            given = replace(given, names=names_of(weight, bias, given.weight.shape[0]))
+            tally = _tally(given, chosen, compiled)
+            verdict = judged(given, tally)
+        if not verdict.impossible:
+            return concluded(given, tally, verdict)
+        _say_once(chosen, given.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
+        return concluded(given, blocked.tally(given, reduce=plainly))
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
-    """The backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles."""
+    """The backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles.
+
+    The kernel is for GPUs of compute capability 8.0 (Ampere) and above: older ones have no units that multiply
+    bfloat16, and too few registers for its tiles.
+    """
     if device.type == "cuda" and dtype == torch.float32 and find_spec("triton"):
-        return "triton"
+        return "triton" if torch.cuda.get_device_capability(device) >= CAPABILITY else "blocked"
     return "blocked"
 
 

@@ -38,18 +38,25 @@ def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce |
     if not height:
         return Tally(*torch.zeros(5, 0, dtype=problem.dtype, device=device))
     reduce = reduce or reduction(problem.dtype, device, [(ROWS, TILE), (STEP, TILE)])
-    names = problem.names()
+    names = problem.names.of
     columns = torch.split(pad(names, (0, -len(names) % tile), value=-1), tile)
     buffer = torch.empty(rows * tile, dtype=problem.dtype, device=device)
     step = min(STEP, rows) if device.type == "cpu" else rows
-    parts = []
-    for start in range(0, height, rows):
+
+    def block(start: int) -> _Block:
         hidden, target = problem.hidden[start : start + rows], problem.target[start : start + rows]
         missing = -len(hidden) % step
         hidden = _padded(hidden.to(problem.dtype), missing)
         logits = buffer[: len(hidden) * tile].view(len(hidden), tile)
         target = pad(target, (0, missing))
-        parts.append(_Block(problem, hidden, target, columns, names[target], logits).tally(reduce))
+        return _Block(problem, hidden, target, columns, names[target], logits)
+
+    starts = range(0, height, rows)
+    parts = [block(start).tally(reduce) for start in starts]
+    far = torch.stack([(part.total == torch.inf).any() for part in parts]).tolist()  # one look for all blocks
+    for i, start in enumerate(starts):
+        if far[i]:
+            parts[i] = block(start).again(reduce, parts[i])
     return Tally(*(torch.cat(field)[:height] for field in zip(*parts, strict=True)))
 
 
@@ -68,28 +75,26 @@ class _Block:
     logits: torch.Tensor
 
     def tally(self, reduce: Reduce) -> Tally:
-        """The tally of these rows, those that pad them included."""
+        """The tally of these rows, those that pad them included, with the truth as the base."""
         truth = self.product(self.target).diagonal().clone()
-        base = finite(truth)
-        greater, equal, total = self.sweep(truth, base, reduce)
-        if (total == torch.inf).any():  # the truth lies very far below the highest logit: take that as the base
-            peak = torch.stack([tile.amax(1) for tile in self.tiles()]).amax(0)
-            base = torch.where(total == torch.inf, finite(peak), base)
-            greater, equal, total = self.sweep(truth, base, reduce)
-        struck_out = -self.problem.weight.shape[0] % self.logits.shape[1]
-        return Tally(greater, equal - struck_out * (truth == -torch.inf), truth, base, total)
+        return self.sweep(truth, finite(truth), reduce)
 
-    def sweep(
-        self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Greater, equal and Σ exp(z − base) over all tiles."""
+    def again(self, reduce: Reduce, before: Tally) -> Tally:
+        """The same where a truth lies very far below the highest logit: that is taken as the base there."""
+        peak = torch.stack([tile.amax(1) for tile in self.tiles()]).amax(0)
+        return self.sweep(before.truth, torch.where(before.total == torch.inf, finite(peak), before.base), reduce)
+
+    def sweep(self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce) -> Tally:
+        """Counts against the truth, and Σ exp(z − base), over all tiles."""
         tiles = zip(self.tiles(), self.names, strict=True)
         counts, parts = zip(*(reduce(tile, truth, base, name, self.own) for tile, name in tiles), strict=True)
         packed = torch.stack(counts).long()
         total = torch.zeros_like(truth, dtype=torch.float64)
         for part in parts:  # one by one: a sum over a dimension promises no order
             total += part
-        return (packed // PACK).sum(0), (packed % PACK).sum(0), total
+        struck_out = -self.problem.weight.shape[0] % self.logits.shape[1]
+        equal = (packed % PACK).sum(0) - struck_out * (truth == -torch.inf)
+        return Tally((packed // PACK).sum(0), equal, truth, base, total)
 
     def tiles(self) -> Iterator[torch.Tensor]:
         """The logits, tile after tile, each in the place of the one before; columns beyond the last are −inf."""

@@ -10,26 +10,31 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from rbp.core.errors import ParameterError, RankError
+from rbp.ranks.kernel.names import Names, changed, names_of
 
 Rounding = Literal["bfloat16"]
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
-BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-PIECE = 2**22  # values that are looked at together
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The arguments of `linear_rank`, checked: weight and bias hold the `vocab` rows that count, and no more."""
+    """The arguments of `linear_rank`, checked: weight and bias hold the `vocab` rows that count, and no more.
+
+    target: [T], within 0 … vocab − 1 whatever was asked; that is for `judged` to tell, so that a GPU can go to work
+    before anybody has waited for it.
+    """
 
     hidden: torch.Tensor
     weight: torch.Tensor
     target: torch.Tensor
+    asked: torch.Tensor
     bias: torch.Tensor | None
     scale: float
     softcap: float | None
     rounding: Rounding | None
     dtype: torch.dtype  # of the sums, the logits and their comparison
+    names: Names
 
     def finish(self, logits: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """Turn bare products into logits, in place; bias: one value per column, or None.
@@ -47,40 +52,6 @@ class Problem:
             logits.copy_(logits.to(torch.bfloat16))
         return logits
 
-    def names(self) -> torch.Tensor:
-        """[vocab] int32: for each column, the first one that has the same row of weight, and bias, bit for bit.
-
-        Columns of one name have one logit, in any exact reckoning; a product may still round it in two ways, as
-        some round the edges of a block otherwise. Backends let the target's logit stand for all of its name.
-        """
-        columns = torch.arange(self.weight.shape[0], device=self.weight.device)
-        names = columns.int()
-        some = columns[_shared(self._digests(slice(None), 4))]  # most rows differ in their first values
-        some = some[_shared(self._digests(some, 32))]
-        while len(some):  # once, unless digests of rows that differ are the same
-            _, group = torch.unique(self._digests(some, self.weight.shape[1]), return_inverse=True)
-            first = torch.full_like(some, len(columns)).scatter_reduce(0, group, some, "amin")[group]
-            same = self._same(some, first)
-            names[some[same]] = first[same].int()
-            some = some[~same]
-        return names
-
-    def _digests(self, columns: torch.Tensor | slice, width: int) -> torch.Tensor:
-        """A number for each column, from the bits of the first `width` values of its row, and of its bias."""
-        bits = _bits(self.weight[:, :width])
-        factors = torch.randint(-(2**62), 2**62, (bits.shape[1] + 1,), generator=torch.Generator().manual_seed(0))
-        factors = factors.to(bits.device) | 1
-        parts = [columns] if isinstance(columns, slice) else torch.split(columns, max(1, PIECE // width))
-        digests = torch.cat([(bits[part] * factors[1:]).sum(1) for part in parts])
-        return digests if self.bias is None else digests + _bits(self.bias)[columns] * factors[0]
-
-    def _same(self, ones: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-        """Whether the rows of weight, and the biases, of pairs of columns are the same bits."""
-        bits, size = _bits(self.weight), max(1, PIECE // self.weight.shape[1])
-        pairs = zip(torch.split(ones, size), torch.split(others, size), strict=True)
-        same = torch.cat([(bits[one] == bits[other]).all(1) for one, other in pairs])
-        return same if self.bias is None else same & (_bits(self.bias)[ones] == _bits(self.bias)[others])
-
 
 def problem(
     hidden: torch.Tensor,
@@ -92,7 +63,10 @@ def problem(
     vocab: int | None,
     rounding: Rounding | None,
 ) -> Problem:
-    """Check the arguments of `linear_rank` (their meaning is given there). Raises ParameterError."""
+    """Check the arguments of `linear_rank` (their meaning is given there), but for the targets' values.
+
+    Raises ParameterError.
+    """
     if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1] or 0 in weight.shape:
         what = f"hidden {tuple(hidden.shape)} and weight {tuple(weight.shape)} do not fit together"
         raise ParameterError(what, "hidden, weight", "Give [T, d] and [V, d], with V and d of at least 1.")
@@ -115,34 +89,20 @@ def problem(
     rows = weight.shape[0] if vocab is None else vocab
     if not 1 <= rows <= weight.shape[0]:
         raise ParameterError(f"vocab is {vocab}, weight has {weight.shape[0]} rows", "vocab", "Give at most that.")
-    outside = (target < 0) | (target >= rows)
-    if outside.any():
-        row = int(outside.int().argmax())
-        what = f"the target {int(target[row])} lies outside 0 … {rows - 1}"
-        raise ParameterError(what, f"target, row {row}", "Check the tokenizer, and vocab.")
+    within = target.long().clamp(0, rows - 1)
     wide = any(tensor.dtype == torch.float64 for tensor in given)
     return Problem(
         hidden=hidden.detach(),
         weight=weight.detach()[:rows],
-        target=target.long(),
+        target=within,
+        asked=target,
         bias=None if bias is None else bias.detach()[:rows],
         scale=scale,
         softcap=softcap,
         rounding=rounding,
         dtype=torch.float64 if wide else torch.float32,
+        names=names_of(weight, bias, rows),
     )
-
-
-def _bits(values: torch.Tensor) -> torch.Tensor:
-    """The values' bits, as whole numbers."""
-    return values.view(BITS[values.dtype.itemsize])
-
-
-def _shared(numbers: torch.Tensor) -> torch.Tensor:
-    """Whether each number occurs more than once."""
-    _, group, count = torch.unique(numbers, return_inverse=True, return_counts=True)
-    shared: torch.Tensor = count[group] > 1
-    return shared
 
 
 _torch: Any = torch.backends
@@ -191,10 +151,28 @@ class Tally(NamedTuple):
     base: torch.Tensor
     total: torch.Tensor
 
-    def possible(self, vocab: int) -> bool:
-        """Whether these can be counts among `vocab` logits, rows with NaN aside."""
+    def impossible(self, vocab: int) -> torch.Tensor:
+        """[T], which of these cannot be counts among `vocab` logits, rows with NaN aside."""
         counted = (self.greater >= 0) & (self.equal >= 1) & (self.greater + self.equal <= vocab)
-        return bool((counted | self.total.isnan()).all())
+        return ~(counted | self.total.isnan())
+
+
+class Verdict(NamedTuple):
+    """What may be wrong with a tally: targets outside the vocabulary, names that hold no more, counts, NaN."""
+
+    outside: bool
+    changed: bool
+    impossible: bool
+    nan: bool
+
+
+def judged(problem: Problem, tally: Tally) -> Verdict:
+    """All that may be wrong, in one look: each makes a program wait for its GPU."""
+    impossible = tally.impossible(problem.weight.shape[0])
+    some = torch.stack([problem.asked != problem.target, impossible, tally.total.isnan()]).any(1)
+    renamed = changed(problem.names, problem.weight, problem.bias)
+    outside, wrong, nan, other = torch.cat([some, renamed[None]]).tolist()
+    return Verdict(outside, other, wrong, nan)
 
 
 @dataclass(frozen=True)
@@ -220,11 +198,18 @@ class TokenRanks:
         return self._nll
 
 
-def concluded(problem: Problem, tally: Tally) -> TokenRanks:
-    """Ranks and cross-entropies from a tally. Raises RankError for a row with NaN."""
-    not_a_number = torch.isnan(tally.total)
-    if not_a_number.any():
-        row = first(not_a_number)
+def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) -> TokenRanks:
+    """Ranks and cross-entropies from a tally.
+
+    Raises ParameterError for a target outside the vocabulary, and RankError for a row with NaN.
+    """
+    verdict = verdict or judged(problem, tally)
+    if verdict.outside:
+        row = first(problem.asked != problem.target)
+        what = f"the target {int(problem.asked[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
+        raise ParameterError(what, f"target, row {row}", "Check the tokenizer, and vocab.")
+    if verdict.nan:
+        row = first(torch.isnan(tally.total))
         if problem.hidden[row].isnan().any():
             what = "the hidden state holds NaN"
         elif problem.weight.isnan().any() or (problem.bias is not None and problem.bias.isnan().any()):

@@ -8,7 +8,7 @@ from rbp.ranks.kernel.problem import Problem, Tally, finite
 
 def tally(problem: Problem) -> Tally:
     """Count over the whole matrix of logits, [T, V]. Memory: about 28 bytes per logit."""
-    logits, names = _logits(problem), problem.names()
+    logits, names = _logits(problem), problem.names.of
     truth = logits.gather(1, problem.target[:, None])
     logits = torch.where(names == names[problem.target][:, None], truth, logits)  # equal rows of weight tie
     base = finite(logits.amax(1))
