@@ -44,6 +44,7 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 	@$(BIN)/python -m bench
 	@$(BIN)/python -m bench.ranking
 	@$(BIN)/python -m bench.extraction
+	@$(BIN)/python -m bench.start
 	@$(BIN)/python -m bench.study
 
 gpu:                             ## what only a GPU can tell, in 6 minutes, without a network, with this environment or the system's: bench/results/gpu.json
