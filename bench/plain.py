@@ -1,4 +1,4 @@
-"""`python bench/plain.py MODEL TEXTS`: the plain way to rank one page, which `bench.start` compares ours with.
+"""`python -m bench.plain MODEL TEXTS`: the plain way to rank one page, which `bench.start` compares ours with.
 
 Prints RBP_1 and RBP_10 of the first document: one forward pass, all logits, one comparison.
 """

@@ -26,6 +26,7 @@ from rich.table import Table
 
 BENCH = Path(__file__).parent
 RBP = [sys.executable, "-m", "rbp.cli"]
+PLAINLY = [sys.executable, "-m", "bench.plain"]
 PLAIN, OURS = "plain script", "rbp extract"
 QUESTIONS = {
     "rbp ranks summary": ["ranks", "summary", "{store}", "--k", "1,10"],
@@ -116,10 +117,10 @@ def measured(rounds: int) -> dict[str, Any]:
         folder = Path(place)
         shape = SHAPES["cpu"]._replace(documents=1)
         model, texts = make(folder, shape, "cpu")
-        plain = [sys.executable, str(BENCH / "plain.py"), str(model), str(texts)]
+        plain = [*PLAINLY, str(model), str(texts)]
         seconds: dict[str, list[tuple[float, float]]] = {PLAIN: [], OURS: []}
         for _ in range(rounds + 1):
-            seconds[PLAIN].append(process(plain, folder))
+            seconds[PLAIN].append(process(plain, BENCH.parent))
             seconds[OURS].append(process(extraction(folder, model, texts), folder))
         wall, used = ({name: [each[i] for each in seconds[name][1:]] for name in seconds} for i in range(2))
         rows = [

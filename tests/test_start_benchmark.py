@@ -4,16 +4,15 @@ import json
 import sys
 
 import pytest
-from tiny import save_model, texts, write_texts
 
 from bench import start
+from bench.extraction import Shape, make
 
 
-@pytest.mark.builds
+@pytest.mark.slow
 def test_both_ways_and_the_parts(tmp_path):
-    model, corpus = save_model(tmp_path / "tiny", "neox"), write_texts(tmp_path / "page.jsonl", texts(1))
-    plain = [sys.executable, str(start.BENCH / "plain.py"), str(model), str(corpus)]
-    assert start.process(plain, tmp_path)[0] > 0
+    model, corpus = make(tmp_path, Shape("tiny", 1, 16, 2, 32, 1000, 1), "cpu")
+    assert start.process([*start.PLAINLY, str(model), str(corpus)], start.BENCH.parent)[0] > 0
     seconds, used = start.process(start.extraction(tmp_path, model, corpus), tmp_path)
     assert used > 0
     assert seconds > 0.1
