@@ -185,6 +185,8 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
 
 def tokenizers(models: Sequence[str]) -> dict[str, Any]:
     """The tokenizers of models, by the names that their measurements have."""
+    if not models:
+        return {}
     from rbp.ranks.models import find_model, load_tokenizer
 
     found = [find_model(model) for model in models]
