@@ -176,7 +176,7 @@ def compared(
 def _cross_entropies(logits: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
     """−ln p of the targets, whose logits are `truth` [T, 1], in float64: [T]."""
     buffer = torch.empty_like(logits[:PLACES])  # whose memory is touched once: a fifth of what logsumexp takes
-    pairs = zip(logits.split(PLACES), truth.split(PLACES), strict=True)
+    pairs = zip(torch.split(logits, PLACES), torch.split(truth, PLACES), strict=True)
     sums = [torch.sub(part, own, out=buffer[: len(part)]).exp_().sum(1) for part, own in pairs]
     found = torch.cat(sums).double().log()
     far = ~found.isfinite()  # where the target lies far below another, or is −inf
