@@ -314,6 +314,22 @@ def test_a_run_that_ended_before_it_asked_asks_when_it_goes_on(saved, write_corp
     assert open_store(folder).asked == first
 
 
+def test_what_was_asked_of_other_parts_stays(saved, write_corpus, tmp_path):
+    given = [str(saved("gpt2"))], [str(write_corpus(texts(20)))], WINDOWS, tmp_path / "out", QUICK
+    (folder,) = extract(*given)
+    first, found = open_store(folder).asked, Store(folder).noted()
+    for part in (0, 3):  # each damaged, and so made again, to the same bytes
+        path = Store(folder).parts()[0][part]
+        path.write_bytes(b"PAR1")
+        (folder / "checks" / "all.json").write_text(
+            json.dumps({name: one.as_dict() for name, one in found.items() if name != path.name})
+        )
+        extract(*given)
+        assert open_store(folder).problems() == []
+        assert set(Store(folder).noted()) == set(found)
+        assert open_store(folder).asked.tokens >= first.tokens - found[path.name].tokens
+
+
 def test_a_part_that_was_made_anew_is_asked_again(saved, write_corpus, tmp_path):
     given = [str(saved("gpt2"))], [str(write_corpus(texts(20)))], WINDOWS, tmp_path / "out", QUICK
     (folder,) = extract(*given)

@@ -356,11 +356,13 @@ def _fill(
         "share_of_product": round(progress.share_of_product, 3),
         "halvings": ranker.halvings,
     }
-    whole = store.parts()[0]
-    unasked = [pack for pack in mine if whole[pack].name not in store.noted()]
+    whole, noted = store.parts()[0], store.noted()
+    unasked = [pack for pack in mine if whole[pack].name not in noted]
     if unasked:
         start = time.monotonic()
-        store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", _asked_again(store, model, rows, unasked))
+        earlier = {name: noted[name] for pack in mine if (name := whole[pack].name) in noted}  # which stays
+        found = earlier | _asked_again(store, model, rows, unasked)
+        store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", found)
         done["check_seconds"] = round(time.monotonic() - start, 3)
     if store.checked() is not None:
         store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **done})

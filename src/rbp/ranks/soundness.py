@@ -40,7 +40,7 @@ def find_head(model: Any) -> Head | None:
     """The output layer of a transformers model, or None where it is no single matrix.
 
     The multiplier goes by the name of `logit_scale` (Cohere), `lm_head_multiplier` (Falcon-H1), or divides as
-    `logits_scaling` (Granite); the cap by `final_logit_softcapping` (Gemma 2). `agrees` finds out whether
+    `logits_scaling` (Granite); the cap by `final_logit_softcapping` (Gemma 2). `compared` finds out whether
     that was all.
     """
     layer = model.get_output_embeddings()
