@@ -57,7 +57,7 @@ rule chapter:
         code=code,
         overrides=lambda wildcards: build.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
-        chapter=r"\d\d_\w+",
+        chapter=r"\w+",
     threads: 1
     priority: lambda wildcards: find(project, wildcards.chapter).seconds
     resources:

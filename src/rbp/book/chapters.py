@@ -9,16 +9,16 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rbp.book import results
 from rbp.book.kernel import MARKER
-from rbp.book.parameters import Parameter, declared, unread
-from rbp.book.prose import are_texts, first_heading, is_notebook
+from rbp.book.parameters import Parameter, check, declared, parse, unread
+from rbp.book.prose import are_texts, chapter_numbers, first_heading, is_notebook
 from rbp.core import errors
 from rbp.core.errors import ChapterError, ChapterFailed, ParameterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, temporary_folder, write_file
@@ -26,18 +26,35 @@ from rbp.core.names import nearest
 from rbp.core.paths import Project
 
 log = logging.getLogger(__name__)
-NAME = re.compile(r"(\d\d)_(\w+)")
+NAME = re.compile(r"[^\W_]\w*")
+_OLD = re.compile(r"(?:\d+_)?(\w+)")
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What became of a chapter that had another name (``book/moved.toml``).
+
+    numbers: those that it had; to: the chapter that has its work now, or None; preset: parameters of that one that show
+    what the old one showed; renamed: old parameters and their names now; gone: where the work went, if into no chapter.
+    """
+
+    numbers: tuple[int, ...]
+    to: str | None = None
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    gone: str = ""
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One notebook of the book: ``notebooks/NN_name.ipynb``."""
+    """One notebook of the book, ``notebooks/NAME.ipynb``; `moved`: how it was asked for, where by an old name."""
 
     path: Path
+    moved: Moved | None = None
 
     @property
     def name(self) -> str:
-        """The name with its number, "10_k1"."""
+        """The name, "emergence"."""
         return self.path.stem
 
     @cached_property
@@ -101,6 +118,16 @@ class Chapter:
             raise ChapterError("the notebook's metadata rbp.seconds is no whole number", self.name)
         return seconds
 
+    def parse(self, assignments: Sequence[str]) -> dict[str, Any]:
+        """Read ``name=value`` strings (`parameters.parse`); what an old name stands for is set where they do not."""
+        renamed = self.moved.renamed if self.moved else {}
+        now = []
+        for assignment in assignments:
+            name, equals, text = assignment.partition("=")
+            now.append(f"{renamed.get(name.strip(), name)}{equals}{text}")
+        preset = check(self.parameters, self.moved.preset, self.name) if self.moved else {}
+        return preset | parse(self.parameters, now, self.name)
+
     def effective(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter's value: the given ones, and the defaults."""
         return {parameter.name: parameter.default for parameter in self.parameters} | dict(values)
@@ -116,11 +143,15 @@ class Chapter:
 
 
 def all_chapters(project: Project) -> list[Chapter]:
-    """The book's chapters in order. Raises ChapterError if there is none."""
-    found = [Chapter(path) for path in sorted(project.notebooks.glob("*.ipynb")) if NAME.fullmatch(path.stem)]
-    if not found:
-        raise ChapterError("there are no chapters", str(project.notebooks), "They are named NN_name.ipynb.")
-    return found
+    """The book's chapters in the contents' order, those that it does not list last. ChapterError if there is none."""
+    listed = list(chapter_numbers(project))
+    names = [path.stem for path in sorted(project.notebooks.glob("*.ipynb")) if NAME.fullmatch(path.stem)]
+    if lacking := [name for name in listed if name not in names]:
+        raise ChapterError(f"the contents list {lacking[0]}, and there is no such notebook", "book/_toc.yml")
+    if not names:
+        raise ChapterError("there are no chapters", str(project.notebooks), "They are named NAME.ipynb.")
+    found = [*listed, *(name for name in names if name not in listed)]
+    return [Chapter(project.notebooks / f"{name}.ipynb") for name in found]
 
 
 def chapter_names(project: Project) -> list[str]:
@@ -140,34 +171,38 @@ def times(project: Project) -> dict[str, float]:
     return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
 
 
-def moved(project: Project) -> dict[str, str]:
-    """The names that chapters had before, and those that they have now (``book/moved.toml``)."""
+def moved(project: Project) -> dict[str, Moved]:
+    """What became of the names that chapters had before, without their numbers (``book/moved.toml``)."""
     path = project.book / "moved.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    tables = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: Moved(**{**table, "numbers": tuple(table["numbers"])}) for name, table in tables.items()}
 
 
 def find(project: Project, name: str) -> Chapter:
-    """The chapter called by its full name, by the name without its number, or by its number.
+    """The chapter called by its name, by its number in the contents, or by a name or number that it had before.
 
-    A name that a chapter had before is taken, with a note in the log. Raises ParameterError with the nearest name, and
-    for a number that another chapter had before, with both names.
+    An old name is taken with a note in the log. Raises ParameterError with the nearest name; for a number that several
+    have or had, with their names; for a chapter that is gone, with where its work went.
     """
     chapters = {chapter.name: chapter for chapter in all_chapters(project)}
     before, asked = moved(project), name.removesuffix(".ipynb")
     if asked.isdecimal():
-        had = next((old for old in before if int(old[:2]) == int(asked)), None)
-        has = next((new for new in chapters if int(new[:2]) == int(asked)), None)
-        if had and has and before[had] != has:
-            what = f"chapter {asked} was {had}, now {before[had]}, and is {has} now"
-            raise ParameterError(what, None, f"Give the name: {before[had][3:]} or {has[3:]}.")
-        asked = has or name
-    elif asked not in chapters and asked in before:
-        log.warning("%s is called %s now", asked, before[asked])
-        asked = before[asked]
-    for chapter in chapters.values():
-        if asked in (chapter.name, chapter.name[3:]):
-            return chapter
-    # Names are compared without their numbers, so that a wrong number does not hide the right name.
+        now = [each for each, number in chapter_numbers(project).items() if number == str(int(asked))]
+        had = [old for old, each in before.items() if int(asked) in each.numbers]
+        if len({before[old].to or old for old in had} | set(now)) > 1:
+            was = [f"{old} (now {before[old].to or 'gone'})" for old in had]
+            what = f"chapter {asked} is or was {', '.join(now + was)}"
+            raise ParameterError(what, None, f"Give the name, such as {(now or had)[0]}.")
+        asked = (now or had or [name])[0]
+    if asked in chapters:
+        return chapters[asked]
+    old = _OLD.fullmatch(asked)
+    if old and (found := before.get(old[1])):
+        if found.to is None:
+            raise ParameterError(f"there is no chapter {asked} any more", None, found.gone)
+        log.warning("%s is in %s now", asked, found.to)
+        return replace(chapters[found.to], moved=found)
+    # Names are compared without their old numbers, so that a wrong number does not hide the right name.
     remedy = nearest(name, chapters, key=lambda name: re.sub(r"^\d+_", "", name.lower()))
     raise ParameterError(f'there is no chapter "{name}"', None, remedy)
 
@@ -188,8 +223,8 @@ def execute(
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
-    ``out`` gets ``NN_name.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
-    defaults), ``NN_name/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The
+    ``out`` gets ``NAME.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
+    defaults), ``NAME/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The
     kernel starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when
     a cell begins, with its number (from 1) and how many there are.
 

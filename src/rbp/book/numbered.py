@@ -1,8 +1,8 @@
 """Sphinx numbers the chapters' figures, tables and equations, and resolves references to them.
 
 A chapter's output is HTML, in which Sphinx sees neither figure nor table. Here each becomes a node of its own, labelled
-`NN_chapter::name`, so that Sphinx's own numbering (numfig) and its roles work:
-`` {numref}`10_k1::forest` `` anywhere, `` {numref}`forest` `` within the chapter. Numbers begin with the chapter's.
+`chapter::name`, so that Sphinx's own numbering (numfig) and its roles work:
+`` {numref}`holds::forest` `` anywhere, `` {numref}`forest` `` within the chapter. Numbers begin with the chapter's.
 """
 
 import html
@@ -16,8 +16,11 @@ from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.transforms import SphinxTransform
 
-CHAPTER = re.compile(r"(?:.*/)?(?P<name>(?P<number>\d\d)_\w+)")
+CHAPTER = re.compile(r"notebooks/(?P<name>\w+)")
 """The name of a page that is a chapter's."""
+
+NUMBER = re.compile(r"(\d+|[A-Z])\. ")
+"""What the title of a chapter's page begins with, if the contents list it."""
 
 SHOWN = re.compile(
     r'(?P<opening><figure class="rbp-figure(?P<table> rbp-tabled)?" id="(?P<name>[^"]+)">)(?P<body>.*)'
@@ -89,8 +92,8 @@ def _written(writer: Any, shown: nodes.Element) -> None:
 
 def _number(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Number figures, tables and equations once more, now with the chapters' numbers, which have gaps."""
-    chapters = {page: found for page in env.all_docs if (found := CHAPTER.fullmatch(page))}
-    env.toc_secnumbers = {page: {"": (int(found["number"]),)} for page, found in chapters.items()}
+    titles = {page: env.titles[page].astext() for page in env.all_docs if CHAPTER.fullmatch(page)}
+    env.toc_secnumbers = {page: {"": (found[1],)} for page, title in titles.items() if (found := NUMBER.match(title))}  # type: ignore[dict-item]
     changed = TocTreeCollector().assign_figure_numbers(env)
     env.toc_secnumbers = {}  # titles have their numbers already
     return changed

@@ -10,8 +10,9 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, Self
 
 from rbp.book import results
@@ -20,7 +21,7 @@ from rbp.book.results import Recorded, Results
 from rbp.core.names import times_power_of_ten
 from rbp.core.paths import Project
 
-VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\d\d_\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
+VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
 """A value in prose: the other chapter, or None; the key; the format, or None."""
 
 NO_VALUE = '<span title="no such value is accepted">–</span>'
@@ -32,6 +33,26 @@ SOLUTION = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide t
 """What opens a cell that is folded as a whole: the answer to the chapter's exercises."""
 
 Cells = list[dict[str, Any]]
+
+
+def chapter_numbers(project: Project) -> dict[str, str]:
+    """The numbers of the chapters that the contents list (``book/_toc.yml``), by their names, in the contents' order.
+
+    They count from 1; in a part that is called Appendices, from A. No contents: no numbers.
+    """
+    path = project.book / "_toc.yml"
+    if not path.exists():
+        return {}
+    import yaml  # late: the command line starts without
+
+    contents = yaml.safe_load(path.read_text(encoding="utf-8"))
+    numbers: dict[str, str] = {}
+    for part in contents.get("parts") or [contents]:
+        pages = [entry["file"] for entry in part.get("chapters", [])]
+        names = [page.removeprefix("notebooks/") for page in pages if page.startswith("notebooks/")]
+        counted = ascii_uppercase if part.get("caption") == "Appendices" else map(str, range(len(numbers) + 1, 100))
+        numbers |= dict(zip(names, counted, strict=False))
+    return numbers
 
 
 def first_heading(cells: Cells) -> str | None:
@@ -68,16 +89,20 @@ def in_words(recorded: Recorded, place: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class BookValues:
-    """What prose can tell: the accepted values of all chapters, if there are any yet, and those of the built book."""
+    """What prose can tell: the accepted values of all chapters, if there are any yet, and those of the built book.
+
+    numbers: of the chapters, by their names (`chapter_numbers`).
+    """
 
     accepted: Results
     built: Results
+    numbers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, project: Project) -> Self:
         """Those of a project. Raises DataError for results that cannot be read."""
         accepted = results.read_book(project.expected) if project.expected.exists() else {}
-        return cls(accepted, results.merge(sorted(project.chapters.glob("*/results.json"))))
+        return cls(accepted, results.merge(sorted(project.chapters.glob("*/results.json"))), chapter_numbers(project))
 
     def known(self, own: Results | None = None) -> Results:
         """The accepted values; where there is none, that of a run's ``own``, or of the built book."""
@@ -109,8 +134,8 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
             cell["source"] = fill_in(cell["source"], name, values)
         if "hide-cell" in cell["metadata"].get("tags", []):
             cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
-    if cells and name[:2].isdecimal():  # the chapter's number, as in its file and on the command line
-        cells[0]["source"] = re.sub(r"\A# +", f"# {int(name[:2])}. ", cells[0]["source"])
+    if cells and (number := book.numbers.get(name)):
+        cells[0]["source"] = re.sub(r"\A# +", f"# {number}. ", cells[0]["source"])
     return {**notebook, "cells": cells}
 
 

@@ -21,7 +21,7 @@ from rbp.core.errors import ChapterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 from rbp.core.paths import Project
 
-FIGURE = re.compile(r"^<!-- figure (?P<chapter>\d\d_\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
+FIGURE = re.compile(r"^<!-- figure (?P<chapter>\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
 """The place of a chapter's figure on a page by hand."""
 
 LEADS_ON = """<!doctype html>
@@ -92,8 +92,10 @@ def stage(project: Project, pdf: bool = True) -> None:
             write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
-        for old, new in moved(project).items():
-            write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=f"{new}.html"))
+        for name, found in moved(project).items():
+            page = f"{found.to}.html" if found.to else "../index.html"
+            for old in {name, *(f"{number:02}_{name}" for number in found.numbers)} - {found.to}:
+                write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=page))
         copy_scripts(static)
         welcome = source / "book" / "welcome.md"
         if offer and welcome.exists():

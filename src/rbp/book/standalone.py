@@ -141,16 +141,16 @@ def inline(soup: BeautifulSoup, folder: Path) -> None:
             picture["src"] = _data_uri(file)
 
 
-ELSEWHERE = re.compile(r"\{numref\}`(?:[^`<]*<)?(?P<number>\d\d)(?P<name>_\w+)::[\w-]+>?`")
+ELSEWHERE = re.compile(r"\{numref\}`(?:[^`<]*<)?(?P<name>\w+)::[\w-]+>?`")
 """A reference to a numbered figure or table of a chapter, in full."""
 
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 
 
-def _elsewhere(own: str, reference: re.Match[str]) -> str:
+def _elsewhere(own: str, numbers: Mapping[str, str], reference: re.Match[str]) -> str:
     """A reference to another chapter's figure in words: the page is read without it."""
-    here = reference["number"] + reference["name"] == own
-    return reference[0] if here else f"the book’s chapter {int(reference['number'])}"
+    name = reference["name"]
+    return reference[0] if name == own else f"the book’s chapter {numbers.get(name, name)}"
 
 
 def page_of(executed: Path, book: prose.BookValues) -> str:
@@ -158,7 +158,7 @@ def page_of(executed: Path, book: prose.BookValues) -> str:
     notebook = prose.page_of(executed, book)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = ELSEWHERE.sub(partial(_elsewhere, executed.stem), cell["source"])
+            cell["source"] = ELSEWHERE.sub(partial(_elsewhere, executed.stem, book.numbers), cell["source"])
     text = "".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown")
     if "{cite" in text and "{bibliography}" not in text:
         notebook["cells"].append({"cell_type": "markdown", "id": "references", "metadata": {}, "source": REFERENCES})
@@ -193,9 +193,9 @@ def build_pages(
 
 
 def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
-    """Write ``NN_name.html`` beside the executed ``NN_name.ipynb`` in ``folder``; returns its path.
+    """Write ``NAME.html`` beside the executed ``NAME.ipynb`` in ``folder``; returns its path.
 
-    The notebook gets the page's words. The page loads nothing; it links to the figures' files in ``NN_name/`` beside
+    The notebook gets the page's words. The page loads nothing; it links to the figures' files in ``NAME/`` beside
     it. Raises RbpError if it cannot be built.
     """
     name = chapter.name

@@ -63,7 +63,7 @@ def chapters(
 @app.command()
 def run(
     context: typer.Context,
-    chapter: Annotated[str, typer.Argument(help="Its name, with or without the number, or the number.")],
+    chapter: Annotated[str, typer.Argument(help="Its name, or its number in the contents.")],
     parameter: Annotated[
         list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter.")
     ] = None,
@@ -71,13 +71,12 @@ def run(
 ) -> None:
     """Execute one chapter with other parameters, into a folder with a page that opens offline."""
     from rbp.book.chapters import execute, find
-    from rbp.book.parameters import parse
     from rbp.book.site import start_early
     from rbp.book.standalone import render_chapter
 
     project: Project = context.obj
     found = find(project, chapter)
-    values = parse(found.parameters, parameter or [], found.name)
+    values = found.parse(parameter or [])
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     watched = sys.stderr.isatty()

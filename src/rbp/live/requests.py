@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rbp.book import parameters
 from rbp.book.chapters import Chapter
 from rbp.book.parameters import Parameter
 from rbp.core.errors import DataError, ParameterError
@@ -120,7 +119,7 @@ def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[s
         if name in known and _kind(known[name]) == "source":
             text = ",".join(listed[each] for each in _named(text, listed, f"parameter {name}"))
         assignments.append(f"{name}={text}")
-    values = parameters.parse(chapter.parameters, assignments, chapter.name)
+    values = chapter.parse(assignments)
     for name, value in values.items():
         _bound(project, known[name], value)
     return chapter.changed(values)

@@ -239,13 +239,12 @@ def _chapter(study: Study, project: Project, name: str, about: dict[str, Any]) -
     book, do not wait for it.
     """
     from rbp.book.chapters import execute, find
-    from rbp.book.parameters import parse
     from rbp.book.standalone import render_chapter
 
     of_ranks = name in study.content.rank_chapters
     source = study.out / ("finished" if of_ranks else TABLE.output)
     found = find(project, name)
-    values = parse(found.parameters, [f"measurements={source}"], name)
+    values = found.parse([f"measurements={source}"])
     folder = study.out / "chapters" / name
     try:
         execute(found, values, folder, project.root, finish=lambda new: render_chapter(project, found, new))

@@ -3,7 +3,7 @@
 
 (() => {
   const box = document.querySelector(".rbp-rerun");
-  const chapter = (location.pathname.match(/\/notebooks\/(\d\d_\w+)\.html$/) || [])[1];
+  const chapter = (location.pathname.match(/\/notebooks\/(\w+)\.html$/) || [])[1];
   if (!box || !chapter) return;
 
   const ENDED = ["done", "failed", "cancelled", "cut off"];
