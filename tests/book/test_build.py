@@ -232,7 +232,7 @@ def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name
 def test_overrides_are_validated(tmp_path: Path, toml: str, complaint: str) -> None:
     project = Project(tmp_path)
     write_chapter(project, "01_a", parameters="k: int = 1  # a number")
-    assert overrides(project, find(project, "a")) == {}
+    assert overrides(project, find(project, "01_a")) == {}
     project.book.mkdir()
     (project.book / "parameters.toml").write_text(toml)
     with pytest.raises(ParameterError, match=complaint):

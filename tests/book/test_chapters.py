@@ -11,7 +11,7 @@ from mini import outputs, write_chapter
 
 from rbp.book.chapters import Chapter, all_chapters, execute, find, moved
 from rbp.book.parameters import Parameter
-from rbp.book.prose import BookValues, page_of
+from rbp.book.prose import BookValues, chapter_numbers, page_of
 from rbp.core.errors import ChapterError, ChapterFailed, DataError, ParameterError
 from rbp.core.paths import Project
 
@@ -30,38 +30,86 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def test_a_chapter_is_found_by_each_of_its_names(project: Project) -> None:
-    for name in ("01_metric", "03_k1"):
-        write_chapter(project, name)
-    write_chapter(project, "notes")
-    assert [chapter.name for chapter in all_chapters(project)] == ["01_metric", "03_k1"]
-    for name in ("03_k1", "k1", "03", "3", "03_k1.ipynb"):
-        assert find(project, name).name == "03_k1"
-    assert find(project, "1").title == "Chapter 01_metric"
-
-
-def test_an_old_name_is_taken_and_an_old_number_that_is_anothers_refused(
-    project: Project, caplog: pytest.LogCaptureFixture
-) -> None:
-    for name in ("01_metric", "02_k1", "03_noise"):
+def listed(project: Project, *names: str, appendices: tuple[str, ...] = ()) -> None:
+    """Chapters of these names, in the order of the contents, and after them one that these do not list."""
+    for name in (*names, *appendices, "a_draft"):
         write_chapter(project, name)
     project.book.mkdir(exist_ok=True)
-    (project.book / "moved.toml").write_text('03_k1 = "02_k1"\n01_metric = "01_metric"\n')
-    assert find(project, "03_k1").name == "02_k1"
-    assert caplog.messages == ["03_k1 is called 02_k1 now"]
-    assert find(project, "1").name == "01_metric"
-    assert find(project, "2").name == "02_k1"
-    with pytest.raises(ParameterError, match=r"chapter 3 was 03_k1, now 02_k1, and is 03_noise now\n.*k1 or noise"):
-        find(project, "3")
+    parts = [("The law", names), ("Appendices", appendices)]
+    (project.book / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/welcome\nparts:\n"
+        + "".join(
+            f"- caption: {caption}\n  chapters:\n" + "".join(f"  - file: notebooks/{name}\n" for name in own)
+            for caption, own in parts
+            if own
+        )
+    )
 
 
-def test_every_old_name_of_the_book_leads_to_a_chapter() -> None:
-    names = {chapter.name for chapter in all_chapters(Project())}
-    assert set(moved(Project()).values()) <= names
-    assert not set(moved(Project())) & names
+def test_the_contents_order_and_number_the_chapters(project: Project) -> None:
+    listed(project, "metric", "k1", appendices=("data", "cost"))
+    assert [chapter.name for chapter in all_chapters(project)] == ["metric", "k1", "data", "cost", "a_draft"]
+    assert chapter_numbers(project) == {"metric": "1", "k1": "2", "data": "A", "cost": "B"}
+    for name in ("k1", "k1.ipynb", "2", "02"):
+        assert find(project, name).name == "k1"
+    (project.notebooks / "k1.ipynb").unlink()
+    with pytest.raises(ChapterError, match="the contents list k1, and there is no such notebook"):
+        all_chapters(project)
 
 
-@pytest.mark.parametrize("name", ["metrics", "02_metric", "METRC"])
+MOVED = """
+[first_guess]
+numbers = [3, 10]
+to = "holds"
+preset = {k = 7}
+renamed = {threshold = "k"}
+
+[noise]
+numbers = [2]
+to = "noise"
+
+[faults]
+numbers = [4]
+gone = "The list is data/faults/faults.csv."
+"""
+
+
+def test_old_names_show_what_they_showed_and_old_numbers_of_others_are_refused(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    listed(project, "noise", "holds")
+    write_chapter(project, "holds", parameters=PARAMETERS)
+    (project.book / "moved.toml").write_text(MOVED)
+    for name in ("first_guess", "03_first_guess", "10_first_guess", "10", "3"):
+        found = find(project, name)
+        assert (found.name, found.parse([])) == ("holds", {"k": 7})
+    assert "first_guess is in holds now" in caplog.messages
+    assert found.parse(["threshold=4", "name=b"]) == {"name": "b", "k": 4}
+    assert find(project, "holds").parse([]) == {}
+    with pytest.raises(ParameterError, match='no parameter "threshold"'):
+        find(project, "holds").parse(["threshold=4"])
+    assert find(project, "1").name == "noise"
+    with pytest.raises(ParameterError, match=r"the number 2 is or was that of holds, noise\n.*such as holds"):
+        find(project, "2")
+    for name in ("faults", "04_faults", "4"):
+        with pytest.raises(ParameterError, match=r"no chapter (04_)?faults any more.*\nThe list is data/faults"):
+            find(project, name)
+
+
+def test_every_old_name_of_the_book_leads_to_a_chapter_and_its_parameters() -> None:
+    project = Project()
+    for name, found in moved(project).items():
+        assert found.numbers, name
+        if found.to is None:
+            assert found.gone, name
+            continue
+        chapter = find(project, f"{found.numbers[-1]:02}_{name}")
+        assert chapter.name == found.to
+        assert {*found.preset, *found.renamed.values()} <= {each.name for each in chapter.parameters}
+        assert chapter.parse([]) == dict(found.preset)
+
+
+@pytest.mark.parametrize("name", ["metrics", "metric", "METRC"])
 def test_an_unknown_chapter_gets_the_nearest_name(project: Project, name: str) -> None:
     for each in ("01_metric", "03_k1"):
         write_chapter(project, each)
@@ -73,7 +121,7 @@ def test_no_chapters_and_no_notebook(project: Project) -> None:
     with pytest.raises(ChapterError, match="there are no chapters"):
         all_chapters(project)
     project.notebooks.mkdir()
-    (project.notebooks / "01_a.ipynb").write_text("{}")
+    (project.notebooks / "a.ipynb").write_text("{}")
     with pytest.raises(ChapterError, match="no notebook"):
         _ = find(project, "a").parameters
 
@@ -139,7 +187,7 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
     notebook = json.loads((out / "01_a.ipynb").read_text())
     assert notebook["metadata"]["rbp"]["changed"] == {"name": name, "k": 7}
     title = page_of(out / "01_a.ipynb", BookValues.read(project))["cells"][0]["source"]
-    assert title.startswith('# 1. Chapter 01_a\n\n> **This page was run with `k = 7`, `name = "; import os; ')
+    assert title.startswith('# Chapter 01_a\n\n> **This page was run with `k = 7`, `name = "; import os; ')
     assert "'id' ñ`.**" in title
 
     first = (out / "01_a.ipynb").read_bytes()
@@ -157,7 +205,7 @@ def test_a_port_that_somebody_takes_before_the_kernel_stops_no_chapter(
     write_chapter(project, "01_a", "value = 1")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(LocalPortCache, "find_available_port", lambda self, ip: taken.getsockname()[1])
-        execute(find(project, "a"), {}, project.chapters / "01_a", project.root)
+        execute(find(project, "01_a"), {}, project.chapters / "01_a", project.root)
 
 
 def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:

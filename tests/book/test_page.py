@@ -23,9 +23,9 @@ def test_panels_are_drawn_once_and_the_files_hold_them_in_rows(tmp_path: Path, m
         ax.set_title(key)
 
     panels = Panels(["a", "b", "c"], draw, size=(3.0, 2.0), columns=2)
-    Page("02_metric").figure("figure", panels, caption="", alt="", data=pd.DataFrame({"x": [1]}))
+    Page("metric").figure("figure", panels, caption="", alt="", data=pd.DataFrame({"x": [1]}))
     assert drawn == ["a", "b", "c"]
-    files = tmp_path / "02_metric"
+    files = tmp_path / "metric"
     picture = Image.open(io.BytesIO((files / "figure.png").read_bytes()))
     assert picture.size == (2 * 600, 2 * 400)
     assert picture.getpixel((900, 600))[:3] == (255, 255, 255)  # the place without a panel
@@ -46,7 +46,7 @@ def test_a_phone_shows_panels_below_each_other(tmp_path: Path, monkeypatch, caps
     monkeypatch.setenv("RBP_OUT", str(tmp_path))
     shown = []
     monkeypatch.setattr("rbp.book.page.display", lambda html: shown.append(html.data))
-    Page("02_metric").figure("f", Panels(keys, lambda ax, _: None), caption="", alt="A", data=pd.DataFrame({"x": [1]}))
+    Page("metric").figure("f", Panels(keys, lambda ax, _: None), caption="", alt="A", data=pd.DataFrame({"x": [1]}))
     assert shown[0].count('role="img"') == len(keys)
     assert ("minmax(min(100%,19rem),1fr)" in shown[0]) == (len(keys) > 1)
     assert ('aria-label="A (b)"' in shown[0]) == (len(keys) > 1)

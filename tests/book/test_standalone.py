@@ -40,7 +40,7 @@ With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more
         project, "01_a", prose, "value = k\nalso = {'v': float(k)}", PLOTLY, FIGURE, parameters="k: int = 1  # a number"
     )
     write_results(project.expected, {"02_b": {"w": Recorded(2.25)}, "01_a": {"v": Recorded(1.0)}})
-    chapter = find(project, "a")
+    chapter = find(project, "01_a")
     execute(
         chapter, {"k": 3}, project.runs / "out", project.root, finish=lambda new: render_chapter(project, chapter, new)
     )
@@ -52,10 +52,10 @@ With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more
 
 def test_values_are_written_out_as_plain_text() -> None:
     values = {
-        "10_k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
+        "k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
     }
-    text = "{value}`alpha.x:.3f` {value}`10_k1::who` {value}`n:,` {value}`p:.0e`"
-    assert fill_in(text, "10_k1", values) == "−0.079 a\\*b\\_c 5,305 3·10⁻¹¹"
+    text = "{value}`alpha.x:.3f` {value}`k1::who` {value}`n:,` {value}`p:.0e`"
+    assert fill_in(text, "k1", values) == "−0.079 a\\*b\\_c 5,305 3·10⁻¹¹"
     assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
 
 

@@ -289,9 +289,9 @@ def declare_read(path: Path) -> None:
 def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
     declare_read(write_chapter(project, "01_a", read_in(project)))
     with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
-        execute(find(project, "a"), {}, project.runs / "a", project.root)
+        execute(find(project, "01_a"), {}, project.runs / "a", project.root)
     declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
-    execute(find(project, "a"), {}, project.runs / "a", project.root)
+    execute(find(project, "01_a"), {}, project.runs / "a", project.root)
     results = json.loads((project.runs / "a" / "results.json").read_text())
     assert (results["values"]["value"]["value"], results["steps"]) == (12, ["double"])
     assert made(project) == 1

@@ -104,7 +104,7 @@ def test_chapters_are_listed(project: Project) -> None:
 def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
-    done = rbp("run", "a", "-p", "k=7", cwd=tmp_path, root=project.root)
+    done = rbp("run", "01_a", "-p", "k=7", cwd=tmp_path, root=project.root)
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip())
     assert page.parent.parent == project.runs
@@ -123,11 +123,11 @@ PYTHIA = [*FIT, "--family", "Pythia"]
         (["run", "01_aa"], ['"01_aa"', 'Did you mean "01_a"?', "04_fails"]),
         (["run", "1", "-p", "K=3"], ['no parameter "K"', 'Did you mean "k"?']),
         (["run", "1", "-p", "k=__import__('os')"], ["no int", "parameter k"]),
-        (["run", "fails", "-p", "mode=c"], ["'c' is not a choice", "a, b"]),
+        (["run", "04_fails", "-p", "mode=c"], ["'c' is not a choice", "a, b"]),
         (["run", "1", "-p", "k"], ["name=value"]),
         (["run"], ["Missing argument"]),
         (["fly"], ["No such command"]),
-        (["run", "5", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."]),
+        (["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."]),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["there are no results here", "rbp book"]),
         (["serve"], ["not built yet"]),
@@ -155,7 +155,9 @@ def test_mistakes_are_answered_and_leave_nothing(
 
 
 def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project: Project, tmp_path: Path) -> None:
-    refused(rbp("run", "4", "--out", "new", cwd=tmp_path, root=project.root), "cell 4", "ZeroDivisionError", code=1)
+    refused(
+        rbp("run", "04_fails", "--out", "new", cwd=tmp_path, root=project.root), "cell 4", "ZeroDivisionError", code=1
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["new.failed.ipynb"]
 
 
@@ -177,7 +179,7 @@ def alive(word: str) -> list[str]:
         pytest.param(signal.SIGTERM, 143, signal.SIG_IGN, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("arguments", [["run", "1", "--out", "runs/out"], ["book"]])
+@pytest.mark.parametrize("arguments", [["run", "01_a", "--out", "runs/out"], ["book"]])
 def test_an_interrupted_command_leaves_nothing(
     tmp_path: Path, arguments: list[str], sent: signal.Signals, code: int, interrupts: signal.Handlers
 ) -> None:

@@ -26,26 +26,26 @@ from rbp.paper.claims.page import _folded, _typeset
 from rbp.paper.claims.rules import Bar, Rule, above, at_least, by_share, every, met, r_squared, share, share_of, within
 
 EXPECTED = results.read_book(Project().expected)
-ACCEPTED = {key: str(each.value) for key, each in EXPECTED["01_claims"].items() if key.startswith("verdict.")}
+ACCEPTED = {key: str(each.value) for key, each in EXPECTED["claims"].items() if key.startswith("verdict.")}
 UNDECIDABLE = {30, 35, 57, 64}  # whatever the chapters record
 
 
 R_SQUARED = [
-    f"{chapter}::{key}" for chapter in ("10_k1", "11_moderate_k") for key in EXPECTED[chapter] if "r_squared." in key
+    f"{chapter}::{key}" for chapter in ("k1", "moderate_k") for key in EXPECTED[chapter] if "r_squared." in key
 ]
-MODERATE = [key for key in R_SQUARED if key.startswith("11")]
+MODERATE = [key for key in R_SQUARED if key.startswith("moderate_k")]
 #: seven of the 64 fits below 0.97, and fits whose median is no 0.99
 WORSE = dict.fromkeys(R_SQUARED[-7:], 0.96)
 K_TO_100 = dict.fromkeys(R_SQUARED, 0.98)
 #: no fit at large k with R² above 0.9, and GPT-2's rising everywhere
-CHAOS: dict[str, object] = {f"12_large_k::{key}": 0.5 for key in EXPECTED["12_large_k"] if key.startswith("r_squared.")}
-CHAOS |= {f"12_large_k::{key}": -0.1 for key in EXPECTED["12_large_k"] if re.match(r"alpha\..*\.GPT-2\.", key)}
+CHAOS: dict[str, object] = {f"large_k::{key}": 0.5 for key in EXPECTED["large_k"] if key.startswith("r_squared.")}
+CHAOS |= {f"large_k::{key}": -0.1 for key in EXPECTED["large_k"] if re.match(r"alpha\..*\.GPT-2\.", key)}
 
 
 def _predicted(inside: int, *kinds: str) -> dict[str, object]:
     """So many of ten intervals hold, of predictions of several kinds."""
     each = {"inside": inside, "tested": 10, "better": 5}
-    return {f"09_predictions::kind.{kind}.{what}": count for kind in kinds for what, count in each.items()}
+    return {f"predictions::kind.{kind}.{what}": count for kind in kinds for what, count in each.items()}
 
 
 CURVES = ("offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference")
@@ -76,102 +76,102 @@ CASES = pytest.mark.parametrize(
     [
         (1, WORSE, PART),
         (1, K_TO_100, FAILS),
-        (2, {"10_k1::r_squared.humaneval.GPT-2": 0.97}, HOLDS),
-        (2, {"10_k1::r_squared.wikipedia.OPT": 0.96}, FAILS),
+        (2, {"k1::r_squared.humaneval.GPT-2": 0.97}, HOLDS),
+        (2, {"k1::r_squared.wikipedia.OPT": 0.96}, FAILS),
         (3, dict.fromkeys(MODERATE, 0.97), HOLDS),
         (3, dict.fromkeys(MODERATE, 0.97) | dict.fromkeys(MODERATE[:4], 0.96), PART),
         (3, dict.fromkeys(MODERATE[:5], 0.96), FAILS),
-        (4, {"13_every_k::figure6.low": 6}, PART),
-        (4, {"13_every_k::figure6.low": 7}, FAILS),
-        (5, {"19_cross_entropy::r_squared_within_001": 22}, HOLDS),
-        (5, {"19_cross_entropy::r_squared_within_001": 11}, FAILS),
-        (6, {"13_every_k::figure6.close_02": 4}, HOLDS),
-        (6, {"13_every_k::figure6.below_01": 3}, FAILS),
-        (6, {"13_every_k::published_falling": 8}, FAILS),
-        (7, {"03_measurements::sizes_orders_of_magnitude": 5.1}, HOLDS),
-        (7, {"03_measurements::models": 23}, FAILS),
-        (8, {"03_measurements::thresholds_orders_of_magnitude": 5.0}, HOLDS),
-        (9, {"03_measurements::cells_below_stated": 0}, HOLDS),
-        (8, {"03_measurements::threshold_max": 9999}, FAILS),
-        (10, {"17_table1::others.low": 0}, HOLDS),
-        (10, {"17_table1::others.low": 13}, FAILS),
-        (11, {"12_large_k::r_squared_lower": 4}, FAILS),
-        (11, {f"12_large_k::alpha.{text}.GPT-2.k30000": 0.1 for text in ("auslegal", "wikipedia")}, FAILS),
+        (4, {"every_k::figure6.low": 6}, PART),
+        (4, {"every_k::figure6.low": 7}, FAILS),
+        (5, {"cross_entropy::r_squared_within_001": 22}, HOLDS),
+        (5, {"cross_entropy::r_squared_within_001": 11}, FAILS),
+        (6, {"every_k::figure6.close_02": 4}, HOLDS),
+        (6, {"every_k::figure6.below_01": 3}, FAILS),
+        (6, {"every_k::published_falling": 8}, FAILS),
+        (7, {"measurements::sizes_orders_of_magnitude": 5.1}, HOLDS),
+        (7, {"measurements::models": 23}, FAILS),
+        (8, {"measurements::thresholds_orders_of_magnitude": 5.0}, HOLDS),
+        (9, {"measurements::cells_below_stated": 0}, HOLDS),
+        (8, {"measurements::threshold_max": 9999}, FAILS),
+        (10, {"table1::others.low": 0}, HOLDS),
+        (10, {"table1::others.low": 13}, FAILS),
+        (11, {"large_k::r_squared_lower": 4}, FAILS),
+        (11, {f"large_k::alpha.{text}.GPT-2.k30000": 0.1 for text in ("auslegal", "wikipedia")}, FAILS),
         (11, CHAOS, HOLDS),
-        (12, {"25_noise::large_enough": 13, "25_noise::rising_beyond": 0}, HOLDS),
-        (12, {"25_noise::large_enough": 12, "25_noise::rising_beyond": 0}, PART),
-        (12, {"25_noise::large_enough": 13, "25_noise::large_mostly": 7}, PART),
-        (12, {"25_noise::large_mostly": 6}, FAILS),
-        (13, {"03_measurements::vocabulary_agrees.Pythia": "yes"}, HOLDS),
-        (13, {f"03_measurements::vocabulary_agrees.{family}": "no" for family in ("OPT", "GPT-2")}, FAILS),
-        (14, {"23_emergence::follows.equation_6": "no"}, FAILS),
-        (15, {"23_emergence::length_below_one.Pythia": 0}, HOLDS),
-        (15, {"23_emergence::length_below_one.Pythia": 3}, PART),
-        (16, {"23_emergence::sharper": 40}, HOLDS),
-        (16, {"23_emergence::follows.sharper": "yes"}, HOLDS),
-        (16, {"23_emergence::follows.sigmoid": "no"}, FAILS),
-        (17, {"23_emergence::predictions_inside": 600}, HOLDS),
-        (17, {"23_emergence::rises": 300}, FAILS),
-        (18, {"19_cross_entropy::near": 6, "19_cross_entropy::tested": 6}, HOLDS),
-        (18, {"19_cross_entropy::near": 5, "19_cross_entropy::printed_within_tenth": 12}, PART),
-        (18, {"19_cross_entropy::near": 5, "19_cross_entropy::printed_within_tenth": 11}, FAILS),
-        (18, {"19_cross_entropy::outside_table_1": 1, "19_cross_entropy::printed_within_tenth": 24}, FAILS),
-        (19, {"02_metric::rbp1.crowded": 1.0, "02_metric::rbp1.even": 1.0}, FAILS),
-        (20, {"26_predicted_curves::limits": 0}, HOLDS),
-        (20, {"26_predicted_curves::figure_8c.r_squared_min": 0.969}, FAILS),
-        (21, {"26_predicted_curves::predicted_apart": False}, PART),
-        (22, {"28_appendix_c::ratio_r_squared.S": 0.999}, HOLDS),
-        (22, {"28_appendix_c::ratio_r_squared.lnS": 0.6}, FAILS),
-        (23, {"27_premise::gap_share.last": 0.001}, HOLDS),
-        (23, {"28_appendix_c::verdict.14": "does not follow"}, FAILS),
-        (24, {"28_appendix_c::verdict.24": "follows"}, HOLDS),
-        (24, {"28_appendix_c::verdict.24": "does not follow"}, FAILS),
-        (25, {"28_appendix_c::verdict.after 26": "follows", "28_appendix_c::fraction26_share_max": 0.05}, HOLDS),
-        (25, {"28_appendix_c::verdict.after 26": "follows"}, FAILS),
-        (26, {"28_appendix_c::verdict.earlier, B.4": "follows"}, HOLDS),
-        (27, {"14_more_k::r_squared_high": 63}, FAILS),
-        (27, {"14_more_k::noise_rejected": 0}, HOLDS),
-        (28, {"14_more_k::larger": 191}, FAILS),
-        (28, {"14_more_k::s_rises": 8, "14_more_k::rising_cells": 8}, HOLDS),
-        (29, {"14_more_k::local_impossible": 0}, HOLDS),
-        (31, {"15_forecasts::forecast.covered.all": 58}, HOLDS),
-        (31, {"15_forecasts::forecast.error_median.all": 12.0}, FAILS),
-        (56, {"16_exponent::missed.llama.rank.additive": 20.0}, PART),
-        (56, {f"16_exponent::missed.llama.{y}.product": 1.0 for y in ("rank", "loss")}, FAILS),
-        (58, {"16_exponent::change_low": -0.01}, HOLDS),
-        (32, {"17_table1::agree.rounded": 100, "17_table1::agree": 50}, FAILS),
+        (12, {"noise::large_enough": 13, "noise::rising_beyond": 0}, HOLDS),
+        (12, {"noise::large_enough": 12, "noise::rising_beyond": 0}, PART),
+        (12, {"noise::large_enough": 13, "noise::large_mostly": 7}, PART),
+        (12, {"noise::large_mostly": 6}, FAILS),
+        (13, {"measurements::vocabulary_agrees.Pythia": "yes"}, HOLDS),
+        (13, {f"measurements::vocabulary_agrees.{family}": "no" for family in ("OPT", "GPT-2")}, FAILS),
+        (14, {"emergence::follows.equation_6": "no"}, FAILS),
+        (15, {"emergence::length_below_one.Pythia": 0}, HOLDS),
+        (15, {"emergence::length_below_one.Pythia": 3}, PART),
+        (16, {"emergence::sharper": 40}, HOLDS),
+        (16, {"emergence::follows.sharper": "yes"}, HOLDS),
+        (16, {"emergence::follows.sigmoid": "no"}, FAILS),
+        (17, {"emergence::predictions_inside": 600}, HOLDS),
+        (17, {"emergence::rises": 300}, FAILS),
+        (18, {"cross_entropy::near": 6, "cross_entropy::tested": 6}, HOLDS),
+        (18, {"cross_entropy::near": 5, "cross_entropy::printed_within_tenth": 12}, PART),
+        (18, {"cross_entropy::near": 5, "cross_entropy::printed_within_tenth": 11}, FAILS),
+        (18, {"cross_entropy::outside_table_1": 1, "cross_entropy::printed_within_tenth": 24}, FAILS),
+        (19, {"metric::rbp1.crowded": 1.0, "metric::rbp1.even": 1.0}, FAILS),
+        (20, {"predicted_curves::limits": 0}, HOLDS),
+        (20, {"predicted_curves::figure_8c.r_squared_min": 0.969}, FAILS),
+        (21, {"predicted_curves::predicted_apart": False}, PART),
+        (22, {"appendix_c::ratio_r_squared.S": 0.999}, HOLDS),
+        (22, {"appendix_c::ratio_r_squared.lnS": 0.6}, FAILS),
+        (23, {"premise::gap_share.last": 0.001}, HOLDS),
+        (23, {"appendix_c::verdict.14": "does not follow"}, FAILS),
+        (24, {"appendix_c::verdict.24": "follows"}, HOLDS),
+        (24, {"appendix_c::verdict.24": "does not follow"}, FAILS),
+        (25, {"appendix_c::verdict.after 26": "follows", "appendix_c::fraction26_share_max": 0.05}, HOLDS),
+        (25, {"appendix_c::verdict.after 26": "follows"}, FAILS),
+        (26, {"appendix_c::verdict.earlier, B.4": "follows"}, HOLDS),
+        (27, {"more_k::r_squared_high": 63}, FAILS),
+        (27, {"more_k::noise_rejected": 0}, HOLDS),
+        (28, {"more_k::larger": 191}, FAILS),
+        (28, {"more_k::s_rises": 8, "more_k::rising_cells": 8}, HOLDS),
+        (29, {"more_k::local_impossible": 0}, HOLDS),
+        (31, {"forecasts::forecast.covered.all": 58}, HOLDS),
+        (31, {"forecasts::forecast.error_median.all": 12.0}, FAILS),
+        (56, {"exponent::missed.llama.rank.additive": 20.0}, PART),
+        (56, {f"exponent::missed.llama.{y}.product": 1.0 for y in ("rank", "loss")}, FAILS),
+        (58, {"exponent::change_low": -0.01}, HOLDS),
+        (32, {"table1::agree.rounded": 100, "table1::agree": 50}, FAILS),
         (33, {f"99_any::told_by_cross_entropy.{key}": 10 for key in ("closer", "cells")}, FAILS),
         (33, {"99_any::told_by_cross_entropy.closer": 8, "99_any::told_by_cross_entropy.cells": 10}, PART),
         (33, {"99_any::told_by_cross_entropy.closer": 4, "99_any::told_by_cross_entropy.cells": 10}, HOLDS),
-        (34, {"10_k1::falls": 60}, PART),
-        (34, {"10_k1::falls": 30}, FAILS),
-        (36, {"03_measurements::threshold_share_of_vocabulary": 0.95}, HOLDS),
-        (36, {"13_every_k::covered_min": 0.85}, FAILS),
-        (37, {"03_measurements::vocabulary.Qwen2.5.large": "Qwen2.5-14B"}, HOLDS),
-        (37, {"03_measurements::vocabulary.Qwen2.5.0": 151_935}, FAILS),
-        (38, {"13_every_k::figure6.kept": 4}, HOLDS),
-        (38, {"13_every_k::figure6.kept": 1}, FAILS),
-        (39, {"13_every_k::printed_good.large": 36}, PART),
-        (39, {"13_every_k::printed_good.large": 36, "13_every_k::printed_good.small": 64}, FAILS),
-        (40, {"13_every_k::gain_points": 15}, HOLDS),
-        (40, {"13_every_k::gain_factor": 14}, FAILS),
+        (34, {"k1::falls": 60}, PART),
+        (34, {"k1::falls": 30}, FAILS),
+        (36, {"measurements::threshold_share_of_vocabulary": 0.95}, HOLDS),
+        (36, {"every_k::covered_min": 0.85}, FAILS),
+        (37, {"measurements::vocabulary.Qwen2.5.large": "Qwen2.5-14B"}, HOLDS),
+        (37, {"measurements::vocabulary.Qwen2.5.0": 151_935}, FAILS),
+        (38, {"every_k::figure6.kept": 4}, HOLDS),
+        (38, {"every_k::figure6.kept": 1}, FAILS),
+        (39, {"every_k::printed_good.large": 36}, PART),
+        (39, {"every_k::printed_good.large": 36, "every_k::printed_good.small": 64}, FAILS),
+        (40, {"every_k::gain_points": 15}, HOLDS),
+        (40, {"every_k::gain_factor": 14}, FAILS),
         (41, {f"99_any::told_by_cross_entropy.{key}": 10 for key in ("closer", "cells")}, FAILS),
         (41, {"99_any::told_by_cross_entropy.closer": 8, "99_any::told_by_cross_entropy.cells": 10}, PART),
         (41, {"99_any::told_by_cross_entropy.closer": 4, "99_any::told_by_cross_entropy.cells": 10}, HOLDS),
-        (42, {"24_independence::cells_below": 10}, HOLDS),
-        (42, {"24_independence::cells_below": 200}, PART),
-        (46, {"20_rank_and_cross_entropy::apart.k1": 0, "20_rank_and_cross_entropy::seeds.apart.k1": 4}, PART),
-        (46, {"20_rank_and_cross_entropy::apart.k1": 0, "20_rank_and_cross_entropy::seeds.apart.k1": 0}, HOLDS),
-        (47, {"20_rank_and_cross_entropy::tightest_at_1": 3}, PART),
-        (47, {"20_rank_and_cross_entropy::tightest_at_1": 5}, HOLDS),
-        (48, {"20_rank_and_cross_entropy::nearer.k1": 6}, PART),
-        (48, {"20_rank_and_cross_entropy::nearer.k1": 9}, HOLDS),
-        (53, {"22_sister_law::entropy_high": 4}, PART),
-        (53, {"22_sister_law::entropy_high": 4, "22_sister_law::entropy_closer": 4}, HOLDS),
-        (54, {"22_sister_law::alignment_still": 3}, PART),
-        (54, {"22_sister_law::alignment_still": 3, "22_sister_law::confidence_still": 3}, FAILS),
-        (55, {"22_sister_law::share_falls": 4}, PART),
-        (55, {"22_sister_law::share_falls": 4, "22_sister_law::share_inside": 4}, HOLDS),
+        (42, {"independence::cells_below": 10}, HOLDS),
+        (42, {"independence::cells_below": 200}, PART),
+        (46, {"rank_and_cross_entropy::apart.k1": 0, "rank_and_cross_entropy::seeds.apart.k1": 4}, PART),
+        (46, {"rank_and_cross_entropy::apart.k1": 0, "rank_and_cross_entropy::seeds.apart.k1": 0}, HOLDS),
+        (47, {"rank_and_cross_entropy::tightest_at_1": 3}, PART),
+        (47, {"rank_and_cross_entropy::tightest_at_1": 5}, HOLDS),
+        (48, {"rank_and_cross_entropy::nearer.k1": 6}, PART),
+        (48, {"rank_and_cross_entropy::nearer.k1": 9}, HOLDS),
+        (53, {"sister_law::entropy_high": 4}, PART),
+        (53, {"sister_law::entropy_high": 4, "sister_law::entropy_closer": 4}, HOLDS),
+        (54, {"sister_law::alignment_still": 3}, PART),
+        (54, {"sister_law::alignment_still": 3, "sister_law::confidence_still": 3}, FAILS),
+        (55, {"sister_law::share_falls": 4}, PART),
+        (55, {"sister_law::share_falls": 4, "sister_law::share_inside": 4}, HOLDS),
         *(
             (number, _predicted(inside, *kinds), verdict)
             for number, kinds in {
@@ -256,8 +256,8 @@ def test_few_exceptions_are_forgiven_and_more_than_half_are_not(exceptions: int,
 
 
 def test_a_missing_number_names_the_chapter() -> None:
-    without = {chapter: values for chapter, values in EXPECTED.items() if chapter != "14_more_k"}
-    with pytest.raises(ChapterError, match="14_more_k"):
+    without = {chapter: values for chapter, values in EXPECTED.items() if chapter != "more_k"}
+    with pytest.raises(ChapterError, match="more_k"):
         ledger.judge_all(ledger.Numbers(without))
 
 

@@ -19,12 +19,12 @@ from rbp.evidence import open_source
 FOLDERS = ("myladder", "published2", "ladder")
 MINE = "myladder/ranks, published2, ./ladder"
 QUICK = {
-    "12_large_k": {"thresholds": [120, 180]},
-    "15_forecasts": {"draws": 100},
-    "06_ladder": {"resamples": 100},
-    "25_noise": {"resamples": 100},
+    "large_k": {"thresholds": [120, 180]},
+    "forecasts": {"draws": 100},
+    "ladder": {"resamples": 100},
+    "noise": {"resamples": 100},
 }
-PUBLISHED_ONLY = {"03_measurements", "17_table1"}  # they are about the authors' numbers, and refuse others
+PUBLISHED_ONLY = {"measurements", "table1"}  # they are about the authors' numbers, and refuse others
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
 SHIPPED_DATA = ("data/ladder/families-ranks", "data/ladder/families-sums")
 

@@ -156,8 +156,8 @@ backend = "auto"
 gpus = "auto"
 thresholds = [1, 10]
 sbatch = ["--partition=gpu"]
-chapters = ["10_k1"]
-rank_chapters = ["23_emergence"]
+chapters = ["k1"]
+rank_chapters = ["emergence"]
 output = "out"
 
 [protocol]

@@ -55,7 +55,7 @@ def test_from_shards_to_chapters(
     write_results(project.expected, {"01_a": {"v": Recorded(3.25)}, "09_mine": {"value": Recorded(9.0)}})
     thin = "from rbp.core.errors import FitError\nraise FitError('one size is *too few*', 'size')"
     write_chapter(project, "12_thin", thin, parameters=parameter)
-    more = 'title = "A *study*"\ngpus = 1\nchapters = ["10", "12_thin", "09_mine"]'
+    more = 'title = "A *study*"\ngpus = 1\nchapters = ["10_next", "12_thin", "09_mine"]'
     file = write_study(shards=2, more=more)
     command: list[str | Path] = ["--root", project.root, "study"]
     done = rbp(*command, "run", file, "--profile", "local", "--gpus", "3,5")

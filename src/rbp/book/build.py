@@ -32,7 +32,7 @@ FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
 def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
-    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NN_name]``.
+    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NAME]``.
 
     Raises ParameterError for a table of no chapter and for whatever `rbp.book.parameters.check` refuses.
     """

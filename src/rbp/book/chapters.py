@@ -189,10 +189,10 @@ def find(project: Project, name: str) -> Chapter:
     if asked.isdecimal():
         now = [each for each, number in chapter_numbers(project).items() if number == str(int(asked))]
         had = [old for old, each in before.items() if int(asked) in each.numbers]
-        if len({before[old].to or old for old in had} | set(now)) > 1:
-            was = [f"{old} (now {before[old].to or 'gone'})" for old in had]
-            what = f"chapter {asked} is or was {', '.join(now + was)}"
-            raise ParameterError(what, None, f"Give the name, such as {(now or had)[0]}.")
+        theirs = [*now, *(old for old in had if old not in now)]
+        if len({before[each].to or each if each in before else each for each in theirs}) > 1:
+            what = f"the number {asked} is or was that of {', '.join(theirs)}"
+            raise ParameterError(what, None, f"Give the name, such as {theirs[0]}.")
         asked = (now or had or [name])[0]
     if asked in chapters:
         return chapters[asked]

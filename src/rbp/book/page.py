@@ -34,7 +34,7 @@ Format = str | Callable[[Any], str]
 class Page:
     """One chapter while it runs.
 
-    `name` is the notebook's name without its ending, such as "10_k1". Raises ChapterError where a name is used twice.
+    `name` is the notebook's name without its ending, such as "k1". Raises ChapterError where a name is used twice.
     """
 
     def __init__(self, name: str) -> None:

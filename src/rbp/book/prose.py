@@ -1,7 +1,7 @@
 """The words around a notebook's cells: what a chapter's prose tells, and how to rerun the page.
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
-``{value}`10_k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A page that was run with
+``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A page that was run with
 other parameters opens with the book's values beside its own, and has the book's sentences folded.
 """
 
@@ -47,7 +47,8 @@ def chapter_numbers(project: Project) -> dict[str, str]:
 
     contents = yaml.safe_load(path.read_text(encoding="utf-8"))
     numbers: dict[str, str] = {}
-    for part in contents.get("parts") or [contents]:
+    first = {"chapters": [{"file": contents["root"]}]}
+    for part in [first, *(contents.get("parts") or [contents])]:
         pages = [entry["file"] for entry in part.get("chapters", [])]
         names = [page.removeprefix("notebooks/") for page in pages if page.startswith("notebooks/")]
         counted = ascii_uppercase if part.get("caption") == "Appendices" else map(str, range(len(numbers) + 1, 100))

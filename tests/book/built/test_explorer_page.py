@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-PAGE = "notebooks/18_explorer.html"
+PAGE = "notebooks/explorer.html"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -26,8 +26,8 @@ def test_it_works_from_a_file(browser: Browser, book: Path, width: int, scheme: 
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
-        ("01_claims.html#claim-7", "#claim-7 .rbp-bars input:visible"),
-        ("15_forecasts.html#hide?dataset=wikipedia&family=Pythia&k=1&seen=6", ".rbp-hide .rbp-explorer-chart:visible"),
+        ("claims.html#claim-7", "#claim-7 .rbp-bars input:visible"),
+        ("forecasts.html#hide?dataset=wikipedia&family=Pythia&k=1&seen=6", ".rbp-hide .rbp-explorer-chart:visible"),
     ],
 )
 def test_the_ledger_and_hidden_models_move_from_a_file(
@@ -45,7 +45,7 @@ def test_the_ledger_and_hidden_models_move_from_a_file(
 
 def test_the_ledgers_count_stays_in_sight(browser: Browser, book: Path) -> None:
     with closing(browser.new_page(viewport={"width": 390, "height": 844})) as tab:
-        tab.goto((book / "notebooks" / "01_claims.html").as_uri() + "#claim-7")
+        tab.goto((book / "notebooks" / "claims.html").as_uri() + "#claim-7")
         expect(tab.locator("#claim-7")).to_be_in_viewport()
         expect(tab.locator(".rbp-ledger-count")).to_be_in_viewport()
 

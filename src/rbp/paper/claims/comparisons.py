@@ -12,14 +12,14 @@ TWO_METRICS, MORE_K, DEFINITION = "Cross-entropy and RBP₁", "More k", "Definit
     "5.2, figure 8a, Table 1",
     "The exponents of cross-entropy and of −ln RBP₁ are nearly identical.",
     rule="near: by two one-sided tests at 5% over the scatter of models, and of documents where ranks are kept, α of cross-entropy lies within ±10% of α of −ln RBP₁. Holds if every tested pair of family and text is near, ours included; in part if in at least half the cells of Table 1 the printed exponents lie so, and no tested cell of it is shown to lie outside",
-    evidence="19_cross_entropy#near-tests",
+    evidence="cross_entropy#near-tests",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    cells, within = n.count("19_cross_entropy::printed_cells"), n.count("19_cross_entropy::printed_within_tenth")
-    tested, near, outside = (n.count(f"19_cross_entropy::{key}") for key in ("tested", "near", "outside"))
-    of_table_1 = n.count("19_cross_entropy::outside_table_1")
-    least, most = (n.count(f"19_cross_entropy::printed_tenth_{end}") for end in ("least", "most"))
+    cells, within = n.count("cross_entropy::printed_cells"), n.count("cross_entropy::printed_within_tenth")
+    tested, near, outside = (n.count(f"cross_entropy::{key}") for key in ("tested", "near", "outside"))
+    of_table_1 = n.count("cross_entropy::outside_table_1")
+    least, most = (n.count(f"cross_entropy::printed_tenth_{end}") for end in ("least", "most"))
     rule = Rule(
         at_least(near / tested, "near"),
         every(at_least(within / cells, "cells"), of_table_1 == 0),
@@ -29,7 +29,7 @@ def _(n: Numbers) -> Judged:
         },
     )
     pythia, low, high, ladder = (
-        f"{n.number(f'19_cross_entropy::{key}'):+.1f}".replace("-", "−")
+        f"{n.number(f'cross_entropy::{key}'):+.1f}".replace("-", "−")
         for key in (*(f"relative{end}.wikipedia.Pythia" for end in ("", "_low", "_high")), "relative.wikipedia.neox")
     )
     return rule, (
@@ -46,14 +46,14 @@ def _(n: Numbers) -> Judged:
     "introduction, 3.1, figure 1",
     "Cross-entropy does not determine the rank, nor RBP: they are logically independent.",
     rule="holds if two models with the same cross-entropy and different RBP₁ exist",
-    evidence="02_metric#same-cross-entropy",
+    evidence="metric#same-cross-entropy",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    gap = abs(n.number("02_metric::cross_entropy.pair_difference"))
-    even, crowded = n.number("02_metric::rbp1.even"), n.number("02_metric::rbp1.crowded")
+    gap = abs(n.number("metric::cross_entropy.pair_difference"))
+    even, crowded = n.number("metric::rbp1.even"), n.number("metric::rbp1.crowded")
     return Rule(gap < 1e-9 and even != crowded), (
-        f"Two small models with the same cross-entropy, {n.number('02_metric::cross_entropy.pair'):.3f} nats, have RBP₁ of "
+        f"Two small models with the same cross-entropy, {n.number('metric::cross_entropy.pair'):.3f} nats, have RBP₁ of "
         f"{even:.2f} and {crowded:.2f}. The reverse is true as well: a temperature changes the cross-entropy and no rank."
     )
 
@@ -80,7 +80,7 @@ def seldom_told(closer: int, cells: int) -> Rule:
     "The law of RBP_k cannot be deduced from that of cross-entropy.",
     rule="holds if, in most cells of family and dataset, a curve in cross-entropy tells −ln RBP₁ of the models less closely than the law "
     "in S does; fails if it tells it more closely in nine of ten; in part between",
-    evidence="20_rank_and_cross_entropy",
+    evidence="rank_and_cross_entropy",
     core=True,
 )
 def _(n: Numbers) -> Judged:
@@ -103,13 +103,13 @@ def _(n: Numbers) -> Judged:
     "−ln RBP_k is a power law in k for k up to 100, with all R² at least 0.99.",
     rule="holds if R² is at least 0.99 in all fits, and in nine of ten the points leave their line by no more than counting noise; in part if "
     "only R² is",
-    evidence="14_more_k",
+    evidence="more_k",
     group=EARLIER,
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    pairs, high = n.count("14_more_k::pairs"), n.count("14_more_k::r_squared_high")
-    tested, bent = n.count("14_more_k::noise_tested"), n.count("14_more_k::noise_rejected")
+    pairs, high = n.count("more_k::pairs"), n.count("more_k::r_squared_high")
+    tested, bent = n.count("more_k::noise_tested"), n.count("more_k::noise_rejected")
     straight = at_least(high / pairs, "pairs")
     rule = Rule(
         every(straight, at_least((tested - bent) / tested, "noise")),
@@ -117,9 +117,9 @@ def _(n: Numbers) -> Judged:
         {"pairs": share("pairs with R² of 0.99", 1), "noise": share("curves within counting noise, to hold", 0.9)},
     )
     return rule, (
-        f"R² is at least 0.99 in {high} of {pairs} pairs of model and dataset ({n.number('14_more_k::r_squared_min'):.4f} at least). "
+        f"R² is at least 0.99 in {high} of {pairs} pairs of model and dataset ({n.number('more_k::r_squared_min'):.4f} at least). "
         f"But of {tested} curves whose counting noise is known, {bent} leave the line by more than that noise allows; the "
-        f"bend is {n.number('14_more_k::bend_median'):.0f}% at the median. It is a good summary rather than a law."
+        f"bend is {n.number('more_k::bend_median'):.0f}% at the median. It is a good summary rather than a law."
     )
 
 
@@ -130,12 +130,12 @@ def _(n: Numbers) -> Judged:
     "The exponent in k is larger than that in S, so raising k is the faster way to raise RBP_k.",
     rule="holds if α in k exceeds α in S in every comparison, at k = 1, 10 and 100, and if both are constants, as the “so” takes them to be: "
     "α in S does not rise with k, nor α in k with S, in most cells; in part if only the first",
-    evidence="14_more_k#exponents",
+    evidence="more_k#exponents",
     group=EARLIER,
 )
 def _(n: Numbers) -> Judged:
-    compared, larger = n.count("14_more_k::compared"), n.count("14_more_k::larger")
-    cells, drifts = n.count("14_more_k::cells"), [n.count(f"14_more_k::{key}") for key in ("s_rises", "rising_cells")]
+    compared, larger = n.count("more_k::compared"), n.count("more_k::larger")
+    cells, drifts = n.count("more_k::cells"), [n.count(f"more_k::{key}") for key in ("s_rises", "rising_cells")]
     ahead = at_least(larger / compared, "larger")
     rule = Rule(
         every(ahead, at_most(max(drifts) / cells, "drifts")),
@@ -146,8 +146,8 @@ def _(n: Numbers) -> Judged:
         },
     )
     return rule, (
-        f"Larger in {larger} of {compared} comparisons, by a factor of {n.number('14_more_k::times_min'):.1f} to "
-        f"{n.number('14_more_k::times_max'):.1f}. But α in S rises with k in {drifts[0]} of {cells} cells, and α in k with S in {drifts[1]}: "
+        f"Larger in {larger} of {compared} comparisons, by a factor of {n.number('more_k::times_min'):.1f} to "
+        f"{n.number('more_k::times_max'):.1f}. But α in S rises with k in {drifts[0]} of {cells} cells, and α in k with S in {drifts[1]}: "
         "there is no one rate to compare, and the lead shrinks as k grows. A larger k also makes the task easier, not the model better."
     )
 
@@ -158,11 +158,11 @@ def _(n: Numbers) -> Judged:
     "preprint of 3 October 2025, appendix B",
     "ΔS/S ≈ −(α_k/α_S)·Δk/k keeps RBP_k constant.",
     rule="holds if the sign follows and the formula is usable for one step of k at k = 1; in part if only the sign follows",
-    evidence="14_more_k",
+    evidence="more_k",
     group=EARLIER,
 )
 def _(n: Numbers) -> Judged:
-    impossible, cases = n.count("14_more_k::local_impossible"), n.count("14_more_k::exchanged")
+    impossible, cases = n.count("more_k::local_impossible"), n.count("more_k::exchanged")
     rule = Rule(
         at_least((cases - impossible) / cases, "usable"),
         True,
@@ -171,7 +171,7 @@ def _(n: Numbers) -> Judged:
     return rule, (
         f"The sign is right: more k allows a smaller S. But the formula is for small steps. From k = 1 to 2 it asks for a "
         f"negative size in {impossible} of {cases} cases; a step of one is small enough only from k = "
-        f"{n.count('14_more_k::usable_from_min')} to {n.count('14_more_k::usable_from_max')} on, depending on the model."
+        f"{n.count('more_k::usable_from_min')} to {n.count('more_k::usable_from_max')} on, depending on the model."
     )
 
 
@@ -181,11 +181,11 @@ def _(n: Numbers) -> Judged:
     "equation 3, and the authors' program",
     "Equation 3 counts ties against the token; the program counts higher scores plus one, and takes RBP_k from membership in a top-k list.",
     rule="would be decided by the number of ties in the authors' scores, which was not published",
-    evidence="04_ranking",
+    evidence="ranking",
 )
 def _(n: Numbers) -> Judged:
-    tied, rounded = (100 * n.number(f"04_ranking::tied.{logits}") for logits in ("all", "bfloat16"))
-    gaps = [n.number(f"04_ranking::rule_gap.{logits}") for logits in ("all", "bfloat16")]
+    tied, rounded = (100 * n.number(f"ranking::tied.{logits}") for logits in ("all", "bfloat16"))
+    gaps = [n.number(f"ranking::rule_gap.{logits}") for logits in ("all", "bfloat16")]
     return UNCHECKED, (
         f"The rules differ only where scores tie. In our own very small model, {tied:.3f}% of tokens tie in float32, and RBP₁ by "
         f"the rules differs by {gaps[0]:.2f} percentage points; with logits rounded to bfloat16, {rounded:.0f}% tie, and it differs by "
@@ -200,11 +200,11 @@ def _(n: Numbers) -> Judged:
     "Table 1 follows from the points in the figures by least squares on logarithms.",
     rule="holds if every number that the published points allow rounds to the printed one, for inputs of six decimals; in part if nine in ten "
     "do for inputs as published",
-    evidence="17_table1",
+    evidence="table1",
     group=OWN,
 )
 def _(n: Numbers) -> Judged:
-    compared, agree, rounded = (n.count(f"17_table1::{key}") for key in ("compared", "agree", "agree.rounded"))
+    compared, agree, rounded = (n.count(f"table1::{key}") for key in ("compared", "agree", "agree.rounded"))
     rule = Rule(
         at_least(rounded / compared, "holds"),
         at_least(agree / compared, "part"),
@@ -214,7 +214,7 @@ def _(n: Numbers) -> Judged:
         },
     )
     return rule, (
-        f"{agree} of {compared} numbers agree to all three printed digits. The other one, R² of {n.word('17_table1::differs.cells')}, "
-        f"is {n.number('17_table1::count_r_squared'):.5f} from exact counts and {n.number('17_table1::count_r_squared_rounded'):.5f} "
-        f"from shares rounded to six decimals; {n.number('17_table1::count_r_squared_printed'):.3f} is printed."
+        f"{agree} of {compared} numbers agree to all three printed digits. The other one, R² of {n.word('table1::differs.cells')}, "
+        f"is {n.number('table1::count_r_squared'):.5f} from exact counts and {n.number('table1::count_r_squared_rounded'):.5f} "
+        f"from shares rounded to six decimals; {n.number('table1::count_r_squared_printed'):.3f} is printed."
     )

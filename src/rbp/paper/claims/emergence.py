@@ -15,10 +15,10 @@ EMERGENCE = "Emergence"
     rule="holds if, at k of 10 000 and more, the interval of the scatter beyond counting noise lies below that noise in nine of ten "
     "fits, and no rise of −ln RBP_k with size is beyond chance; in part if no rise is, or if noise makes at least half of the "
     "squared scatter, by its estimate, in half of the fits; all for independent tokens and for tokens that cluster in documents",
-    evidence="25_noise",
+    evidence="noise",
 )
 def _(n: Numbers) -> Judged:
-    key = "25_noise::"
+    key = "noise::"
     tests, enough, beyond, mostly = (n.count(f"{key}large_{each}") for each in ("tests", "enough", "beyond", "mostly"))
     rising, surely = n.count(f"{key}rising"), n.count(f"{key}rising_beyond")
     rule = Rule(
@@ -46,10 +46,10 @@ def _(n: Numbers) -> Judged:
     "5.1, equation 6",
     "If places are independent and alike, N tokens in a row are all in the top k with probability RBP_k^N.",
     rule="holds if algebra derives the power from the condition; whether the condition is met is claim 42",
-    evidence="23_emergence#sharpness",
+    evidence="emergence#sharpness",
 )
 def _(n: Numbers) -> Judged:
-    follows = n.word("23_emergence::follows.equation_6") == "yes"
+    follows = n.word("emergence::follows.equation_6") == "yes"
     return Rule(follows), (
         "The chance that independent events all happen is the product of their chances, and these are equal. Text does not meet the "
         "condition (claim 42)."
@@ -62,18 +62,18 @@ def _(n: Numbers) -> Judged:
     "5.1; our test",
     "Places are independent and alike, as equation 6 assumes: windows succeed with probability RBP_k^N.",
     rule="holds if the measured success of windows equals that power, within its interval, in nine of ten cases; in part if in half",
-    evidence="24_independence#ratio",
+    evidence="independence#ratio",
     group=OWN,
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    below, cells, zeros = (n.count(f"24_independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
-    above = n.count("24_independence::cells_above")
+    below, cells, zeros = (n.count(f"independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
+    above = n.count("independence::cells_above")
     return by_share((cells - below - above) / cells, "cases within their interval", holds=0.9), (
         f"Windows succeed more often in {below} of {cells} "
         f"cases, by more than their interval ({zeros} have no success to compare). −ln p of 10 tokens at k = 1 is "
-        f"{n.number('24_independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
-        f"{n.number('24_independence::effective.Pythia.k10.n100'):.0f} independent ones."
+        f"{n.number('independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
+        f"{n.number('independence::effective.Pythia.k10.n100'):.0f} independent ones."
     )
 
 
@@ -83,17 +83,17 @@ def _(n: Numbers) -> Judged:
     "5.1, equation 7, figure 7",
     "−ln p(N, k) is proportional to N·S^(−α), linear in N; figure 7 confirms it.",
     rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k; in part if at half of them",
-    evidence="23_emergence#length-exponent",
+    evidence="emergence#length-exponent",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    below, fits = n.count("23_emergence::length_below_one.Pythia"), n.count("23_emergence::length_fits.Pythia")
+    below, fits = n.count("emergence::length_below_one.Pythia"), n.count("emergence::length_fits.Pythia")
     return by_share((fits - below) / fits, "thresholds at which the interval contains 1"), (
-        f"The power is {n.number('23_emergence::length.Pythia.k1'):.2f} at k = 1 and "
-        f"{n.number('23_emergence::length.Pythia.k10000'):.2f} at k = 10 000; its interval lies below 1 at {below} of {fits} "
-        f"thresholds. Figure 7 does not test it: {n.count('23_emergence::recipe_agree')} of its "
-        f"{n.count('23_emergence::recipe_numbers')} printed numbers are means over separate lines, one for each N, with p = 0 "
-        f"replaced by {n.word('23_emergence::recipe_zero')}."
+        f"The power is {n.number('emergence::length.Pythia.k1'):.2f} at k = 1 and "
+        f"{n.number('emergence::length.Pythia.k10000'):.2f} at k = 10 000; its interval lies below 1 at {below} of {fits} "
+        f"thresholds. Figure 7 does not test it: {n.count('emergence::recipe_agree')} of its "
+        f"{n.count('emergence::recipe_numbers')} printed numbers are means over separate lines, one for each N, with p = 0 "
+        f"replaced by {n.word('emergence::recipe_zero')}."
     )
 
 
@@ -104,12 +104,12 @@ def _(n: Numbers) -> Judged:
     "The curves of success against size are sigmoidal, and a larger N sharpens the transition.",
     rule="holds if algebra gives equation 8, p against ln S, one turn between 0 and 1, and a steeper one for a larger N, or if the rise is "
     "measured to be steeper than for one token in most tests; in part if only the first",
-    evidence="23_emergence#sharpness",
+    evidence="emergence#sharpness",
 )
 def _(n: Numbers) -> Judged:
-    sigmoid, steeper = (n.word(f"23_emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
-    visible, turns, curves = (n.count(f"23_emergence::{key}") for key in ("visible", "turns", "curves"))
-    sharper, duller, tests = (n.count(f"23_emergence::{key}") for key in ("sharper", "duller", "slopes"))
+    sigmoid, steeper = (n.word(f"emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
+    visible, turns, curves = (n.count(f"emergence::{key}") for key in ("visible", "turns", "curves"))
+    sharper, duller, tests = (n.count(f"emergence::{key}") for key in ("sharper", "duller", "slopes"))
     rule = Rule(
         every(sigmoid, met(1, steeper, above(sharper / tests, "sharper"))),
         sigmoid,
@@ -130,12 +130,12 @@ def _(n: Numbers) -> Judged:
     "Emergence is a predictable effect of the smooth law for single tokens.",
     rule="holds if the law for single tokens predicts the measured success of windows within its interval in nine of ten cases; "
     "in part if success rises smoothly all the same, in four of five steps of size",
-    evidence="23_emergence#joint-fits",
+    evidence="emergence#joint-fits",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    inside, cells = n.count("23_emergence::predictions_inside"), n.count("23_emergence::predictions")
-    rises, steps = n.count("23_emergence::rises"), n.count("23_emergence::rise_steps")
+    inside, cells = n.count("emergence::predictions_inside"), n.count("emergence::predictions")
+    rises, steps = n.count("emergence::rises"), n.count("emergence::rise_steps")
     rule = Rule(
         at_least(inside / cells, "inside"),
         at_least(rises / steps, "rises"),
@@ -147,8 +147,8 @@ def _(n: Numbers) -> Judged:
     return rule, (
         f"Smooth, yes: success rises in {rises} of {steps} steps to the next larger model, with no jump to explain. Predictable "
         f"from single tokens, no: {inside} of {cells} predictions lie within the interval, and at k = 1 and N = 100 the largest "
-        f"model is off by a factor of 10^({n.number('23_emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
-        f"to 10 tokens comes within a factor {n.number('24_independence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
+        f"model is off by a factor of 10^({n.number('emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
+        f"to 10 tokens comes within a factor {n.number('independence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
         "up to 100."
     )
 
@@ -160,7 +160,7 @@ def _(n: Numbers) -> Judged:
     "The account of emergence by cross-entropy (Schaeffer et al., 2023) cannot cover greedy decoding or top-k sampling.",
     rule="as claim 33: what tells RBP₁ covers greedy decoding, which is right where the first guess is. Holds if cross-entropy tells −ln RBP₁ "
     "less closely than S does in most cells; fails if more closely in nine of ten; in part between",
-    evidence="20_rank_and_cross_entropy",
+    evidence="rank_and_cross_entropy",
     core=True,
 )
 def _(n: Numbers) -> Judged:

@@ -42,11 +42,11 @@ def _orders(says: str, at: float) -> Bar:
     "−ln RBP_k is proportional to S^(−α) for k far below the vocabulary; R² is approximately 0.99 for k from 1 to 100.",
     rule="holds if, over all fits at k = 1, 10, 50 and 100, the median R² rounds to 0.99 or more and nine in ten reach 0.97, "
     "the paper's bar in 4.2; in part if only the median does",
-    evidence="11_moderate_k#fits-moderate-k",
+    evidence="moderate_k#fits-moderate-k",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    values = n.all("10_k1::r_squared.") + n.all("11_moderate_k::r_squared.")
+    values = n.all("k1::r_squared.") + n.all("moderate_k::r_squared.")
     high = sum(value >= GOOD for value in values)
     typical = at_least(median(values), "median")
     rule = Rule(
@@ -61,8 +61,8 @@ def _(n: Numbers) -> Judged:
     return rule, (
         f"R² is {median(values):.3f} at the median, at least 0.97 in {high} of {len(values)} fits, and {min(values):.3f} "
         f"at worst. R² cannot tell a power law from other smooth curves, though: with an offset, the median is "
-        f"{n.number('15_forecasts::shape_r_squared.offset'):.3f}; for a logarithm of S, "
-        f"{n.number('15_forecasts::shape_r_squared.logarithm'):.3f}."
+        f"{n.number('forecasts::shape_r_squared.offset'):.3f}; for a logarithm of S, "
+        f"{n.number('forecasts::shape_r_squared.logarithm'):.3f}."
     )
 
 
@@ -72,14 +72,14 @@ def _(n: Numbers) -> Judged:
     "4.1, figure 3",
     "At k = 1, every family on every dataset lies on a straight line in log-log axes.",
     rule="holds if R² is at least 0.97, the paper's bar in 4.2, in every fit; in part if in nine of ten",
-    evidence="10_k1#figure-3",
+    evidence="k1#figure-3",
 )
 def _(n: Numbers) -> Judged:
-    values = n.all("10_k1::r_squared.")
+    values = n.all("k1::r_squared.")
     low = sum(value < GOOD for value in values)
     return _good_fits(values), (
         f"True for {len(values) - low} of {len(values)}. The lowest R² is {min(values):.3f}: "
-        f"{n.word('10_k1::r_squared_min_cell')}, four models."
+        f"{n.word('k1::r_squared_min_cell')}, four models."
     )
 
 
@@ -89,13 +89,13 @@ def _(n: Numbers) -> Judged:
     "4.2, figure 4",
     "For k = 10, 50 and 100 the fits reach R² of at least 0.97 on all datasets.",
     rule="holds if R² is at least 0.97 in every fit; in part if in nine of ten",
-    evidence="11_moderate_k#below-0.97",
+    evidence="moderate_k#below-0.97",
 )
 def _(n: Numbers) -> Judged:
-    fits, low = n.count("11_moderate_k::fits"), n.count("11_moderate_k::r_squared_below")
-    return _good_fits(n.all("11_moderate_k::r_squared.")), (
-        f"{fits - low} of {fits} fits reach it. Below it: {n.word('11_moderate_k::r_squared_below_cells')}. "
-        f"Ours agree with {n.count('11_moderate_k::printed_agree')} of the {n.count('11_moderate_k::printed_numbers')} "
+    fits, low = n.count("moderate_k::fits"), n.count("moderate_k::r_squared_below")
+    return _good_fits(n.all("moderate_k::r_squared.")), (
+        f"{fits - low} of {fits} fits reach it. Below it: {n.word('moderate_k::r_squared_below_cells')}. "
+        f"Ours agree with {n.count('moderate_k::printed_agree')} of the {n.count('moderate_k::printed_numbers')} "
         "numbers that Table 1 prints for k = 10 and 100."
     )
 
@@ -106,16 +106,16 @@ def _(n: Numbers) -> Judged:
     "4.4, figure 6a",
     "R² stays above 0.9 for k below 1000.",
     rule="holds if every point of figure 6a (Pythia, four datasets) at k < 1000 lies above 0.9; in part if nine in ten do",
-    evidence="13_every_k#figure-6a",
+    evidence="every_k#figure-6a",
 )
 def _(n: Numbers) -> Judged:
-    points, low = n.count("13_every_k::figure6.below_1000"), n.count("13_every_k::figure6.low")
+    points, low = n.count("every_k::figure6.below_1000"), n.count("every_k::figure6.low")
     return by_share((points - low) / points, "points above 0.9", part=0.9), (
-        f"The lowest of the {points} points is {n.number('13_every_k::published_r_squared_min'):.3f}, and our fits give the "
-        f"same curves. The other families are not in the figure: over all, {n.count('13_every_k::printed_low')} of "
-        f"{n.count('13_every_k::printed_below_1000')} cells of Table 1 are at 0.9 or below "
-        f"({n.word('13_every_k::printed_low_cells')}), and {n.count('13_every_k::r_squared_low')} of our "
-        f"{n.count('13_every_k::fits_below_1000')} fits."
+        f"The lowest of the {points} points is {n.number('every_k::published_r_squared_min'):.3f}, and our fits give the "
+        f"same curves. The other families are not in the figure: over all, {n.count('every_k::printed_low')} of "
+        f"{n.count('every_k::printed_below_1000')} cells of Table 1 are at 0.9 or below "
+        f"({n.word('every_k::printed_low_cells')}), and {n.count('every_k::r_squared_low')} of our "
+        f"{n.count('every_k::fits_below_1000')} fits."
     )
 
 
@@ -126,17 +126,17 @@ def _(n: Numbers) -> Judged:
     "R² of the RBP law is comparable to that of cross-entropy.",
     rule="holds if the two printed R² at k = 1 differ by at most 0.01, in either direction, in nine of ten cells of Table 1; in part "
     "if in most",
-    evidence="19_cross_entropy",
+    evidence="cross_entropy",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    cells, close = n.count("19_cross_entropy::printed_cells"), n.count("19_cross_entropy::r_squared_within_001")
-    at_least = n.count("19_cross_entropy::r_squared_comparable")
+    cells, close = n.count("cross_entropy::printed_cells"), n.count("cross_entropy::r_squared_within_001")
+    at_least = n.count("cross_entropy::r_squared_comparable")
     return by_share(close / cells, "cells that differ by at most 0.01", holds=0.9), (
         f"They differ by at most 0.01 in {close} of {cells} cells; of the other {cells - close}, RBP's is higher in {at_least - close}. "
-        f"The largest gap is {n.word('19_cross_entropy::r_squared_worst')}: "
-        f"{n.number('19_cross_entropy::r_squared_worst_ce'):.3f} for cross-entropy, "
-        f"{n.number('19_cross_entropy::r_squared_worst_rbp'):.3f} for RBP₁."
+        f"The largest gap is {n.word('cross_entropy::r_squared_worst')}: "
+        f"{n.number('cross_entropy::r_squared_worst_ce'):.3f} for cross-entropy, "
+        f"{n.number('cross_entropy::r_squared_worst_rbp'):.3f} for RBP₁."
     )
 
 
@@ -147,12 +147,12 @@ def _(n: Numbers) -> Judged:
     "The exponent rises with k; it is close to 0.2 at k = 100 and below 0.1 at k = 1.",
     rule="on the curves of figure 6b (Pythia, four datasets): holds if α rises in nine of ten steps of k, and on every dataset is "
     "below 0.1 at k = 1 and rounds to 0.2 at k = 100; in part if two of the three",
-    evidence="13_every_k#figure-6b",
+    evidence="every_k#figure-6b",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    steps, falling = n.count("13_every_k::published_steps"), n.count("13_every_k::published_falling")
-    curves, low, close = (n.count(f"13_every_k::figure6.{key}") for key in ("curves", "below_01", "close_02"))
+    steps, falling = n.count("every_k::published_steps"), n.count("every_k::published_falling")
+    curves, low, close = (n.count(f"every_k::figure6.{key}") for key in ("curves", "below_01", "close_02"))
     three = (
         at_least((steps - falling) / steps, "rises"),
         at_least(low / curves, "datasets"),
@@ -161,9 +161,9 @@ def _(n: Numbers) -> Judged:
     bars = {"rises": share("steps in which α rises", 0.9), "datasets": share("datasets that meet either bound", 1)}
     return Rule(every(*three), met(2, *three), bars), (
         f"α rises in {steps - falling} of {steps} steps. It is below 0.1 at k = 1 on {low} of {curves} datasets, and rounds to "
-        f"0.2 at k = 100 on {close}. Over all families, it rises from k = 1 to 100 in {n.count('13_every_k::rise')} of "
-        f"{n.count('13_every_k::rise_cells')} cells, and is {n.number('13_every_k::alpha_100_min'):.2f} to "
-        f"{n.number('13_every_k::alpha_100_max'):.2f} at k = 100. The caption of figure 6b says that the value decreases with k; "
+        f"0.2 at k = 100 on {close}. Over all families, it rises from k = 1 to 100 in {n.count('every_k::rise')} of "
+        f"{n.count('every_k::rise_cells')} cells, and is {n.number('every_k::alpha_100_min'):.2f} to "
+        f"{n.number('every_k::alpha_100_max'):.2f} at k = 100. The caption of figure 6b says that the value decreases with k; "
         "it means the slope, −α."
     )
 
@@ -175,12 +175,12 @@ def _(n: Numbers) -> Judged:
     "The quality of the fit only starts to drop once k is close to the vocabulary's size.",
     rule="holds if, on every curve of figure 6a (Pythia, four datasets), R² is at least 0.97 (4.2) at every k below 20 000, where 4.3 "
     "says that k approaches the vocabulary; in part if on half of them",
-    evidence="13_every_k#figure-6a",
+    evidence="every_k#figure-6a",
 )
 def _(n: Numbers) -> Judged:
-    curves, kept = n.count("13_every_k::figure6.curves"), n.count("13_every_k::figure6.kept")
+    curves, kept = n.count("every_k::figure6.curves"), n.count("every_k::figure6.kept")
     return by_share(kept / curves, "datasets where it is so"), (
-        f"It is so on {kept} of {curves} datasets. Below 0.97 first: {n.word('13_every_k::figure6.first_drops')}."
+        f"It is so on {kept} of {curves} datasets. Below 0.97 first: {n.word('every_k::figure6.first_drops')}."
     )
 
 
@@ -191,12 +191,12 @@ def _(n: Numbers) -> Judged:
     "The law holds for small k only, typically under 100.",
     rule="holds if the printed R² is at least 0.97 (4.2) in nine of ten cells of Table 1 with k up to 100, and in less than half of those "
     "beyond; in part if one of the two",
-    evidence="17_table1",
+    evidence="table1",
     group=EARLIER,
 )
 def _(n: Numbers) -> Judged:
-    small, large = (n.count(f"13_every_k::printed_cells.{end}") for end in ("small", "large"))
-    good, still = (n.count(f"13_every_k::printed_good.{end}") for end in ("small", "large"))
+    small, large = (n.count(f"every_k::printed_cells.{end}") for end in ("small", "large"))
+    good, still = (n.count(f"every_k::printed_good.{end}") for end in ("small", "large"))
     two = at_least(good / small, "small"), below(still / large, "large")
     bars = {
         "small": share("cells up to 100 with a good fit, at least", 0.9),
@@ -216,11 +216,11 @@ def _(n: Numbers) -> Judged:
     "RBP_100 is easy to optimize and RBP_1 is hard, because the exponent is larger.",
     rule="holds if in nine of ten cells, from the smallest to the largest model of a family, both −ln RBP_k falls by a larger factor "
     "and RBP_k gains more percentage points at k = 100 than at k = 1; in part if one of the two",
-    evidence="13_every_k#exponent-by-k",
+    evidence="every_k#exponent-by-k",
 )
 def _(n: Numbers) -> Judged:
-    cells = n.count("13_every_k::gain_cells")
-    factor, points = n.count("13_every_k::gain_factor"), n.count("13_every_k::gain_points")
+    cells = n.count("every_k::gain_cells")
+    factor, points = n.count("every_k::gain_factor"), n.count("every_k::gain_points")
     two = at_least(factor / cells, "cells"), at_least(points / cells, "cells")
     return Rule(every(*two), met(1, *two), {"cells": share("cells that gain more at k = 100", 0.9)}), (
         f"In proportion, yes: −ln RBP_100 falls by the larger factor in {factor} of {cells} cells. In percentage points RBP_100 gains "
@@ -235,10 +235,10 @@ def _(n: Numbers) -> Judged:
     "Greedy decoding improves as models grow, as RBP_1 does.",
     rule="holds if RBP_1, the share of places where the first guess is right, rises in nine of ten steps to the next larger model; in "
     "part if in most",
-    evidence="10_k1#figure-3",
+    evidence="k1#figure-3",
 )
 def _(n: Numbers) -> Judged:
-    rises, steps = n.count("10_k1::falls"), n.count("10_k1::neighbours")
+    rises, steps = n.count("k1::falls"), n.count("k1::neighbours")
     return by_share(rises / steps, "steps in which it rises", holds=0.9), (
         f"RBP_1 rises in {rises} of {steps} steps. This is about the next token of a given text, as the paper measures it; no text was "
         "generated and judged."
@@ -251,10 +251,10 @@ def _(n: Numbers) -> Judged:
     "4.2",
     "Top-k sampling improves as models grow, as RBP_k does for small k.",
     rule="would be decided by the chance that a draw from the first k is right: the truth's probability over that of the first k",
-    evidence="11_moderate_k#fits-moderate-k",
+    evidence="moderate_k#fits-moderate-k",
 )
 def _(n: Numbers) -> Judged:
-    rises, steps = n.count("11_moderate_k::falls"), n.count("11_moderate_k::neighbours")
+    rises, steps = n.count("moderate_k::falls"), n.count("moderate_k::neighbours")
     return UNCHECKED, (
         f"RBP_k, which bounds that chance from above, rises in {rises} of {steps} steps to the next larger model at k = 10, 50 and 100. "
         "But what is drawn depends on the probabilities of the first k, which were not published. It would take the models, or "
@@ -269,13 +269,13 @@ def _(n: Numbers) -> Judged:
     "The law holds on C4 and on GitHub too.",
     rule="holds if the printed R² is at least 0.97 (4.2) at k = 1, 10 and 100 for every family, where no points were published; in part if "
     "in half of the cells",
-    evidence="17_table1",
+    evidence="table1",
 )
 def _(n: Numbers) -> Judged:
-    low, cells = n.count("17_table1::others.low"), n.count("17_table1::others.cells")
+    low, cells = n.count("table1::others.low"), n.count("table1::others.cells")
     return by_share((cells - low) / cells, "cells with R² of 0.97 or more"), (
         f"By the printed R², {cells - low} of {cells} cells reach 0.97. The others: "
-        f"{n.word('17_table1::others.low_cells')}. Without the points there are no intervals to give."
+        f"{n.word('table1::others.low_cells')}. Without the points there are no intervals to give."
     )
 
 
@@ -285,14 +285,14 @@ def _(n: Numbers) -> Judged:
     "abstract: “robustness and accuracy”; our test",
     "The law is accurate: fitted to the smaller models, it predicts the larger ones.",
     rule="holds if the 95% prediction intervals cover 90% of the models left out; in part if errors are 5% at the median",
-    evidence="15_forecasts#hidden-models",
+    evidence="forecasts#hidden-models",
     group=OWN,
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    covered, count = n.count("15_forecasts::forecast.covered.all"), n.count("15_forecasts::forecast.count.all")
-    error = n.number("15_forecasts::forecast.error_median.all")
-    own, all_own = n.count("15_forecasts::forecast.covered.Pythia"), n.count("15_forecasts::forecast.count.Pythia")
+    covered, count = n.count("forecasts::forecast.covered.all"), n.count("forecasts::forecast.count.all")
+    error = n.number("forecasts::forecast.error_median.all")
+    own, all_own = n.count("forecasts::forecast.covered.Pythia"), n.count("forecasts::forecast.count.Pythia")
     rule = Rule(
         at_least(covered / count, "covered"),
         at_most(error, "error"),
@@ -303,10 +303,10 @@ def _(n: Numbers) -> Judged:
     )
     return rule, (
         f"The error is {error:.1f}% at the median of {count} forecasts, but only {covered} lie in their interval; of Pythia's, "
-        f"with ten sizes the sharpest test, {own} of {all_own}. {n.count('15_forecasts::forecast.optimistic.all')} "
+        f"with ten sizes the sharpest test, {own} of {all_own}. {n.count('forecasts::forecast.optimistic.all')} "
         "of the forecasts are better than what the model then reached. So are those of cross-entropy by the same law, "
-        f"{n.count('15_forecasts::control.optimistic')} of {n.count('15_forecasts::control.models')}, missed by "
-        f"{n.number('15_forecasts::control.error_median'):.1f}% at the median: the law is too hopeful, not RBP."
+        f"{n.count('forecasts::control.optimistic')} of {n.count('forecasts::control.models')}, missed by "
+        f"{n.number('forecasts::control.error_median'):.1f}% at the median: the law is too hopeful, not RBP."
     )
 
 
@@ -316,10 +316,10 @@ def _(n: Numbers) -> Judged:
     "introduction; appendix A",
     "The law covers 24 models over five orders of magnitude of S (“over four” in appendix A).",
     rule="holds if there are 24 models and log₁₀ of largest over smallest S is at least 5; in part if 24, and at least 4",
-    evidence="03_measurements",
+    evidence="measurements",
 )
 def _(n: Numbers) -> Judged:
-    models, orders = n.count("03_measurements::models"), n.number("03_measurements::sizes_orders_of_magnitude")
+    models, orders = n.count("measurements::models"), n.number("measurements::sizes_orders_of_magnitude")
     rule = Rule(
         every(models == 24, at_least(orders, "holds")),
         every(models == 24, at_least(orders, "part")),
@@ -328,9 +328,9 @@ def _(n: Numbers) -> Judged:
     return rule, (
         f"There are {models} models, and S spans {orders:.2f} orders of magnitude: appendix A is right, “five” is not. "
         f"Only Pythia spans more than two: GPT-2 spans "
-        f"{n.number('03_measurements::sizes_orders_of_magnitude.GPT-2'):.1f}, OPT "
-        f"{n.number('03_measurements::sizes_orders_of_magnitude.OPT'):.1f}, Qwen2.5 "
-        f"{n.number('03_measurements::sizes_orders_of_magnitude.Qwen2.5'):.1f}."
+        f"{n.number('measurements::sizes_orders_of_magnitude.GPT-2'):.1f}, OPT "
+        f"{n.number('measurements::sizes_orders_of_magnitude.OPT'):.1f}, Qwen2.5 "
+        f"{n.number('measurements::sizes_orders_of_magnitude.Qwen2.5'):.1f}."
     )
 
 
@@ -341,11 +341,11 @@ def _(n: Numbers) -> Judged:
     "The thresholds k span over five orders of magnitude.",
     rule="holds if log₁₀ of the largest over the smallest k that was published is at least 5; in part if they fall into five decades, as "
     "who counts ones, tens, … would say",
-    evidence="03_measurements",
+    evidence="measurements",
 )
 def _(n: Numbers) -> Judged:
-    orders = n.number("03_measurements::thresholds_orders_of_magnitude")
-    low, high = n.count("03_measurements::threshold_min"), n.count("03_measurements::threshold_max")
+    orders = n.number("measurements::thresholds_orders_of_magnitude")
+    low, high = n.count("measurements::threshold_min"), n.count("measurements::threshold_max")
     decades = len(str(high)) - len(str(low)) + 1
     rule = Rule(
         at_least(orders, "orders"),
@@ -364,15 +364,15 @@ def _(n: Numbers) -> Judged:
     "appendix A",
     "Every point averages at least 500 000 tokens.",
     rule="holds if every number of tokens that can be recovered from the published shares reaches 500 000; in part if half do",
-    evidence="03_measurements",
+    evidence="measurements",
 )
 def _(n: Numbers) -> Judged:
-    known, fewer = n.count("03_measurements::cells_known"), n.count("03_measurements::cells_below_stated")
+    known, fewer = n.count("measurements::cells_known"), n.count("measurements::cells_below_stated")
     return by_share((known - fewer) / known, "numbers of tokens that reach 500 000"), (
         f"It is below 500 000 in {fewer} of {known} combinations of family and dataset: shares are whole counts over whole counts, "
-        f"which gives the number of tokens away in these {known} of {n.count('03_measurements::cells')}. It is "
-        f"{n.count('03_measurements::tokens.wikipedia.GPT-2'):,} for GPT-2 on Wikipedia (an exact count), and as few as "
-        f"{n.count('03_measurements::tokens_min'):,} on HotpotQA. On Australian legal text it is near 500 000."
+        f"which gives the number of tokens away in these {known} of {n.count('measurements::cells')}. It is "
+        f"{n.count('measurements::tokens.wikipedia.GPT-2'):,} for GPT-2 on Wikipedia (an exact count), and as few as "
+        f"{n.count('measurements::tokens_min'):,} on HotpotQA. On Australian legal text it is near 500 000."
     )
 
 
@@ -382,15 +382,13 @@ def _(n: Numbers) -> Judged:
     "4.3, footnote 2",
     "The vocabularies have 50 256 (Pythia), 50 272 (OPT) and 50 257 (GPT-2) entries.",
     rule="holds if the models' configurations say so of all three families; in part if of some",
-    evidence="03_measurements",
+    evidence="measurements",
 )
 def _(n: Numbers) -> Judged:
     agree = [
-        family
-        for family in ("Pythia", "OPT", "GPT-2")
-        if n.word(f"03_measurements::vocabulary_agrees.{family}") == "yes"
+        family for family in ("Pythia", "OPT", "GPT-2") if n.word(f"measurements::vocabulary_agrees.{family}") == "yes"
     ]
-    sizes = sorted({round(value) for value in n.all("03_measurements::vocabulary.Pythia.")})
+    sizes = sorted({round(value) for value in n.all("measurements::vocabulary.Pythia.")})
     listed = ", ".join(f"{size:,}" for size in sizes[:-1]) + f" or {sizes[-1]:,}"
     return Rule(len(agree) == 3, bool(agree)), (
         f"It agrees for {' and '.join(agree)}. Pythia's models score {listed} entries, depending on the model: padded rows included."
@@ -404,10 +402,10 @@ def _(n: Numbers) -> Judged:
     "With k of 20 000 and 30 000, the chosen k nearly cover the entire vocabulary.",
     rule="holds if the largest k is at least nine tenths of the vocabulary's entries; in part if at least nine tenths of the tokens of "
     "every text are among the first 20 000",
-    evidence="03_measurements",
+    evidence="measurements",
 )
 def _(n: Numbers) -> Judged:
-    entries, covered = n.number("03_measurements::threshold_share_of_vocabulary"), n.number("13_every_k::covered_min")
+    entries, covered = n.number("measurements::threshold_share_of_vocabulary"), n.number("every_k::covered_min")
     rule = Rule(
         at_least(entries, "entries"),
         at_least(covered, "tokens"),
@@ -425,11 +423,11 @@ def _(n: Numbers) -> Judged:
     "4.3, footnote 2",
     "Qwen2.5's vocabularies have 151 936 entries for models up to 7B, and 152 064 for larger ones.",
     rule="holds if the models' configurations say so of every model; in part if the two sizes are right",
-    evidence="03_measurements",
+    evidence="measurements",
 )
 def _(n: Numbers) -> Judged:
-    sizes = [n.count(f"03_measurements::vocabulary.Qwen2.5.{i}") for i in range(2)]
-    larger = n.word("03_measurements::vocabulary.Qwen2.5.large")
+    sizes = [n.count(f"measurements::vocabulary.Qwen2.5.{i}") for i in range(2)]
+    larger = n.word("measurements::vocabulary.Qwen2.5.large")
     right = sizes == [151_936, 152_064]
     return Rule(right and larger == "Qwen2.5-14B", right), (
         f"The sizes are {' and '.join(f'{size:,}' for size in sizes)}, and the larger one is that of {larger}: "
@@ -444,14 +442,14 @@ def _(n: Numbers) -> Judged:
     "For k of 20 000 and 30 000 the law breaks down; GPT-2's RBP_k falls with size; k = 30 000 is more random than 20 000.",
     rule="holds if R² is at most 0.9 (4.4), if GPT-2's α is below 0, and if R² is lower at 30 000 than at 20 000, each in nine of ten "
     "cases; in part if each in most",
-    evidence="12_large_k#fits-large-k",
+    evidence="large_k#fits-large-k",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    fits = n.all("12_large_k::r_squared.")
-    gpt2 = [n.number(key) for key in n if key.startswith("12_large_k::alpha.") and ".GPT-2." in key]
+    fits = n.all("large_k::r_squared.")
+    gpt2 = [n.number(key) for key in n if key.startswith("large_k::alpha.") and ".GPT-2." in key]
     low, negative = sum(value <= KEPT for value in fits), sum(value < 0 for value in gpt2)
-    pairs, lower = n.count("12_large_k::pairs"), n.count("12_large_k::r_squared_lower")
+    pairs, lower = n.count("large_k::pairs"), n.count("large_k::r_squared_lower")
     three = share_of(fits, "<=", "kept"), negative / len(gpt2), lower / pairs
     rule = Rule(
         every(*(at_least(each, "holds") for each in three)),
@@ -463,7 +461,7 @@ def _(n: Numbers) -> Judged:
         },
     )
     return rule, (
-        f"R² is at most 0.9 in {low} of {len(fits)} fits only, and {n.number('12_large_k::r_squared_max'):.2f} at best "
-        f"({n.word('12_large_k::r_squared_max_cell')}). GPT-2's α is below 0 in {negative} of {len(gpt2)}, beyond its interval for "
-        f"{n.word('12_large_k::alpha_surely_negative_cells')}. R² is lower at 30 000 in {lower} of {pairs} pairs."
+        f"R² is at most 0.9 in {low} of {len(fits)} fits only, and {n.number('large_k::r_squared_max'):.2f} at best "
+        f"({n.word('large_k::r_squared_max_cell')}). GPT-2's α is below 0 in {negative} of {len(gpt2)}, beyond its interval for "
+        f"{n.word('large_k::alpha_surely_negative_cells')}. R² is lower at 30 000 in {lower} of {pairs} pairs."
     )

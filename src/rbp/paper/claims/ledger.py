@@ -58,7 +58,7 @@ class Numbers(Mapping[str, results.Value]):
     @classmethod
     def read(cls, chapters: Path) -> "Numbers":
         """Read the `results.json` of every executed chapter below `chapters`, but the ledger's own."""
-        paths = sorted(path for path in chapters.glob("*/results.json") if path.parent.name != "01_claims")
+        paths = sorted(path for path in chapters.glob("*/results.json") if path.parent.name != "claims")
         if not paths:
             raise ChapterError("no chapter has been executed yet", str(chapters), "Build the book first: make book.")
         return cls(results.merge(paths))
@@ -112,7 +112,7 @@ class Claim:
 
     `number` is its name and stays: those of the paper and its earlier versions that were listed first are 1 to 30; those
     added since, of any group, count on from 31 in the order in which they came. `part` is its subject within the group.
-    `evidence` names the chapter to read, or a figure or table in it ("10_k1#figure-3"). `core`: much of the paper's
+    `evidence` names the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the paper's
     argument, or of the doubt of it, hangs on it; the others are details.
     """
 

@@ -8,9 +8,9 @@ from rbp.paper.claims.ledger import OTHERS, OWN, UNCHECKED, Judged, Numbers, cla
 from rbp.paper.claims.rules import Condition, Rule, at_least, every, met, share
 
 SISTER = "What scales in cross-entropy"
-SHARES = "22_sister_law"
+SHARES = "sister_law"
 TRAINING = "Size and training"
-EXPONENT = "16_exponent"
+EXPONENT = "exponent"
 TEXTS = {"texts": share("texts on which each part is so", 1)}
 
 
@@ -72,7 +72,7 @@ def _(n: Numbers) -> Judged:
 def _(n: Numbers) -> Judged:
     texts, inside, falls = (n.count(f"{SHARES}::{key}") for key in ("texts", "share_inside", "share_falls"))
     two = _on_texts(inside, texts), _on_texts(falls, texts)
-    first, last = (100 * (1 + n.number(f"27_premise::gap_share.{end}")) for end in ("first", "last"))
+    first, last = (100 * (1 + n.number(f"premise::gap_share.{end}")) for end in ("first", "last"))
     return Rule(every(*two), met(1, *two), TEXTS), (
         f"On the ladder it is {100 * n.number(f'{SHARES}::share_min'):.0f} to {100 * n.number(f'{SHARES}::share_max'):.0f}% of "
         f"cross-entropy, as confidence is negative. From the smallest rung to the largest the share falls on {falls} of "
@@ -87,7 +87,7 @@ def _(n: Numbers) -> Judged:
     "Size and training tokens act on the loss as a sum: E + A/S^a + B/D^b.",
     rule="holds if the sum foretells sweeps that it was not fitted to better than a product of powers, for the loss and for "
     "−ln RBP_1 of the Llama runs of xLSTM Scaling Laws; in part if for one of the two",
-    evidence="16_exponent#forms",
+    evidence="exponent#forms",
     group=OTHERS,
     core=True,
 )
@@ -113,7 +113,7 @@ def _(n: Numbers) -> Judged:
     "arXiv:2509.24012 (known to us at second hand)",
     "As k grows, −ln pass@k falls ever more steeply with compute: the exponent goes from 0.12 to 0.38.",
     rule="would be decided by their runs, which are not at hand; beside it stands what k tries do on single tokens of our ladder",
-    evidence="16_exponent#lists-and-tries",
+    evidence="exponent#lists-and-tries",
     group=OTHERS,
 )
 def _(n: Numbers) -> Judged:
@@ -132,7 +132,7 @@ def _(n: Numbers) -> Judged:
     "The exponent in size is the same however long the models of a family were trained.",
     rule="holds if the interval of the change of Pythia’s exponent on LAMBADA, each model compared with itself between two "
     "snapshots, contains 0",
-    evidence="16_exponent#over-training",
+    evidence="exponent#over-training",
     group=OWN,
     core=True,
 )

@@ -4,7 +4,7 @@ from rbp.paper.claims.ledger import OWN, Judged, Numbers, claim
 from rbp.paper.claims.rules import Rule, above, at_least, by_share, share
 
 RANK = "Rank and cross-entropy"
-CHAPTER = "20_rank_and_cross_entropy"
+CHAPTER = "rank_and_cross_entropy"
 
 
 @claim(

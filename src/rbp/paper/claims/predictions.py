@@ -3,7 +3,7 @@
 from rbp.paper.claims.ledger import PREDICTIONS, UNCHECKED, Judged, Numbers, claim
 from rbp.paper.claims.rules import by_share
 
-CHAPTER = "09_predictions"
+CHAPTER = "predictions"
 PLACE = "data/predictions/ladders.toml"
 INTERVALS = "holds if four of five of its intervals hold, as their probability says; in part if half of them do"
 
