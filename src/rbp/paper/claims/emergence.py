@@ -46,7 +46,7 @@ def _(n: Numbers) -> Judged:
     "5.1, equation 6",
     "If places are independent and alike, N tokens in a row are all in the top k with probability RBP_k^N.",
     rule="holds if algebra derives the power from the condition; whether the condition is met is claim 42",
-    evidence="emergence#sharpness",
+    evidence="emergence#with-size",
 )
 def _(n: Numbers) -> Judged:
     follows = n.word("emergence::follows.equation_6") == "yes"
@@ -62,18 +62,18 @@ def _(n: Numbers) -> Judged:
     "5.1; our test",
     "Places are independent and alike, as equation 6 assumes: windows succeed with probability RBP_k^N.",
     rule="holds if the measured success of windows equals that power, within its interval, in nine of ten cases; in part if in half",
-    evidence="independence#ratio",
+    evidence="emergence#ratio",
     group=OWN,
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    below, cells, zeros = (n.count(f"independence::{key}") for key in ("cells_below", "cells", "cells_zero"))
-    above = n.count("independence::cells_above")
+    below, cells, zeros = (n.count(f"emergence::{key}") for key in ("cells_below", "cells", "cells_zero"))
+    above = n.count("emergence::cells_above")
     return by_share((cells - below - above) / cells, "cases within their interval", holds=0.9), (
         f"Windows succeed more often in {below} of {cells} "
         f"cases, by more than their interval ({zeros} have no success to compare). −ln p of 10 tokens at k = 1 is "
-        f"{n.number('independence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
-        f"{n.number('independence::effective.Pythia.k10.n100'):.0f} independent ones."
+        f"{n.number('emergence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
+        f"{n.number('emergence::effective.Pythia.k10.n100'):.0f} independent ones."
     )
 
 
@@ -104,12 +104,12 @@ def _(n: Numbers) -> Judged:
     "The curves of success against size are sigmoidal, and a larger N sharpens the transition.",
     rule="holds if algebra gives equation 8, p against ln S, one turn between 0 and 1, and a steeper one for a larger N, or if the rise is "
     "measured to be steeper than for one token in most tests; in part if only the first",
-    evidence="emergence#sharpness",
+    evidence="emergence#with-size",
 )
 def _(n: Numbers) -> Judged:
     sigmoid, steeper = (n.word(f"emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
     visible, turns, curves = (n.count(f"emergence::{key}") for key in ("visible", "turns", "curves"))
-    sharper, duller, tests = (n.count(f"emergence::{key}") for key in ("sharper", "duller", "slopes"))
+    sharper, duller, tests = (n.count(f"emergence::size_{key}") for key in ("up", "down", "tests"))
     rule = Rule(
         every(sigmoid, met(1, steeper, above(sharper / tests, "sharper"))),
         sigmoid,
@@ -130,11 +130,12 @@ def _(n: Numbers) -> Judged:
     "Emergence is a predictable effect of the smooth law for single tokens.",
     rule="holds if the law for single tokens predicts the measured success of windows within its interval in nine of ten cases; "
     "in part if success rises smoothly all the same, in four of five steps of size",
-    evidence="emergence#joint-fits",
+    evidence="emergence#success",
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    inside, cells = n.count("emergence::predictions_inside"), n.count("emergence::predictions")
+    below, above, cells = (n.count(f"emergence::cells{key}") for key in ("_below", "_above", ""))
+    inside = cells - below - above
     rises, steps = n.count("emergence::rises"), n.count("emergence::rise_steps")
     rule = Rule(
         at_least(inside / cells, "inside"),
@@ -148,7 +149,7 @@ def _(n: Numbers) -> Judged:
         f"Smooth, yes: success rises in {rises} of {steps} steps to the next larger model, with no jump to explain. Predictable "
         f"from single tokens, no: {inside} of {cells} predictions lie within the interval, and at k = 1 and N = 100 the largest "
         f"model is off by a factor of 10^({n.number('emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
-        f"to 10 tokens comes within a factor {n.number('independence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
+        f"to 10 tokens comes within a factor {n.number('emergence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
         "up to 100."
     )
 

@@ -3,13 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from rbp.book.figure_style import LABELS
-from rbp.core.errors import DataError
-from rbp.paper.curves import shades
-
 #: an axis that is not dragged, so that a finger on a phone scrolls the page
 AXIS: dict[str, Any] = {"zeroline": False, "ticks": "outside", "fixedrange": True}
 
@@ -48,76 +41,4 @@ def with_slider(
                 "pad": {"t": 10},
             }
         ],
-    )
-
-
-def size_axis(sizes: "pd.Series[Any]") -> dict[str, Any]:
-    """The logarithmic axis of S, somewhat wider than `sizes`."""
-    low, high = np.log10([sizes.min(), sizes.max()])
-    return AXIS | {
-        "type": "log",
-        "title": {"text": LABELS["size"]},
-        "range": [low - 0.15, high + 0.15],
-        "dtick": 1,
-        "exponentformat": "power",
-    }
-
-
-def success_slider(counts: pd.DataFrame, *, start: int | None = None) -> Any:
-    """Success against S, a line for each k, with a slider over N.
-
-    counts: dataset, family, size, k, n, p, of one family on one dataset, n = 1 included. Points joined by lines are
-    measured; dotted is what independence would give, RBP_k^N. `start` is shown first (default: the smallest).
-    Returns a plotly Figure. Raises DataError for rows of several families or datasets.
-    """
-    import plotly.graph_objects as go
-
-    if len(counts[["dataset", "family"]].drop_duplicates()) != 1:
-        raise DataError("the slider shows one family on one dataset", "windows", "Select one of each.")
-    stops, lines = (sorted(int(x) for x in counts[name].unique()) for name in ("n", "k"))
-    single = counts[counts["n"] == 1].set_index(["size", "k"])["p"]
-    colours = shades(lines)
-
-    def pair(own: pd.DataFrame, line: int) -> list[Any]:
-        alone = np.array([single.get(key, np.nan) for key in zip(own["size"], own["k"], strict=True)])
-        independent = [float(f"{p:.4g}") for p in alone ** own["n"].to_numpy()]
-        both = {"x": own["size"].tolist(), "visible": not own.empty, "legendgroup": str(line)}
-        return [
-            go.Scatter(
-                y=[float(f"{p:.4g}") for p in own["p"]],
-                mode="lines+markers",
-                name=f"k = {line}",
-                marker={"color": colours[line], "size": 7},
-                line={"color": colours[line], "width": 1.6},
-                text=own["model"].tolist(),
-                hovertemplate="%{text}<br>S = %{x:.3s}<br>measured %{y:.3g}<extra></extra>",
-                **both,
-            ),
-            go.Scatter(
-                y=independent,
-                mode="lines",
-                line={"color": colours[line], "width": 1.2, "dash": "dot"},
-                hovertemplate="if independent %{y:.3g}<extra></extra>",
-                showlegend=False,
-                **both,
-            ),
-        ]
-
-    ordered = counts.sort_values("size")
-    frames = {
-        stop: [t for line in lines for t in pair(ordered[(ordered["n"] == stop) & (ordered["k"] == line)], line)]
-        for stop in stops
-    }
-    figure = with_slider(
-        frames,
-        start=stops[0] if start is None else start,
-        prefix="window of N tokens, N = ",
-        plot=340,
-        legend=24 * -(-len(lines) // 2),  # two names in a row on a phone
-        left=60,
-    )
-    return figure.update_layout(
-        xaxis=size_axis(counts["size"]),
-        yaxis=AXIS | {"title": {"text": "share of windows that succeed", "standoff": 8}, "range": [-0.02, 1.02]},
-        legend={"orientation": "h", "entrywidth": 88},
     )

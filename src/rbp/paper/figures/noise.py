@@ -9,9 +9,8 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, family_style, legend_below, log_axis
-from rbp.paper.curves import numbered, shades
+from rbp.paper.curves import by_number, numbered, shades
 from rbp.paper.display import Columns, shown
-from rbp.paper.figures.emergence import by_number
 from rbp.paper.figures.interactive import AXIS, with_slider
 from rbp.paper.noise import BEYOND
 from rbp.paper.wording import dataset_label, dataset_order
