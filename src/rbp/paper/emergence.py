@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
-from rbp.book.figure_style import LABELS, Panels, power_of_ten
+from rbp.book.figure_style import LABELS, Panels
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence.ranked import Ranked
@@ -416,67 +416,71 @@ def summary(
     change: pd.DataFrame,
     laws: pd.DataFrame,
     hits: pd.DataFrame,
-) -> dict[str, Any]:
-    """Every number of the chapter's prose and claims.
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What the prose tells, by key, and what decides the claims, by claim and key. What cannot be told is left out.
 
     own: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
-    `extrapolations`, `dependence`. A number that the measurements do not give is left out.
+    `extrapolations`, `dependence`.
     """
-    family = own["family"].iloc[0]
-    found, lengths, curve = mean[mean["family"] == family], power[power["family"] == family], transitions(own)
-    values = {f"length.{row.family}.k{row.k}": row.length for row in power.itertuples() if row.k in (1, 10_000)}
-    values |= {f"ratio.{family}.k1.n10": each for each in found.query("k == 1 and n == 10")["ratio"]}
-    values |= {f"effective.{family}.k10.n100": each for each in found.query("k == 10 and n == 100")["effective"]}
-    largest = own.loc[own["size"].idxmax(), "model"]
-    for row in ratio[ratio["model"] == largest].query("k == 1 and n == 100 and successes > 0").itertuples():
-        values |= {"gain_largest.k1.n100": row.log10_gain, "successes.k1.n100": row.successes}
-        alive = runs_alive(own[own["model"] == largest]).query("k == 1 and n == 100")
-        values["runs.k1.n100"] = alive["runs"].mean()
-    return values | {
-        f"length_below_one.{family}": int((lengths["length_high"] < 1).sum()),
-        f"length_fits.{family}": len(lengths),
-        **{f"follows.{statement}": answer for statement, answer in algebra().items()},
+    family, largest = own["family"].iloc[0], own.loc[own["size"].idxmax(), "model"]
+    lengths, others = (
+        power[power["family"] == family],
+        power[(power["family"] != family) & power["k"].isin([1, 10_000])],
+    )
+    curve, follows = transitions(own), algebra()
+    means = mean[mean["family"] == family].set_index(["k", "n"])
+    long = ratio[(ratio["model"] == largest) & (ratio["k"] == 1) & (ratio["n"] == 100) & (ratio["successes"] > 0)]
+    alive = runs_alive(own[own["model"] == largest]).query("k == 1 and n == 100 and successes > 0")
+    far = laws[laws["n"] == laws["n"].max()]
+    best, small = closest(far), far[far["k"] <= 100]
+    worst = np.exp(small["factor"].map(np.log).abs()).groupby(small["law"]).max()
+    below, above = int((ratio["ratio_high"] < 1).sum()), int((ratio["ratio_low"] > 1).sum())
+    values = {
+        **{f"length.{row.family}.k{row.k}": row.length for row in others.itertuples()},
+        **{f"follows.{name}": follows[f"equation_6_{name}"] for name in ("dependent", "unlike")},
+        **{f"{name}.k1.n100": alive[name].mean() for name in ("successes", "runs")},
         "models": own["model"].nunique(),
         "thresholds": own["k"].nunique(),
         "lengths": own["n"].nunique(),
-        "curves": len(curve),
-        "visible": int(curve["visible"].sum()),
-        "turns": int(curve["turns"].sum()),
-        "rises": int(curve["rises"].sum()),
-        "rise_steps": int(curve["steps"].sum()),
-        "cells": len(ratio),
-        "cells_below": int((ratio["ratio_high"] < 1).sum()),
-        "cells_above": int((ratio["ratio_low"] > 1).sum()),
-        "cells_zero": int((ratio["successes"] == 0).sum()),
-        "size_tests": len(change),
-        "size_up": int((change["low"] > 0).sum()),
-        "size_down": int((change["high"] < 0).sum()),
-        **_of_laws(laws[laws["n"] == laws["n"].max()]),
+        "worst_independent": worst.get("independence", np.nan),
+        "judged": len(best),
+        **{f"closest.{law}": int((best == law).sum()) for law in LAWS},
         "ladder_ratio_low": hits["ratio"].min(),
         "ladder_ratio_high": hits["ratio"].max(),
     }
-
-
-def _of_laws(far: pd.DataFrame) -> dict[str, Any]:
-    """How often each law is the closest one, and by what factor two of them are off at most, at k ≤ 100."""
-    best = closest(far)
-    small = far[far["k"] <= 100]
-    off = np.exp(small["factor"].map(np.log).abs()).groupby(small["law"]).max()
-    values: dict[str, Any] = {f"closest.{law}": int((best == law).sum()) for law in LAWS}
-    values |= {f"worst.{law}.small": off[law] for law in ("independence", "beta-binomial") if law in off}
-    return values | {"judged": len(best)}
-
-
-def recipe_summary(tried: pd.DataFrame) -> dict[str, Any]:
-    """What the prose says of `recipes`."""
-    best = tried.iloc[0]
-    return {
-        "recipes": len(tried),
-        "recipe_agree": int(best["agree"]),
-        "recipe_numbers": int(best["numbers"]),
-        "recipe_second_agree": int(tried["agree"][1]),
-        "recipe_zero": power_of_ten(best["zero"]),
-        "recipe_combination": best["combination"],
+    return values, {
+        "power_of_rbp": {"follows": follows["equation_6"]},
+        "tokens_independent": {
+            "cells": len(ratio),
+            "below": below,
+            "above": above,
+            "zeros": int((ratio["successes"] == 0).sum()),
+            "ratio": means["ratio"].get((1, 10), np.nan),
+            "effective": means["effective"].get((10, 100), np.nan),
+        },
+        "linear_in_length": {
+            "fits": len(lengths),
+            "below": int((lengths["length_high"] < 1).sum()),
+            **{f"power_at_{k}": lengths.set_index("k")["length"].get(k, np.nan) for k in (1, 10_000)},
+        },
+        "sigmoid_sharper": {
+            "sigmoid": follows["sigmoid"],
+            "steeper": follows["sharper"],
+            "curves": len(curve),
+            "visible": int(curve["visible"].sum()),
+            "turns": int(curve["turns"].sum()),
+            "tests": len(change),
+            "sharper": int((change["low"] > 0).sum()),
+            "duller": int((change["high"] < 0).sum()),
+        },
+        "emergence_predictable": {
+            "cells": len(ratio),
+            "inside": len(ratio) - below - above,
+            "steps": int(curve["steps"].sum()),
+            "rises": int(curve["rises"].sum()),
+            "gain": long["log10_gain"].mean(),
+            "worst": worst.get("beta-binomial", np.nan),
+        },
     }
 
 

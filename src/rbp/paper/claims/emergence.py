@@ -1,8 +1,8 @@
 """Claims on success over N tokens in a row, and on noise at large k."""
 
 from rbp.paper.claims.comparisons import seldom_told, told_by_cross_entropy
-from rbp.paper.claims.ledger import OPEN, OWN, Judged, Numbers, claim
-from rbp.paper.claims.rules import Rule, above, at_least, by_share, every, met, share
+from rbp.paper.claims.ledger import OPEN, Judged, Numbers, claim
+from rbp.paper.claims.rules import Rule, at_least, every, met, share
 
 EMERGENCE = "Emergence"
 
@@ -37,120 +37,6 @@ def _(n: Numbers) -> Judged:
         f"deviations. Clustering would have to multiply the variance by {n.number(f'{key}effect_least'):.1f}; on our ladder it does so "
         f"by {n.number(f'{key}rise_effect'):.1f} (up to {n.number(f'{key}rise_effect_high'):.1f}). Noisy texts, which the paper may mean "
         "too, were not published."
-    )
-
-
-@claim(
-    14,
-    EMERGENCE,
-    "5.1, equation 6",
-    "If places are independent and alike, N tokens in a row are all in the top k with probability RBP_k^N.",
-    rule="holds if algebra derives the power from the condition; whether the condition is met is claim 42",
-    evidence="emergence#with-size",
-)
-def _(n: Numbers) -> Judged:
-    follows = n.word("emergence::follows.equation_6") == "yes"
-    return Rule(follows), (
-        "The chance that independent events all happen is the product of their chances, and these are equal. Text does not meet the "
-        "condition (claim 42)."
-    )
-
-
-@claim(
-    42,
-    EMERGENCE,
-    "5.1; our test",
-    "Places are independent and alike, as equation 6 assumes: windows succeed with probability RBP_k^N.",
-    rule="holds if the measured success of windows equals that power, within its interval, in nine of ten cases; in part if in half",
-    evidence="emergence#ratio",
-    group=OWN,
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    below, cells, zeros = (n.count(f"emergence::{key}") for key in ("cells_below", "cells", "cells_zero"))
-    above = n.count("emergence::cells_above")
-    return by_share((cells - below - above) / cells, "cases within their interval", holds=0.9), (
-        f"Windows succeed more often in {below} of {cells} "
-        f"cases, by more than their interval ({zeros} have no success to compare). −ln p of 10 tokens at k = 1 is "
-        f"{n.number('emergence::ratio.Pythia.k1.n10'):.2f} of what it would be, for Pythia; 100 tokens at k = 10 count as "
-        f"{n.number('emergence::effective.Pythia.k10.n100'):.0f} independent ones."
-    )
-
-
-@claim(
-    15,
-    EMERGENCE,
-    "5.1, equation 7, figure 7",
-    "−ln p(N, k) is proportional to N·S^(−α), linear in N; figure 7 confirms it.",
-    rule="holds if, with −ln p proportional to a power of N, the interval of that power contains 1 at every k; in part if at half of them",
-    evidence="emergence#length-exponent",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    below, fits = n.count("emergence::length_below_one.Pythia"), n.count("emergence::length_fits.Pythia")
-    return by_share((fits - below) / fits, "thresholds at which the interval contains 1"), (
-        f"The power is {n.number('emergence::length.Pythia.k1'):.2f} at k = 1 and "
-        f"{n.number('emergence::length.Pythia.k10000'):.2f} at k = 10 000; its interval lies below 1 at {below} of {fits} "
-        f"thresholds. Figure 7 does not test it: {n.count('emergence::recipe_agree')} of its "
-        f"{n.count('emergence::recipe_numbers')} printed numbers are means over separate lines, one for each N, with p = 0 "
-        f"replaced by {n.word('emergence::recipe_zero')}."
-    )
-
-
-@claim(
-    16,
-    EMERGENCE,
-    "5.1, equation 8",
-    "The curves of success against size are sigmoidal, and a larger N sharpens the transition.",
-    rule="holds if algebra gives equation 8, p against ln S, one turn between 0 and 1, and a steeper one for a larger N, or if the rise is "
-    "measured to be steeper than for one token in most tests; in part if only the first",
-    evidence="emergence#with-size",
-)
-def _(n: Numbers) -> Judged:
-    sigmoid, steeper = (n.word(f"emergence::follows.{key}") == "yes" for key in ("sigmoid", "sharper"))
-    visible, turns, curves = (n.count(f"emergence::{key}") for key in ("visible", "turns", "curves"))
-    sharper, duller, tests = (n.count(f"emergence::size_{key}") for key in ("up", "down", "tests"))
-    rule = Rule(
-        every(sigmoid, met(1, steeper, above(sharper / tests, "sharper"))),
-        sigmoid,
-        {"sharper": share("tests in which the rise is steeper, to hold: more than", 0.5)},
-    )
-    return rule, (
-        f"Sigmoidal, yes: of {curves} measured curves, pieces of a whole one, {turns} pass its turn at 1/e, and {visible} go from below "
-        "0.1 to above 0.9. Sharper, no: a larger N moves the curve of equation 8 along ln S and leaves its shape, whose steepest rise "
-        f"is α/e for every N. Measured, it is steeper than that of single tokens in {sharper} of {tests} cases, and flatter in {duller}. "
-        "What grows with N is the relative gain, d ln p/d ln S."
-    )
-
-
-@claim(
-    17,
-    EMERGENCE,
-    "5.1",
-    "Emergence is a predictable effect of the smooth law for single tokens.",
-    rule="holds if the law for single tokens predicts the measured success of windows within its interval in nine of ten cases; "
-    "in part if success rises smoothly all the same, in four of five steps of size",
-    evidence="emergence#success",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    below, above, cells = (n.count(f"emergence::cells{key}") for key in ("_below", "_above", ""))
-    inside = cells - below - above
-    rises, steps = n.count("emergence::rises"), n.count("emergence::rise_steps")
-    rule = Rule(
-        at_least(inside / cells, "inside"),
-        at_least(rises / steps, "rises"),
-        {
-            "inside": share("predictions within the interval, to hold", 0.9),
-            "rises": share("steps in which success rises, in part", 0.8),
-        },
-    )
-    return rule, (
-        f"Smooth, yes: success rises in {rises} of {steps} steps to the next larger model, with no jump to explain. Predictable "
-        f"from single tokens, no: {inside} of {cells} predictions lie within the interval, and at k = 1 and N = 100 the largest "
-        f"model is off by a factor of 10^({n.number('emergence::gain_largest.k1.n100'):.0f}). A beta-binomial law fitted to windows of up "
-        f"to 10 tokens comes within a factor {n.number('emergence::worst.beta-binomial.small'):.1f} of −ln p there, for k "
-        "up to 100."
     )
 
 
