@@ -423,10 +423,8 @@ def summary(
     `extrapolations`, `dependence`.
     """
     family, largest = own["family"].iloc[0], own.loc[own["size"].idxmax(), "model"]
-    lengths, others = (
-        power[power["family"] == family],
-        power[(power["family"] != family) & power["k"].isin([1, 10_000])],
-    )
+    lengths = power[power["family"] == family]
+    others = power[(power["family"] != family) & power["k"].isin([1, 10_000])]
     curve, follows = transitions(own), algebra()
     means = mean[mean["family"] == family].set_index(["k", "n"])
     long = ratio[(ratio["model"] == largest) & (ratio["k"] == 1) & (ratio["n"] == 100) & (ratio["successes"] > 0)]
