@@ -1,6 +1,5 @@
 """Verdicts follow from the recorded numbers, change with them, and cannot be set by hand unseen."""
 
-import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
