@@ -422,7 +422,7 @@ def summary(
     own: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
     `extrapolations`, `dependence`.
     """
-    family, largest = own["family"].iloc[0], own.loc[own["size"].idxmax(), "model"]
+    family, largest = own["family"].iloc[0], own.sort_values("size")["model"].iloc[-1]
     lengths = power[power["family"] == family]
     others = power[(power["family"] != family) & power["k"].isin([1, 10_000])]
     curve, follows = transitions(own), algebra()
