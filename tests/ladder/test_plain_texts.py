@@ -22,8 +22,8 @@ from rbp.cli import main
 from rbp.core.paths import ROOT
 from rbp.evidence import open_source
 from rbp.ladder import aggregates, ranking
-from rbp.ladder import grid as grid_module
-from rbp.ladder.grid import Grid
+from rbp.ladder import making as making_module
+from rbp.ladder.making import Making
 from rbp.ladder.recipe import read, read_ladders
 from rbp.ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
 from rbp.ladder.workspace import Workspace
@@ -142,10 +142,10 @@ def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(con
     recipe = on_own_text(place, base)
     assert on_own_text(Workspace(tmp_path), base) == base
     prepare(place, recipe, place / "texts")
-    grid = Grid(ladders.up_to(recipe.text.tokens), recipe, place)
-    (line,) = grid.choose(["neox"], ["narrow"], [0])
-    grid_module.train(quiet, grid, line)
-    aggregates.rank(quiet, grid, line, 256)
+    making = Making(ladders.up_to(recipe.text.tokens), recipe, place)
+    (line,) = making.choose(["neox"], ["narrow"], [0])
+    making_module.train(quiet, making, line)
+    aggregates.rank(quiet, making, line, 256)
     torch.set_num_threads(threads)
     assert set(open_source(place / "ranks").table["dataset"]) == {"held-out"}
     named = pd.read_csv(place / "documents.csv")

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER, ROOT
-from rbp.evidence.grid import RANKS
+from rbp.evidence.shipped import RANKS
 from rbp.ladder.measuring import measure
 from rbp.ladder.ranking import evaluation_documents
 from rbp.ladder.shipping import RESOLUTION
