@@ -260,7 +260,7 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
     )
 
 
-_ARRAYS = ["thresholds", "tokens", "hits", "nll", "entropy"]
+_BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll", "entropy"]  # the columns of `models`
 
 
 def to_table(counts: Sequence[Counts]) -> pd.DataFrame:
@@ -269,14 +269,19 @@ def to_table(counts: Sequence[Counts]) -> pd.DataFrame:
     Those are thresholds, and by document tokens, hits (at all thresholds of the first document, then of the next), nll
     and, where there is one, entropy.
     """
-    rows = []
-    for one in counts:
-        for m, about in enumerate(one.models.to_dict("records")):
-            entropy = None if one.entropy is None else one.entropy[:, m]
-            arrays = (one.thresholds, one.tokens, one.hits[:, m].ravel(), one.nll[:, m], entropy)
-            text = {"dataset": one.dataset, "vocabulary": one.vocabulary}
-            rows.append({**text, **about, **dict(zip(_ARRAYS, arrays, strict=True))})
-    return pd.DataFrame(rows)
+    return pd.concat([_rows(one) for one in counts], ignore_index=True)
+
+
+def _rows(one: Counts) -> pd.DataFrame:
+    count = len(one.models)
+    arrays: dict[str, Any] = {
+        "thresholds": [one.thresholds] * count,
+        "tokens": [one.tokens] * count,
+        "hits": [own.ravel() for own in one.hits.swapaxes(0, 1)],
+        "nll": list(one.nll.T),
+        "entropy": None if one.entropy is None else list(one.entropy.T),
+    }
+    return one.models.assign(dataset=one.dataset, vocabulary=one.vocabulary, **arrays)
 
 
 def from_table(table: pd.DataFrame) -> list[Counts]:
@@ -288,7 +293,7 @@ def from_table(table: pd.DataFrame) -> list[Counts]:
         found.append(
             Counts(
                 dataset=str(dataset),
-                models=rows.drop(columns=["dataset", "vocabulary", *_ARRAYS]).reset_index(drop=True),
+                models=rows.drop(columns=_BESIDE).reset_index(drop=True),
                 vocabulary=int(first["vocabulary"]),
                 thresholds=thresholds,
                 tokens=np.asarray(first["tokens"], dtype=np.int64),

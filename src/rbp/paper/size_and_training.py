@@ -23,11 +23,12 @@ CELL = ["dataset", "k"]
 
 def _cells(points: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """The rows of each text and k, the cross-entropy's among them (k missing)."""
-    for (dataset, k), own in points.groupby(CELL, sort=False, dropna=False):
-        yield {"dataset": str(dataset), "k": None if pd.isna(k) else int(k)}, own
+    key: Any
+    for key, own in points.groupby(CELL, sort=False, dropna=False):
+        yield {"dataset": str(key[0]), "k": None if pd.isna(key[1]) else int(key[1])}, own
 
 
-def _as_rows(rows: Sequence[dict[str, Any]] | pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+def _as_rows(rows: Sequence[dict[Any, Any]], columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns]).astype({"k": "Int64"})
 
 
@@ -53,7 +54,7 @@ def forms(points: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for cell, own in _cells(points):
         for form in FORMS:
-            row: dict[str, Any] = cell | {"form": form}
+            row = cell | {"form": form}
             with suppress(FitError):
                 fit = fit_surface(own, form)
                 row |= {"n": fit.n, "alpha": fit.alpha, "beta": fit.beta, "offset": fit.offset}
@@ -92,7 +93,7 @@ def jackknifed(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     geometric mean of S, at fixed D and at constant tokens per parameter. Columns dataset, k, quantity, estimate, se,
     low, high, units.
     """
-    parts = []
+    parts: list[dict[Any, Any]] = []
     for cell, own in _cells(points):
         size, tokens = float(np.exp(np.log(own["size"]).mean())), float(own["training_tokens"].max())
 
