@@ -16,7 +16,7 @@ from rbp.core.paths import LADDER
 from rbp.evidence import open_source
 from rbp.ladder import aggregates, ranking
 from rbp.ladder.making import Making
-from rbp.ladder.recipe import Recipe, read
+from rbp.ladder.recipe import Recipe, read_recipe
 from rbp.ladder.shipping import RESOLUTION
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.forward import Ranker
@@ -62,7 +62,7 @@ def made(workshop: tuple[Making, Path]) -> Family:
 @pytest.fixture(params=[pytest.param("made", marks=pytest.mark.builds), "shipped"])
 def family(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Family:
     if request.param == "shipped":
-        return Family(LADDER, read(), "humaneval", 12)
+        return Family(LADDER, read_recipe(), "humaneval", 12)
     made: Family = request.getfixturevalue("made")
     monkeypatch.setattr("rbp.ranks.models.LADDER", made.folder)  # whose models have its tokenizer
     return made

@@ -24,7 +24,7 @@ from rbp.evidence import open_source
 from rbp.ladder import aggregates, ranking
 from rbp.ladder import making as making_module
 from rbp.ladder.making import Making
-from rbp.ladder.recipe import read, read_ladders
+from rbp.ladder.recipe import read_ladders, read_recipe
 from rbp.ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.store import open_store, store_folders
@@ -123,7 +123,7 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
     table = open_source(place / "ranks").table
     assert set(table["dataset"]) == {"held-out"}
     assert set(table.loc[table["family"] == "neox", "model"]) == set(rungs)
-    rows = Workspace(place).rows(on_own_text(Workspace(place), read()))
+    rows = Workspace(place).rows(on_own_text(Workspace(place), read_recipe()))
     assert rows[:, 1:].size == int(TOKENS) // 256 * 256
     pieces = [piece for row in rows[::20] for piece in re.split(r"<\|endoftext\|>", tokenizer.decode(row))]
     assert all(any(piece in text for text in texts.values() if text not in held) for piece in pieces)
@@ -228,7 +228,7 @@ def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(config
 
 def test_tokens_and_budgets_are_of_the_plain_text_alone(config: Path, tmp_path: Path) -> None:
     _, corpora = write_ladder(tmp_path / "made")
-    assert not is_plain(read(config.with_name("small.toml")), corpora)
+    assert not is_plain(read_recipe(config.with_name("small.toml")), corpora)
     code, _, errors = rbp(
         tmp_path, "ladder", "data", "--texts", str(corpora), "--config", str(config), "--tokens", "256"
     )

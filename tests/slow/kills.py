@@ -26,7 +26,7 @@ from rbp.core.errors import DataError
 from rbp.core.paths import ROOT, Project
 from rbp.ladder import making as making_module
 from rbp.ladder import text
-from rbp.ladder.recipe import read
+from rbp.ladder.recipe import read_recipe
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.protocols import protocol
@@ -136,7 +136,7 @@ def prepare_ladder(folder: Path, steps: int) -> None:
 
 def _make_ladder(folder: Path, steps: int) -> None:
     made_ladder.write_ladder(folder, steps)
-    text.prepare(Workspace(folder / "out"), read(folder / "small.toml"), folder / "texts")
+    text.prepare(Workspace(folder / "out"), read_recipe(folder / "small.toml"), folder / "texts")
 
 
 def one_chapter() -> Work:

@@ -260,7 +260,7 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
     )
 
 
-_BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll", "entropy"]  # the columns of `models`
+_BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll", "entropy"]  # the columns of its models
 
 
 def to_table(counts: Sequence[Counts]) -> pd.DataFrame:

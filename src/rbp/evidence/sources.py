@@ -310,14 +310,13 @@ class Source:
 def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
 
-    A source is one of the words of SHIPPED: "published"; "ladder", "ladder:lstm", "ladder:mamba2" or "ladder:ngrams"
-    (ranks in data/ladder, one family each); "ladder:all" (all models of the families at all budgets of training, see
-    `shipped.measurements`); "outside" (training runs by others, see `outside.measurements`). Or it is a
-    folder that holds the published files, a CSV or Parquet file of the measurement table (tokens, hits and source may
-    be left out), a rank store, or a folder of rank stores, whose ranks are taken by the tie rule `rule`. Several are
-    given as a sequence, or as one text with commas. A Path, or a text with a slash such as "./ladder", is never one of
-    the words. Raises ParameterError for an unknown source, DataError for a folder without measurements; what is inside
-    is read later (see `Source`).
+    A source is a word of SHIPPED ("ladder" and "ladder:…" are ranks in data/ladder, "ladder:all" see
+    `shipped.measurements`), a folder with the published files, a CSV or Parquet file of the measurement table (tokens,
+    hits and source may be left out), a rank store, or a folder of rank stores. Several are a sequence, or one text with
+    commas. A Path, or a text with a slash such as "./ladder", is never a word.
+
+    rule: how equal scores count in ranks. Raises ParameterError for an unknown source, DataError for a folder without
+    measurements; what is inside is read later (see `Source`).
     """
     if isinstance(source, str | Path):
         whole = isinstance(source, Path) or exists(source)

@@ -23,21 +23,25 @@ import pandas as pd
 
 from rbp.core.files import folder_beside, swap_in, write_file, write_json
 from rbp.core.processes import DONE, Task, Tell
+from rbp.evidence.shipped import TABLES
 from rbp.ladder.making import Line, Making
 from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, store_of, windows
 from rbp.ranks.entropies import TEMPERATURES, has_entropies, write_entropies
 from rbp.ranks.protocols import plan_rows
 
-TABLES = ("counts", "by_rank", "by_document")
-COLUMNS = ("document", "greater", "equal", "nll", "entropy")  # of `Measured`
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": ["dataset", "equal"]}
 
 
 def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
     """The tables of what was measured on each dataset, by name: see the module."""
     parts = [
-        pd.DataFrame({"dataset": name, **{column: getattr(measured, column) for column in COLUMNS}})
+        pd.DataFrame(
+            {
+                "dataset": name,
+                **{column: getattr(measured, column) for column in Measured._fields if column != "tempered"},
+            }
+        )
         for name, measured in found.items()
     ]
     whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
