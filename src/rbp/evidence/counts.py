@@ -117,7 +117,8 @@ class Counts:
     @property
     def log_neg_log_rbp(self) -> Reals:
         """ln(−ln RBP_k), shape (models, thresholds); −inf where every token is a hit."""
-        return _log_neg_log(np.array([self.tokens.sum()]), self.hits.sum(axis=0)[None])[0]
+        found: Reals = _log_neg_log(np.array([self.tokens.sum()]), self.hits.sum(axis=0)[None])[0]
+        return found
 
     @property
     def cross_entropy(self) -> Reals:

@@ -310,10 +310,11 @@ class Source:
 def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
 
-    A source is a word of SHIPPED ("ladder" and "ladder:…" are ranks in data/ladder, "ladder:all" see
-    `shipped.measurements`), a folder with the published files, a CSV or Parquet file of the measurement table (tokens,
-    hits and source may be left out), a rank store, or a folder of rank stores. Several are a sequence, or one text with
-    commas. A Path, or a text with a slash such as "./ladder", is never a word.
+    A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:mamba2", "ladder:ngrams" (ranks in
+    data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others). Or it is a folder
+    with the published files, a CSV or Parquet file of the measurement table (tokens, hits and source may be left out),
+    a rank store, or a folder of them. Several are a sequence, or one text with commas. A Path, or a text with a slash
+    such as "./ladder", is never a word.
 
     rule: how equal scores count in ranks. Raises ParameterError for an unknown source, DataError for a folder without
     measurements; what is inside is read later (see `Source`).

@@ -35,19 +35,15 @@ _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_d
 
 def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
     """The tables of what was measured on each dataset, by name: see the module."""
+    columns = [column for column in Measured._fields if column != "tempered"]
     parts = [
-        pd.DataFrame(
-            {
-                "dataset": name,
-                **{column: getattr(measured, column) for column in Measured._fields if column != "tempered"},
-            }
-        )
+        pd.DataFrame({"dataset": name, **{column: getattr(measured, column) for column in columns}})
         for name, measured in found.items()
     ]
     whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
 
-    def sums(by: list[str], columns: list[str]) -> pd.DataFrame:
-        return whole.groupby(["dataset", *by], sort=True)[columns].sum().reset_index()
+    def sums(by: list[str], added: list[str]) -> pd.DataFrame:
+        return whole.groupby(["dataset", *by], sort=True)[added].sum().reset_index()
 
     return {
         "counts": sums(["document", "greater", "equal"], ["tokens"]),
