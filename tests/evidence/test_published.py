@@ -9,6 +9,7 @@ from rbp.evidence import published
 
 READERS = {
     "models.csv": (published.models, 24),
+    "training.csv": (published.training, 3),
     "rbp.csv": (published.rbp, 946),
     "table1.csv": (published.table1, 168),
     "fit_by_k.csv": (published.fit_by_k, 88),
