@@ -7,6 +7,7 @@ import pytest
 from rbp.core.errors import FitError
 from rbp.evidence import open_source, select
 from rbp.paper import forecasts
+from rbp.paper.figures.law import cut_panels
 from rbp.stats import cells
 from rbp.stats.power_law import fit_power_law
 
@@ -43,6 +44,27 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: p
     assert forecasts.every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
     with pytest.raises(FitError, match="points enough"):
         forecasts.every_cut(points[points["size"] > 5e9], level=0.9)
+
+
+def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None:
+    told = forecasts.every_cut(points, level=0.95)
+    figure = cut_panels(told)
+    assert figure.keys == ["Pythia", "OPT, Qwen2.5, GPT-2"]
+    shown, dots = [], 0
+    for key in figure.keys:
+        ax = figure.single(key).axes[0]
+        shown += [label.get_text() for label in ax.get_xticklabels()]
+        dots += sum(len(line.get_xdata()) for line in ax.lines if line.get_marker() not in ("None", None, ""))
+    summary = forecasts.summary(told, ["family", "hidden"]).set_index(["family", "hidden"])
+    order = [("Pythia", h) for h in range(1, 8)] + [
+        ("OPT", 1),
+        ("OPT", 2),
+        ("Qwen2.5", 1),
+        ("Qwen2.5", 2),
+        ("GPT-2", 1),
+    ]
+    assert shown == [f"{h}\n{summary.optimistic[f, h]} of {summary['count'][f, h]}" for f, h in order]
+    assert dots == len(told)
 
 
 def test_errors_of_curves_are_medians_of_their_size() -> None:

@@ -98,8 +98,8 @@ def training_shown(table: pd.DataFrame) -> dict[str, Any]:
             "fixed": "one D for all sizes",
             "source": "source",
         },
-        caption="<b>Training tokens D of the paper’s families,</b> as far as their own sources state them; GPT-2’s (Radford et "
-        "al. 2019) gives 40 GB of text, and no tokens.",
+        caption="<b>Training tokens D of the paper’s families,</b> as far as their own sources state them; GPT-2’s "
+        "(Radford et al. 2019) gives 40 GB of text, and no tokens.",
         data=table,
     )
 
