@@ -122,11 +122,11 @@ def every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     Columns CELL, those of `cuts`, n (as seen), error (predicted/value − 1) and covered. Raises FitError where no cell
     has four sizes.
     """
-    cells = [
-        cuts(own, level=level).assign(dataset=dataset, k=k, family=family)
-        for (dataset, k, family), own in points.groupby(questions.CELL)
-        if own["size"].nunique() > 3
-    ]
+    cells = []
+    for key, own in points.groupby(questions.CELL):
+        if own["size"].nunique() > 3:
+            cell: dict[str, Any] = dict(zip(questions.CELL, key, strict=True))
+            cells.append(cuts(own, level=level).assign(**cell))
     if not cells:
         raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
     told = pd.concat(cells, ignore_index=True)
