@@ -109,12 +109,12 @@ def test_the_closest_k_by_hand() -> None:
 # --- At equal cross-entropy
 
 
-def test_two_families_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
+def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
     first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
     for offset in (0.0, 0.08):
-        second = family("B", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
+        second = family("A", "law", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
         found = both.at_equal_entropy(pd.concat([first, second]), []).set_index("k")
-        assert found[["first", "second"]].iloc[0].tolist() == ["A", "B"]
+        assert found[["first", "second"]].iloc[0].tolist() == ["news", "law"]
         assert (found.from_entropy, found.to_entropy)[0][1] == 3.5
         assert found.offset[1] == pytest.approx(100 * offset, abs=1)
         assert found.apart[1] == bool(offset)
@@ -148,6 +148,11 @@ def test_groups_that_share_no_entropy_are_not_compared() -> None:
     far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
     assert both.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
     assert both.at_equal_entropy(family("A"), []).empty
+
+
+def test_families_that_may_have_two_tokenizers_are_not_compared() -> None:
+    other = family("B", scale=1.1, noise=0.01, seed=1)
+    assert both.at_equal_entropy(pd.concat([family("A", noise=0.01), other]), []).empty
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(40, 800))
@@ -341,10 +346,10 @@ def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -
 
 
 def test_what_pages_show() -> None:
-    pairs = pd.concat([family("A", noise=0.01), family("B", noise=0.01, seed=1, scale=1.1)])
+    pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
     texts = [simulated(np.random.default_rng(1)).drawn(resamples=100, seed=0)]
     found = both.entropy_curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
     told = both.forecasts(pairs, holdout=2, holdout_few=1)
     assert len(figures.curves_shown(found, 0.95)["table"]) == 4
     assert figures.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
-    assert figures.forecasts_shown(told, ["family"])["table"]["forecasts"].tolist() == [4, 4]
+    assert figures.forecasts_shown(told, ["dataset"])["table"]["forecasts"].tolist() == [4, 4]

@@ -54,6 +54,9 @@ def test_a_floor_makes_forecasts_too_hopeful_and_a_pure_law_does_not() -> None:
     found = synthesis.ahead(floor)
     assert len(found) == 8  # two models hidden, four metrics
     assert (found["error"] < -0.1).all()
+    assert (found["hidden"] == 2).all()
+    fewer = synthesis.ahead(floor[floor["size"] > floor["size"].unique().min()], holdout=1)
+    assert (fewer["hidden"] == 1).all()
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])

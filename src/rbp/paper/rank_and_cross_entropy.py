@@ -263,26 +263,23 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
 
 
 def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
-    """`matched` between the families of each text, and between the texts of each family.
+    """`matched` between the texts of each family: families may cut a text into other tokens, and nats per token of two
+    tokenizers are two units.
 
-    Columns between ("families", "texts"), where (the text, or the family), those of `matched`, and text_low, text_high:
-    the interval of the offset between two texts when the documents of both are drawn anew, where there are any. There,
-    it is `apart` if that interval leaves out 0 as well.
+    Columns family, those of `matched`, and text_low, text_high: the interval of the offset when the documents of both
+    texts are drawn anew, where there are any. There, they are `apart` if that interval leaves out 0 as well.
     """
-    families = matched(pairs, ["dataset", "k"], "family", level=level).rename(columns={"dataset": "where"})
-    datasets = matched(pairs, ["family", "k"], "dataset", level=level).rename(columns={"family": "where"})
+    found = matched(pairs, ["family", "k"], "dataset", level=level)
     there = {(one.counts.families[0], one.counts.dataset): one for one in texts}
     ends = []
-    for row in datasets.to_dict("records"):
-        first, second = (there.get((row["where"], row[which])) for which in ("first", "second"))
+    for row in found.to_dict("records"):
+        first, second = (there.get((row["family"], row[which])) for which in ("first", "second"))
         if first and second and row["k"] in {*first.counts.thresholds} & {*second.counts.thresholds}:
             ends.append(_text_offset(first, second, row["k"], row["at"], level))
         else:
             ends.append((np.nan, np.nan))
     low, high = np.array(ends).reshape(-1, 2).T
-    datasets = datasets.assign(text_low=low, text_high=high, apart=datasets["apart"] & ~((low <= 0) & (high >= 0)))
-    parts = [families.assign(between="families", text_low=np.nan, text_high=np.nan), datasets.assign(between="texts")]
-    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return found.assign(text_low=low, text_high=high, apart=found["apart"] & ~((low <= 0) & (high >= 0)))
 
 
 def _text_offset(first: Drawn, second: Drawn, k: int, entropy: float, level: float) -> tuple[float, float]:

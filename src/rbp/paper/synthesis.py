@@ -31,12 +31,14 @@ def lines(table: pd.DataFrame, cells: dict[str, tuple[int, ...]], dataset: str =
 def ahead(table: pd.DataFrame, *, holdout: int = 2, holdout_few: int = 1) -> pd.DataFrame:
     """The largest models of each family and text, hidden and forecast by the law in S: RBP_k, and CE beside it.
 
-    Columns dataset, family, model, k (missing for CE), error: forecast over measured, less one, in per cent; below 0,
-    the forecast was too hopeful. Only of models with both metrics, at SMALL_K.
+    Columns dataset, family, hidden (how many of the family's models were), model, k (missing for CE), error: forecast
+    over measured, less one, in per cent; below 0, the forecast was too hopeful. Only of models with both metrics, at
+    SMALL_K.
     """
     pairs = pairs_by_k(table)
     told = forecasts(pairs[pairs["k"].isin(SMALL_K)], holdout=holdout, holdout_few=holdout_few)
-    keys = ["dataset", "family", "model"]
+    told = told.assign(hidden=told.groupby(["dataset", "family"])["model"].transform("nunique"))
+    keys = ["dataset", "family", "hidden", "model"]
     control = told.drop_duplicates(keys).assign(k=None, error=lambda rows: rows["control"])
     both = pd.concat([control.astype({"k": "Int64"}), told.assign(error=told["direct"]).astype({"k": "Int64"})])
     return both[[*keys, "k", "error"]].reset_index(drop=True)

@@ -75,9 +75,12 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
     ax.set_ylim(low - 0.12 * (high - low), high + 0.2 * (high - low))
     ax.grid(axis="x", visible=False)
     hopeful, count = int((ahead["error"] < 0).sum()), len(ahead)
+    cut = " or ".join(map(str, sorted(ahead["hidden"].unique())))
     ax.text(0.02, 0.03, f"below 0: too hopeful, {hopeful} of {count}", transform=ax.transAxes, fontsize=9)
     ax.set_ylabel("forecast less measured (%)")
-    ax.set_title(f"{FAILS} Ahead in size: too hopeful" if 2 * hopeful > count else f"{NEARLY} Ahead in size")
+    ax.set_title(
+        f"{FAILS} Largest {cut} hidden: too hopeful" if 2 * hopeful > count else f"{NEARLY} Largest {cut} hidden"
+    )
     ax.legend(loc="upper right", ncols=len(families), columnspacing=0.9, handletextpad=0.2)
 
 
