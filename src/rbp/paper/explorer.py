@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from rbp.book.figure_style import FAMILIES, SPARE
+from rbp.book.figure_style import SPARE, family_style
 from rbp.evidence import Source
 from rbp.evidence.tokens import known_tokens
 from rbp.paper.wording import DATASETS, dataset_order
@@ -42,8 +42,10 @@ def _points(table: pd.DataFrame) -> dict[str, Any]:
     for row in table.to_dict("records"):
         place = models.setdefault((row["model"], row["family"], row["size"], row["source"]), len(models))
         points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"], _whole(row["tokens"])])
-    data = {"datasets": datasets, "models": list(models), "points": points}
-    return data | {"labels": DATASETS, "styles": FAMILIES, "spare": SPARE}
+    families = sorted(set(table["family"]))
+    styles = {family: family_style(family, families) for family in families}
+    data = {"datasets": datasets, "models": list(models), "points": points, "labels": DATASETS, "styles": styles}
+    return data | {"spare": [style for style in SPARE if style not in styles.values()] or SPARE}
 
 
 def _page(kind: str, data: dict[str, Any]) -> str:

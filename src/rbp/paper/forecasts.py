@@ -16,13 +16,14 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """How the forecasts of `cells.forecasts` came out, by the columns `by`.
 
     Columns `by`, n (points fitted: "8", or "3 or 4"), count, covered (inside their interval), optimistic (−ln RBP_k
-    forecast too low), and in per cent: error_median, error_largest (of the size of the relative error), width_median
-    (of the interval, relative to the forecast).
+    forecast too low), and in per cent: error_signed (the median of the relative error), error_median, error_largest (of
+    its size), width_median (of the interval, relative to the forecast).
     """
     rows = told.assign(
         n=told["n"].astype(str),
         optimistic=told["error"] < 0,
         error=told["error"].abs(),
+        error_signed=told["error"],
         width=(told["high"] - told["low"]) / told["predicted"],
     )
     table = rows.groupby(list(by), as_index=False, sort=True).agg(
@@ -30,17 +31,18 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         count=("covered", "size"),
         covered=("covered", "sum"),
         optimistic=("optimistic", "sum"),
+        error_signed=("error_signed", "median"),
         error_median=("error", "median"),
         error_largest=("error", "max"),
         width_median=("width", "median"),
     )
-    per_cent = ["error_median", "error_largest", "width_median"]
+    per_cent = ["error_signed", "error_median", "error_largest", "width_median"]
     return table.assign(**{name: 100 * table[name] for name in per_cent})
 
 
 def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict[str, Any]:
     """`summary` as a page shows it."""
-    labels = {"dataset": "Dataset", "family": "Family", "k": "k"}
+    labels = {"dataset": "Dataset", "family": "Family", "k": "k", "hidden": "largest models hidden"}
     cells: Columns = {name: labels[name] for name in by}
     return shown(
         summary(told, by),
@@ -50,7 +52,8 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
             "count": "forecasts",
             "covered": "covered",
             "optimistic": "too hopeful",
-            "error_median": ("median error (%)", "{:.1f}"),
+            "error_signed": ("median error (%)", "{:+.1f}"),
+            "error_median": ("median size of it (%)", "{:.1f}"),
             "error_largest": ("largest error (%)", "{:.1f}"),
             "width_median": ("median width (%)", "{:.1f}"),
         },
@@ -99,7 +102,8 @@ def control_shown(beside: pd.DataFrame) -> dict[str, Any]:
 def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """The larger models of one family forecast from the smallest three sizes, from four, and so on.
 
-    `points` are one cell's. Columns seen (models fitted), model, size, value (measured), predicted, low, high.
+    `points` are one cell's. Columns seen (models fitted), hidden (models that are not), model, size, value (measured),
+    predicted, low, high.
     """
     points = points.sort_values(["size", "model"])
     rows: list[pd.DataFrame] = []
@@ -108,8 +112,26 @@ def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
         told = fit_power_law(small["size"], small["value"], level=level).predict(large["size"])
         told = told.rename(columns={"value": "predicted"})[["predicted", "low", "high"]]
         known = large[["model", "size", "value"]].reset_index(drop=True)
-        rows.append(pd.concat([known, told.reset_index(drop=True)], axis=1).assign(seen=len(small)))
+        rows.append(pd.concat([known, told.reset_index(drop=True)], axis=1).assign(seen=len(small), hidden=len(large)))
     return pd.concat(rows, ignore_index=True)
+
+
+def every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
+    """`cuts` of each cell of four sizes or more, whatever the number of hidden models: no cut is chosen.
+
+    Columns CELL, those of `cuts`, n (as seen), error (predicted/value − 1) and covered. Raises FitError where no cell
+    has four sizes.
+    """
+    cells = []
+    for key, own in points.groupby(questions.CELL):
+        if own["size"].nunique() > 3:
+            cell: dict[str, Any] = dict(zip(questions.CELL, key, strict=True))
+            cells.append(cuts(own, level=level).assign(**cell))
+    if not cells:
+        raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
+    told = pd.concat(cells, ignore_index=True)
+    covered = told["value"].between(told["low"], told["high"])
+    return told.assign(n=told["seen"], error=told["predicted"] / told["value"] - 1, covered=covered)
 
 
 def curve_errors(told: pd.DataFrame) -> "pd.Series[float]":

@@ -19,43 +19,52 @@ from rbp.book.figure_style import (
     single_panel,
 )
 from rbp.paper.curves import LINES, SIGNED, off_the_line
-from rbp.paper.wording import dataset_label, dataset_order
 
 
-def forecast_panels(told: pd.DataFrame) -> Panels:
-    """Measured values of held-out models relative to their forecasts, with the forecasts' intervals, by dataset.
+def cut_panels(told: pd.DataFrame) -> Panels:
+    """The errors of all forecasts by how many of a family's largest models were hidden, families side by side.
 
-    `told` is a table of `cells.forecasts` of one k. Intervals wider than the view end in an arrow.
+    `told`: `forecasts.every_cut`. Below zero a forecast is too hopeful; within a column k grows from left to right.
     """
-    off = 100 * (told["value"] / told["predicted"] - 1)
-    reach = 1.3 * max(off.abs().max(), 100 * (told["high"] / told["predicted"] - 1).median())
-    families = sorted(told["family"].unique())
-    most = told.groupby("dataset").size().max()
+    rows = told.assign(off=100 * told["error"])
+    ks = sorted(rows["k"].unique())
+    cuts = rows.groupby("family")["hidden"].max().sort_values(ascending=False, kind="stable")
+    panels: list[list[str]] = []
+    for family, columns in cuts.items():  # as many families to a panel as have no more cuts than the first
+        if not panels or cuts[panels[-1]].sum() + columns > cuts.iloc[0]:
+            panels.append([])
+        panels[-1].append(str(family))
+    reach = 1.08 * rows["off"].abs().max()
 
-    def draw(ax: Axes, dataset: str) -> None:
-        own = told[told["dataset"] == dataset].sort_values(["family", "size"], ascending=[False, True])
-        ax.axvline(0, color=INK, lw=1)
-        for row, cell in enumerate(own.to_dict("records")):
-            colour, marker = family_style(cell["family"], families)
-            low, high = (100 * (cell[end] / cell["predicted"] - 1) for end in ("low", "high"))
-            seen = np.clip([low, high], -reach, reach)
-            ax.plot(seen, [row, row], color=colour, lw=6, alpha=0.25, solid_capstyle="butt")
-            for end, arrow in ((low, "<"), (high, ">")):
-                if abs(end) > reach:
-                    ax.plot(np.clip(end, -reach, reach), row, arrow, color=colour, ms=7, clip_on=False)
-            at = 100 * (cell["value"] / cell["predicted"] - 1)
-            ax.plot(at, row, marker, color=colour, mfc=colour if cell["covered"] else "none", mew=1.6, ms=7, zorder=3)
-        ax.set_yticks(range(len(own)), [str(model).rpartition("/")[2] for model in own["model"]])
-        ax.set_xlim(-1.06 * reach, 1.06 * reach)
-        ax.set_ylim(-0.6, most - 0.4)
-        ax.xaxis.set_major_formatter(SIGNED)
-        ax.grid(visible=False, axis="y")
-        ax.set_xlabel("measured against forecast (%)")
-        ax.set_title(dataset_label(dataset))
-        sns.despine(ax=ax, left=True)
-        ax.tick_params(axis="y", length=0)
+    named = {", ".join(own): own for own in panels}
 
-    return Panels(dataset_order(told["dataset"]), draw, size=(4.6, 0.9 + 0.42 * most))
+    def draw(ax: Axes, key: str) -> None:
+        ax.axhline(0, color=INK, lw=1)
+        labels: list[str] = []
+        for family in named[key]:
+            colour, marker = family_style(family, sorted(cuts.index))
+            for hidden, cell in rows[rows["family"] == family].groupby("hidden"):
+                middle = len(labels)
+                at = middle + 0.5 * ((cell["k"].map(ks.index) + 0.5) / len(ks) - 0.5)
+                for inside in (True, False):
+                    some, face = cell["covered"] == inside, colour if inside else "none"
+                    ax.plot(at[some], cell["off"][some], marker, color=colour, mfc=face, ms=4.5, mew=0.9, alpha=0.8)
+                ax.plot([middle - 0.34, middle + 0.34], [cell["off"].median()] * 2, color=INK, lw=2)
+                labels.append(f"{hidden}\n{(cell['off'] < 0).sum()} of {len(cell)}")
+            last = len(labels) - 1
+            ax.text(
+                last - (cuts[family] - 1) / 2, 0.97 * reach, family, color=colour, ha="center", va="top", weight="bold"
+            )
+        ax.set_xticks(range(len(labels)), labels)
+        ax.set_xlim(-0.6, max(len(labels), 3) - 0.4)
+        ax.set_ylim(-reach, reach)
+        ax.yaxis.set_major_formatter(SIGNED)
+        ax.grid(visible=False, axis="x")
+        ax.set_xlabel("largest models hidden; forecasts too hopeful")
+        ax.set_ylabel("forecast less measured (%)")
+        sns.despine(ax=ax)
+
+    return Panels(list(named), draw, size=(5.2, 3.7))
 
 
 def residual_panels(points: pd.DataFrame) -> Panels:
