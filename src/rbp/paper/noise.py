@@ -437,10 +437,10 @@ def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
         ax.set_ylabel("share of tokens missed")
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        legend_below(ax, numbered(colours, "S"), below=0.36)
+        legend_below(ax, numbered(colours, "S"), below=0.3)
 
     return {
-        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 4.8)),
+        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 5.2)),
         "caption": f"<b>Which tokens are missed</b>, where {table['rate'].iloc[0]:.1%} of all are, by how often a "
         "token stood in the training text. A line for each model size S.",
         "alt": "The rate of misses falls steeply with the training count, from most of the rarest tokens to nearly "
