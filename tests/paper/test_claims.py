@@ -120,7 +120,7 @@ CASES = pytest.mark.parametrize(
         (18, {"cross_entropy::near": 5, "cross_entropy::printed_within_tenth": 12}, PART),
         (18, {"cross_entropy::near": 5, "cross_entropy::printed_within_tenth": 11}, FAILS),
         (18, {"cross_entropy::outside_table_1": 1, "cross_entropy::printed_within_tenth": 24}, FAILS),
-        (19, {"metric::rbp1.crowded": 1.0, "metric::rbp1.even": 1.0}, FAILS),
+        (19, recorded("see", "independent", crowded=1.0), FAILS),
         (20, {"predicted_curves::limits": 0}, HOLDS),
         (20, {"predicted_curves::figure_8c.r_squared_min": 0.969}, FAILS),
         (21, {"predicted_curves::predicted_apart": False}, PART),

@@ -40,24 +40,6 @@ def _(n: Numbers) -> Judged:
     )
 
 
-@claim(
-    19,
-    TWO_METRICS,
-    "introduction, 3.1, figure 1",
-    "Cross-entropy does not determine the rank, nor RBP: they are logically independent.",
-    rule="holds if two models with the same cross-entropy and different RBP₁ exist",
-    evidence="metric#same-cross-entropy",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    gap = abs(n.number("metric::cross_entropy.pair_difference"))
-    even, crowded = n.number("metric::rbp1.even"), n.number("metric::rbp1.crowded")
-    return Rule(gap < 1e-9 and even != crowded), (
-        f"Two small models with the same cross-entropy, {n.number('metric::cross_entropy.pair'):.3f} nats, have RBP₁ of "
-        f"{even:.2f} and {crowded:.2f}. The reverse is true as well: a temperature changes the cross-entropy and no rank."
-    )
-
-
 def told_by_cross_entropy(n: Numbers) -> tuple[int, int] | None:
     """In how many cells cross-entropy tells −ln RBP₁ more closely than S does, and of how many; None: not recorded."""
     found = {key.partition("::")[2]: n.count(key) for key in n if "::told_by_cross_entropy." in key}
