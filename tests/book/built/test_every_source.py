@@ -76,7 +76,7 @@ LOOP = {  # what has failed once, where it is cheap
     ("more_k", "k = 1 alone"),
     ("forecasts", "flat"),
     ("ladder", "all hits"),
-    ("independence", "three stores"),
+    ("emergence", "three stores"),
     ("noise", "all hits"),
     ("rank_and_cross_entropy", "all hits"),
     ("rank_and_cross_entropy", "one family"),
