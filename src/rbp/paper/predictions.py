@@ -32,6 +32,16 @@ from rbp.paper.ladder import exponents, log_neg_log_rbp
 from rbp.stats.power_law import curvature
 
 EVENT = "event"
+#: the ledger's claims on what was predicted, by the kinds of prediction that decide them
+CLAIMS = {
+    "predicted_exponents": ("exponent", "exponent_difference"),
+    "predicted_straightness": ("zigzag", "curvature"),
+    "predicted_training": ("budgets",),
+    "predicted_at_equal_loss": ("offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference"),
+    "predicted_error_entropy": ("sister_law",),
+    "predicted_seeds": ("seeds",),
+    "predicted_heads": ("ablation",),
+}
 _REMEDY = "Restore it: git checkout -- data/predictions."
 KINDS = {
     "exponent": "exponent in S",
@@ -377,6 +387,12 @@ def by_kind(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
         inside = there["inside"].sum() if there["inside"].notna().any() else np.nan
         rows.append(row | {"inside": inside, "better": int(there["better"].sum()), "gain": there["gain"].sum()})
     return pd.DataFrame(rows)
+
+
+def by_claim(kinds: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """For each of CLAIMS, how many of its intervals hold, could be tested, and beat the naive guess, by `by_kind`."""
+    sums = kinds.set_index("key")[["inside", "tested", "better"]].fillna(0).astype(int)
+    return {claim: sums.loc[[*own]].sum().to_dict() for claim, own in CLAIMS.items()}
 
 
 def described(table: pd.DataFrame) -> "pd.Series[str]":

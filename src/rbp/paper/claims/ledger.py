@@ -1,15 +1,18 @@
 """The ledger's frame: a claim of the paper, the rule that decides it, and the verdict that the numbers give."""
 
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from rbp.book import results
 from rbp.core.errors import ChapterError
-from rbp.paper.claims.rules import FAILS, HOLDS, PART, Rule
+from rbp.paper.claims.rules import FAILS, HOLDS, PART, Rule, read_bar, read_condition
 
 #: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
 UNCHECKED, OPEN = "cannot be checked here", "not judged yet"
@@ -93,6 +96,18 @@ class Numbers(Mapping[str, results.Value]):
         """A recorded word or phrase."""
         return str(self[key])
 
+    def of_claim(self, name: str) -> dict[str, Any]:
+        """What the chapters have recorded for a claim (`Page.claim`), by key: values, and lists of values."""
+        found: dict[str, Any] = {}
+        for each, value in self._values.items():
+            if (recorded := each.partition("::")[2]).startswith(f"claim.{name}."):
+                key, _, place = recorded.removeprefix(f"claim.{name}.").partition(".")
+                if place:
+                    found.setdefault(key, {})[int(place)] = value
+                else:
+                    found[key] = value
+        return {k: [v[i] for i in sorted(v)] if isinstance(v, dict) else v for k, v in found.items()}
+
     def all(self, start: str) -> list[float]:
         """Every recorded number whose "chapter::key" begins with `start`. Raises ChapterError if there is none."""
         found = [self.number(key) for key in self._values if key.startswith(start)]
@@ -168,9 +183,56 @@ def claim(
     return enter
 
 
+FILE = Path(__file__).with_name("claims.toml")
+
+
+def read_claims(path: Path = FILE) -> list[Claim]:
+    """The claims of a file, a table each, by the name under which chapters record what decides it (`Page.claim`).
+
+    number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. holds, in_part:
+    the rule, see `rules.read_condition`; bars: its bars by name, see `rules.read_bar`. verdict: UNCHECKED where nothing
+    decides. finding: a sentence or two with the recorded values, "{high} of {fits}, {r:.3f} at worst"; finding_open: where
+    none are recorded yet, if a later chapter may do so.
+    """
+    groups = {group.key: group for group in GROUPS}
+    return [
+        Claim(
+            number=table["number"],
+            group=groups[table.get("group", PAPER.key)],
+            part=table["part"],
+            place=table["where"],
+            text=table["says"],
+            rule=table["rule"],
+            evidence=table["evidence"],
+            core=table.get("core", False),
+            judge=_judge_of(name, table),
+        )
+        for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()
+    ]
+
+
+def _judge_of(name: str, table: Mapping[str, Any]) -> Judge:
+    def judge(numbers: Numbers) -> Judged:
+        values = numbers.of_claim(name)
+        if not values and "finding_open" in table:
+            return OPEN, table["finding_open"]
+        bars = {key: read_bar(bar) for key, bar in table.get("bars", {}).items()}
+        try:
+            finding = re.sub(r"(?<![\w.])-(?=\d)", "−", table["finding"].format(**values))
+            if "verdict" in table:
+                return table["verdict"], finding
+            holds, part = (read_condition(table.get(key, "0 > 1"), values, bars) for key in ("holds", "in_part"))
+        except (KeyError, ValueError, TypeError) as error:
+            what = f"claim {table['number']} cannot be judged by what is recorded under claim.{name}: {error}"
+            raise ChapterError(what, f"claims ledger, {table['evidence']}", "Execute the chapter again.") from None
+        return Rule(holds, part, bars), finding
+
+    return judge
+
+
 def judge_all(numbers: Numbers) -> list[Entry]:
     """Every claim, judged, in the order of their numbers. Raises ChapterError where a number is missing."""
-    return [each.judged(numbers) for each in sorted(CLAIMS, key=lambda entry: entry.number)]
+    return [each.judged(numbers) for each in sorted([*CLAIMS, *read_claims()], key=lambda entry: entry.number)]
 
 
 def stressed(entries: list[Entry], harder: float) -> list[Entry]:

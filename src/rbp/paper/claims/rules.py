@@ -5,7 +5,9 @@ is true or false; or (sign, value, value), a comparison; or ("met", n, condition
 is a number, the name of a bar, or ("share", numbers, sign, value): the share of the numbers that compare so.
 """
 
+import ast
 import operator
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -150,3 +152,101 @@ def by_share(value: Value, says: str, *, holds: float = 1.0, part: float = 0.5) 
     """The rule that a share reach `holds`, or else `part`; `says` names what is counted."""
     bars = {"holds": share(f"{says}, to hold", holds), "part": share(f"{says}, in part", part)}
     return Rule(at_least(value, "holds"), at_least(value, "part"), bars)
+
+
+# ── Rules as they are written in claims.toml
+
+_SIGNS: dict[type, str] = {ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.Lt: "<"}
+_SUMS: dict[type, Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_OF_LISTS: dict[str, Callable[[Any], float]] = {
+    "median": statistics.median,
+    "least": min,
+    "most": max,
+    "count": len,
+    "total": sum,
+}
+_KINDS: dict[str, Callable[..., Bar]] = {"share": share, "r_squared": r_squared, "within": within, "bar": Bar}
+
+
+def read_bar(table: Mapping[str, Any]) -> Bar:
+    """A bar as claims.toml has it: says, at, its kind ("share", "r_squared", "within" or "bar") and that one's rest."""
+    rest = {key: value for key, value in table.items() if key != "kind"}
+    return _KINDS[table.get("kind", "share")](**rest)
+
+
+def read_condition(text: str, values: Mapping[str, Any], bars: Mapping[str, Bar]) -> Condition:
+    """A condition in words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
+
+    Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`. There are
+    comparisons, and, or, not, + - * /, share(list >= x), median, least, most, count and total of a list. Raises ValueError
+    for anything else, and for a name that is not there. A comparison with no bar in it is decided here.
+    """
+    return _Reader(values, bars).condition(ast.parse(text.strip(), mode="eval").body)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    values: Mapping[str, Any]
+    bars: Mapping[str, Bar]
+
+    def condition(self, node: ast.expr) -> Condition:
+        match node:
+            case ast.BoolOp(op=ast.And(), values=parts):
+                return every(*map(self.condition, parts))
+            case ast.BoolOp(values=parts):
+                return met(1, *map(self.condition, parts))
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                inside = self.condition(inner)
+                if not isinstance(inside, bool):
+                    raise ValueError("not stands before what no bar moves")
+                return not inside
+            case ast.Compare(left=left, ops=[first, *others], comparators=[right, *more]) if others:
+                rest = ast.Compare(left=right, ops=others, comparators=more)
+                return every(
+                    self.condition(ast.Compare(left=left, ops=[first], comparators=[right])), self.condition(rest)
+                )
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[right]):
+                return (self.value(left) == self.value(right)) == isinstance(sign, ast.Eq)
+            case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _SIGNS:
+                compared = (_SIGNS[type(sign)], self.value(left), self.value(right))
+                if wrong := [each for each in compared[1:] if isinstance(each, str) and each not in self.bars]:
+                    raise ValueError(f"a word is no number: {wrong[0]}")
+                moved = any(isinstance(each, tuple | str) for each in compared[1:])
+                return compared if moved else COMPARE[compared[0]](compared[1], compared[2])
+            case ast.Name() | ast.Constant():
+                found = self.value(node)
+                if isinstance(found, bool):
+                    return found
+        raise ValueError(f"no condition: {ast.unparse(node)}")
+
+    def value(self, node: ast.expr) -> Any:
+        """A number or a word; the name of a bar; or a share that a bar moves."""
+        match node:
+            case ast.Constant(value=int() | float() | str() as constant):
+                return constant
+            case ast.Name(id=name) if name in self.bars or name in self.values:
+                return name if name in self.bars else self.values[name]
+            case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SUMS:
+                return _SUMS[type(sign)](self.number(left), self.number(right))
+            case ast.Call(func=ast.Name(id="share"), args=[ast.Compare(left=left, ops=[sign], comparators=[right])]):
+                than = self.value(right)
+                return share_of(self.list(left), _SIGNS[type(sign)], than)
+            case ast.Call(func=ast.Name(id=name), args=[one]) if name in _OF_LISTS:
+                return _OF_LISTS[name](self.list(one))
+        raise ValueError(f"no value: {ast.unparse(node)}")
+
+    def list(self, node: ast.expr) -> Any:
+        if isinstance(found := self.value(node), list):
+            return found
+        raise ValueError(f"no list: {ast.unparse(node)}")
+
+    def number(self, node: ast.expr) -> float:
+        found = self.value(node)
+        if isinstance(found, int | float):
+            return found
+        raise ValueError(f"no number: {ast.unparse(node)}")
