@@ -113,11 +113,11 @@ def better(table: pd.DataFrame, name: str) -> list[str]:
 
 
 def place(table: pd.DataFrame, name: str) -> str:
-    """Where a family stands by its likelihood: "third of 5", and with which it is level, within `MARGIN`."""
+    """Where a family stands by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
     mean = _means(table)
     level = [FAMILIES[other].label for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
     order = ("the best", "second", "third", "fourth", "fifth")[len(better(table, name))]
-    return f"{order} of {len(mean)}" + (f", level with the {' and '.join(level)}" if level else "")
+    return f"{order} of {len(mean)}" + (f" (level with the {' and '.join(level)})" if level else "")
 
 
 def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
@@ -155,17 +155,17 @@ def _as_drawn(own: MeasuredRanks, fitted: RankDistribution) -> float:
     return 1 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
 
 
-def slopes_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
-    """How fast μ/σ moves per unit of ln S, for both versions of the lognormal from rank 2 that have no fit at a limit.
+def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
+    """By how much μ/σ falls per unit of ln S, for both versions of the lognormal from rank 2 if none is at its limit.
 
-    Keys ratio_slope.lognormal and ratio_slope.lognormal_rounded; none for fewer than three models.
+    Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; none for fewer than three models.
     """
     found = {}
     for name in ("lognormal", "lognormal_rounded"):
         rows = [row_of(table, own, name, 2) for own in group]
         if len(rows) > 2 and not any(row["at_limit"] for row in rows):
             ratio = [mu / sigma for mu, sigma in (distribution_of(row).parameters.values() for row in rows)]
-            found[f"ratio_slope.{name}"] = float(np.polyfit(np.log([own.size for own in group]), ratio, 1)[0])
+            found[f"ratio_falls.{name}"] = -float(np.polyfit(np.log([own.size for own in group]), ratio, 1)[0])
     return found
 
 
@@ -341,7 +341,6 @@ def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, An
         "limits": int(firsts["at_limit"].sum()),
         "limits_cells": int((limits == 1).sum()),
         "limits_tail": int((limits == 2).sum()),
-        "families": len(FAMILIES),
         "place.1": place(from_1, "lognormal"),
         "place.2": place(from_2, "lognormal"),
         "best.1": FAMILIES[str(_means(from_1).index[0])].label,
@@ -354,23 +353,13 @@ def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, An
         "sigma_off": (firsts["sigma"] - firsts["sigma_published"]).abs().max(),
         "r_squared_min": firsts["r_squared"].min(),
         "r_squared_power_law": firsts["r_squared_power_law"].max(),
-    } | slopes_of_ratio(group, table)
+    } | falls_of_ratio(group, table)
 
 
 def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
     """What `predicted` and its `exponents` say."""
     ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
-    found = {
-        "predicted_models": int(table["model"].nunique()),
-        "predicted_apart": bool(ours["low"] > 0 or ours["high"] < 0),
-        "opposite_sign": bool(np.sign(ours["difference"]) != np.sign(seen["difference"])),
-        "difference": ours["difference"],
-        "difference_low": ours["low"],
-        "difference_high": ours["high"],
-    }
-    for row in alphas.to_dict("records"):
-        names = ["alpha_ce", "alpha_p1", "difference_relative"]
-        found |= {f"{name}.{row['key']}": row[name] for name in names}
+    found = {f"difference_relative.{row['key']}": row["difference_relative"] for row in (ours, seen)}
     for row in levels(table).to_dict("records"):
         if row["kind"] == (FORMULA if row["metric"] in METRICS[:2] else EXACT):
             name = row["metric"].removeprefix("neg_log_")
@@ -386,8 +375,16 @@ def of_lines(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, A
     return {
         "both_names": listed((FAMILIES[name].label for name in here["distribution"]), joint=" and "),
         "groups": int(lines.groupby(CELL).ngroups),
-        "both_in.lognormal": int(lines["both"][lines["distribution"] == "lognormal"].sum()),
+    } | {
+        f"both_in.{name}": int(lines["both"][lines["distribution"] == name].sum())
+        for name in ("lognormal", "power_law")
     }
+
+
+def reproduced_to(table: pd.DataFrame) -> float:
+    """The largest relative distance of the formula's predictions from those published; `table`: of `predicted`."""
+    wide = table.pivot_table(index=["model", "metric"], columns="kind", values="value")
+    return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
 
 
 def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
@@ -419,6 +416,43 @@ def in_nats(group: Sequence[MeasuredRanks], table: pd.DataFrame, found: pd.DataF
         "bin_width.first": float(own["bin_width"].iloc[0]),
         "behind_best": float(largest.max() - largest["lognormal"]),
         "spread_2": float(two.agg(np.ptp).max()),
+    }
+
+
+def claims(
+    group: Sequence[MeasuredRanks],
+    table: pd.DataFrame,
+    curves: pd.DataFrame,
+    alphas: pd.DataFrame,
+    found: pd.DataFrame,
+) -> dict[str, dict[str, Any]]:
+    """What decides the ledger's claims on lognormal ranks.
+
+    Of the `main_group`, `fits` (table), `predicted` (curves), its `exponents` (alphas), and `entropies` (found).
+    """
+    firsts, ranked = rank_1(group, table), of_fits(group, table)
+    ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
+    ratios = levels(curves)[lambda own: own["kind"] == FORMULA]
+    return {
+        "lognormal_ranks": {
+            "worst": firsts["r_squared"].min(),
+            "power_law": firsts["r_squared_power_law"].max(),
+        }
+        | {name: ranked[name] for name in ("limits", "models", "better_2")}
+        | {"with_1": ranked["place.1"], "from_2": ranked["place.2"]},
+        "lognormal_curves": {
+            "alike": bool(ours["low"] <= 0 <= ours["high"]),
+            "other_way": "the other way" if ours["difference"] * seen["difference"] < 0 else "the same way",
+            "least": ratios["least"].min(),
+            "most": ratios["largest"].max(),
+        }
+        | {
+            f"{name}_{end}": row[f"alpha_{end}"]
+            for name, row in (("ours", ours), ("seen", seen))
+            for end in ("ce", "p1")
+        },
+        "ratio_in_size": {name.partition(".")[2]: fall for name, fall in falls_of_ratio(group, table).items()},
+        "appendix_equations": {"share": _of_models(group, found)["gap_share"].iloc[-1]},
     }
 
 
@@ -510,9 +544,9 @@ def gaps(table: pd.DataFrame) -> dict[str, Any]:
         sns.despine(ax=ax)
 
     return {
-        "figure": Panels([1, 2], draw, size=(5.6, 3.6)),
+        "figure": Panels([1, 2], draw, size=(4.9, 3.4)),
         "caption": "<b>How far each family is from the best</b>, in log-likelihood per token: the median over models, "
-        "and their range. Hollow: at its limit for some. “Continuous and rounded” is the authors’ library’s lognormal.",
+        "and their range. Hollow: at its limit for some. “Rounded” is the authors’ library’s lognormal.",
         "alt": "With rank 1 the lognormal lies far from the best family, Zipf–Mandelbrot; from rank 2 up all lie close "
         "together",
         "data": table,

@@ -144,7 +144,7 @@ def _mandelbrot_named(natural: Reals, first: int) -> Reals:
 
 POWER_LAW = Family("power_law", "power law", ("s",), _power_weight, _power_slopes, (1.0,))
 _ROUNDED_POWER_LAW = replace(
-    POWER_LAW, name="power_law_rounded", label="power law, continuous and rounded", origin=(2.0,), points=rounded
+    POWER_LAW, name="power_law_rounded", label="power law, rounded", origin=(2.0,), points=rounded
 )
 _GEOMETRIC = Family("geometric", "geometric", ("rate",), _geometric_weight, _geometric_slopes, (0.0,))
 LOGNORMAL = Family(
@@ -163,7 +163,7 @@ _ALL = (
     replace(
         LOGNORMAL,
         name="lognormal_rounded",
-        label="lognormal, continuous and rounded",
+        label="lognormal, rounded",
         points=rounded,
         limit=_ROUNDED_POWER_LAW,
     ),

@@ -1,7 +1,7 @@
 """The notation of appendix C as sympy objects, an equation with what checking it found, and both as HTML."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -160,7 +160,7 @@ def rendered(checked: Iterable[Checked]) -> str:
 def _block(one: Checked) -> str:
     kind, sign = _BADGES[one.verdict]
     badge = f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {one.verdict}</span>'
-    lines = formula_list(one.work) if len(one.work) > 1 else display(one.work[0][1])
+    lines = formula_list(dict(one.work)) if len(one.work) > 1 else display(one.work[0][1])
     said = "" if one.number.isdigit() else f" {html.escape(one.claim)}"  # a sentence, which no equation says
     name = f"Equation ({one.number})" if one.number.isdigit() else one.number[0].upper() + one.number[1:]
     claim = f"<p><b>{html.escape(name)}.</b>{said} {badge}</p>"
@@ -171,6 +171,8 @@ def _block(one: Checked) -> str:
     )
 
 
-def formula_list(formulas: Iterable[tuple[str, str]]) -> str:
-    """Named formulas, one below the other: (name, TeX) each."""
-    return "<dl>" + "".join(f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in formulas) + "</dl>"
+def formula_list(formulas: Mapping[str, Any]) -> str:
+    """Formulas by their names, as expressions or as TeX, one below the other."""
+    texts = {name: each if isinstance(each, str) else latex(each) for name, each in formulas.items()}
+    rows = (f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in texts.items())
+    return f"<dl>{''.join(rows)}</dl>"

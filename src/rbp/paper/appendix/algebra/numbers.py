@@ -75,14 +75,14 @@ def authors_points() -> pd.DataFrame:
 def equation_terms(points: pd.DataFrame) -> pd.DataFrame:
     """`points` with every term of −ln p₁ and CE at their μ and σ, by exact sums and as equations 18 to 21 have them.
 
-    Adds `parts`, those that depend on the sums again with `_approx`; ratio (μ/σ); fraction_share and
+    Adds `parts`, those that depend on the sums again with `_approx`; log_size; ratio (μ/σ); fraction_share and
     fraction_share_approx: of the respective entropy; c_error (the relative error of equation 20's c); c_over_phi
     (c/φ(μ/σ), of equation 24).
     """
     mu, sigma = points["mu"].to_numpy(), points["sigma"].to_numpy()
     own, near = exact_sums(mu, sigma), approximate_sums(mu, sigma)
     approximate = parts(mu, sigma, near)
-    table = points.assign(ratio=mu / sigma, **parts(mu, sigma, own))
+    table = points.assign(log_size=np.log(points["size"]), ratio=mu / sigma, **parts(mu, sigma, own))
     table = table.assign(**{f"{name}_approx": approximate[name] for name in _PARTS})
     shares = {f"fraction_share{end}": table[f"fraction{end}"] / table[f"entropy{end}"] for end in ("", "_approx")}
     return table.assign(**shares, c_error=near[0] / own[0] - 1, c_over_phi=own[0] / sigma)
@@ -149,17 +149,19 @@ def along(path: Path, sizes: npt.ArrayLike) -> pd.DataFrame:
 def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     """What is recorded of `equation_terms`, of `ways_on`, and of the tables of `along` by the ways' names."""
     last, straight, bent = terms.iloc[-1], *(paths[way.name] for way in ways)
+    printed = terms["fraction_share_approx"]
     found = {f"{name}.last": last[name] for name in ("neg_log_p1", "log_c", "log_scale", "square")}
-    for name in ("c_over_phi", "fraction_share", "fraction_share_approx"):
-        found |= {f"{name}.min": terms[name].min(), f"{name}.max": terms[name].max()}
-    for name, x in {"S": terms["size"], "lnS": np.log(terms["size"])}.items():
-        found |= {f"ratio_r_squared.{name}": np.corrcoef(x, terms["ratio"])[0, 1] ** 2}
+    found |= {f"ratio_r_squared.{x}": terms[x].corr(terms["ratio"]) ** 2 for x in ("size", "log_size")}
     return found | {
         "points": len(terms),
         "c_error_worst": terms["c_error"].abs().max(),
-        "square.min": terms["square"].min(),
+        "c_over_phi_max": terms["c_over_phi"].max(),
+        "c_over_phi_min": terms["c_over_phi"].min(),
+        "fraction_share_min": printed.min(),
+        "fraction_share_max": printed.max(),
+        "square_min": terms["square"].min(),
         "log_c_below_0": int((terms["log_c"] < 0).sum()),
-        "log_c_share.last": -last["log_c"] / (last["log_scale"] + last["square"]),
+        "log_c_share": -last["log_c"] / (last["log_scale"] + last["square"]),
         "path_r_squared.linear": ways[0].r_squared,
         "path_r_squared.lambda": ways[1].r_squared,
         "path_turns_at.linear": float(straight["size"][straight["entropy"].idxmin()]),
