@@ -402,11 +402,7 @@ def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame, *, level: fl
 def in_nats(group: Sequence[MeasuredRanks], table: pd.DataFrame, found: pd.DataFrame) -> dict[str, float]:
     """What is recorded in nats: of `fits`, per token, and of `entropies`, of the `main_group`'s ends."""
     own = _of_models(group, found)
-    record = {
-        f"{name}.{end}": float(own[name].iloc[at])
-        for end, at in (("first", 0), ("last", -1))
-        for name in ("cross_entropy", "rank_entropy")
-    }
+    record = {f"cross_entropy.{end}": own["cross_entropy"].iloc[at] for end, at in (("first", 0), ("last", -1))}
     last = own.iloc[-1]
     record |= {f"{name}.last": last[name] for name in ("gap", "shape_authors", "approximation", "formula_excess")}
     from_1, from_2 = (of_group(table, group, first) for first in (1, 2))
