@@ -124,7 +124,7 @@ def test_a_list_that_is_nested_too_deeply() -> None:
 
 def test_a_chapter_is_not_run_with_a_number_out_of_range(monkeypatch, capsys) -> None:
     monkeypatch.setattr("rbp.book.chapters.execute", lambda *_, **__: pytest.fail("it runs"))
-    monkeypatch.setattr("sys.argv", ["rbp", "run", "k1", "-p", "level=1"])
+    monkeypatch.setattr("sys.argv", ["rbp", "run", "holds", "-p", "level=1"])
     with pytest.raises(SystemExit) as ended:
         app.main()
     said = capsys.readouterr()

@@ -19,12 +19,11 @@ from rbp.evidence import open_source
 FOLDERS = ("myladder", "published2", "ladder")
 MINE = "myladder/ranks, published2, ./ladder"
 QUICK = {
-    "large_k": {"thresholds": [120, 180]},
     "forecasts": {"draws": 100},
     "ladder": {"resamples": 100},
     "noise": {"resamples": 100},
 }
-PUBLISHED_ONLY = {"measurements", "table1"}  # they are about the authors' numbers, and refuse others
+PUBLISHED_ONLY = {"measurements"}  # it is about the authors' numbers, and refuses others
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
 SHIPPED_DATA = ("data/ladder/families-ranks", "data/ladder/families-sums")
 

@@ -156,7 +156,7 @@ backend = "auto"
 gpus = "auto"
 thresholds = [1, 10]
 sbatch = ["--partition=gpu"]
-chapters = ["k1"]
+chapters = ["holds"]
 rank_chapters = ["emergence"]
 output = "out"
 

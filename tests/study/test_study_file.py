@@ -36,11 +36,11 @@ def test_the_papers_study_is_all_models_on_all_datasets() -> None:
 
 def test_chapters_are_named_as_rbp_run_takes_them(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(LEAST + 'chapters = ["k1", "moderate_k", "05_large_k"]\nrank_chapters = ["emergence"]')
+    path.write_text(LEAST + 'chapters = ["noise", "forecasts", "05_large_k"]\nrank_chapters = ["emergence"]')
     content = read_study(path).content
-    assert content.chapters == ["k1", "moderate_k", "large_k"]
+    assert content.chapters == ["noise", "forecasts", "holds"]
     assert content.rank_chapters == ["emergence"]
-    assert "k1 is there twice" in read(tmp_path, LEAST + 'chapters = ["03_k1", "k1"]')
+    assert "holds is there twice" in read(tmp_path, LEAST + 'chapters = ["03_k1", "holds"]')
     assert "the number 3 is or was that of measurements, k1" in read(tmp_path, LEAST + 'chapters = ["3"]')
 
 
@@ -74,7 +74,7 @@ def test_every_study_that_is_shipped_can_be_read(name: str) -> None:
         (LEAST + 'dtype = "bf16"', 'Did you mean "bfloat16"?'),
         (LEAST + 'vocabulary = "some"', "a number of at least 1"),
         (LEAST + "gpus = 2", "should be 'auto', 0 or 1"),
-        (LEAST + 'chapters = ["03_moderat_k"]', 'Did you mean "moderate_k"?'),
+        (LEAST + 'chapters = ["03_emergenc"]', 'Did you mean "emergence"?'),
         (LEAST + "[protocol]\nlength = 1", "protocol.length"),
         (LEAST + "[protocol]\ncontext = 8", "protocol.context"),
         (LEAST + '[protocol]\nname = "author"', 'Did you mean "authors"?'),

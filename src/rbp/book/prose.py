@@ -56,6 +56,14 @@ def chapter_numbers(project: Project) -> dict[str, str]:
     return numbers
 
 
+def numbered(text: str, numbers: Mapping[str, str]) -> str:
+    """Markdown ``text`` with the number of the chapter for each ``{number}`name` ``. Raises ValueError for no chapter."""
+    try:
+        return re.sub(r"\{number\}`(\w+)`", lambda found: numbers[found[1]], text)
+    except KeyError as error:
+        raise ValueError(f"the contents list no chapter {error}") from None
+
+
 def first_heading(cells: Cells) -> str | None:
     """The text of the first heading."""
     matches = (HEADING.search("".join(c["source"])) for c in cells if c["cell_type"] == "markdown")

@@ -82,7 +82,7 @@ def stage(project: Project, pdf: bool = True) -> None:
         )
         shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
         for page in (source / "book").rglob("*.md"):
-            text = prose.fill_in(page.read_text(encoding="utf-8"), "", values)
+            text = prose.numbered(prose.fill_in(page.read_text(encoding="utf-8"), "", values), book.numbers)
             _check_values(text, page.name)
             write_file(page, with_figures(text, project, page.name))
         _copy(project.book / "_toc.yml", source / "_toc.yml")
@@ -93,9 +93,9 @@ def stage(project: Project, pdf: bool = True) -> None:
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
         for name, found in moved(project).items():
-            page = f"{found.to}.html" if found.to else "../index.html"
+            address = f"{found.to}.html" if found.to else "../index.html"
             for old in {name, *(f"{number:02}_{name}" for number in found.numbers)} - {found.to}:
-                write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=page))
+                write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=address))
         copy_scripts(static)
         welcome = source / "book" / "welcome.md"
         if offer and welcome.exists():

@@ -8,7 +8,6 @@ import pandas as pd
 from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import check_level
-from rbp.core.errors import DataError
 from rbp.evidence import open_source, published
 from rbp.paper.wording import dataset_order
 from rbp.stats import cells
@@ -106,7 +105,7 @@ def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     "" elsewhere), `models` (how many the family has), and `implied_low`, `implied_high`, `implied_p`: what the printed
     slope and R² imply with so many models (`implied_by_print`).
 
-    Raises DataError where no cell can be compared.
+    Empty where no cell can be compared.
     """
     cells = beside_printed(fit_table(table, CELL, level=level), everything=True).dropna(subset="printed_slope")
     order = published.table1()[CELL].reset_index(names="place")
@@ -115,11 +114,7 @@ def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     both = cells["slope_agrees"] & cells["r_squared_agrees"]
     cells["verdict"] = both.map({True: "agrees", False: "differs"}).astype(object).where(both.notna(), "no points")
     if (cells["verdict"] == "no points").all():
-        raise DataError(
-            "no cell of the paper's Table 1 has three sizes or more here",
-            "measurements",
-            'Use its datasets, families and k (see data/published/table1.csv), or "published".',
-        )
+        return cells[:0]
     cells["reason"] = _reasons(cells, table)
     cells["models"] = cells["family"].map(published.models()["family"].value_counts())
     printed = cells[["printed_slope", "printed_r_squared", "models"]].to_numpy(dtype=float)

@@ -1,6 +1,7 @@
 """Lines in panels, which half of the book's figures are: one way to draw, name and shade them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -9,9 +10,11 @@ import seaborn as sns
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from matplotlib.ticker import FuncFormatter
 
 from rbp.book.figure_style import (
     INK,
+    LABELS,
     Panels,
     Style,
     family_style,
@@ -20,7 +23,9 @@ from rbp.book.figure_style import (
     log_axis,
     power_of_ten,
 )
+from rbp.core.errors import FitError
 from rbp.paper.wording import cell_label, dataset_label, dataset_order, model_label
+from rbp.stats.power_law import fit_power_law
 
 RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
 MARKERS = "osD^vPX*"
@@ -203,3 +208,47 @@ def _name(column: str, value: Any) -> str:
     if column == "model":
         return model_label(value)
     return str(value) if isinstance(value, str) else f"{_SYMBOLS.get(column, column)} = {whole(value)}"
+
+
+def scaling_panels(points: pd.DataFrame, *, ylabel: str = "", level: float = 0.95, panel: str = "dataset") -> Panels:
+    """Measured values against S, by dataset, with the power law of each family and the confidence band of its line.
+
+    `points` is a measurement table of one metric and one k, or has the column `panel`. Both axes are logarithmic, so a
+    power law is a straight line. Families that cannot be fitted show their points alone; a value of 0 is left out.
+    """
+    rows, fitted = points[points["value"] > 0], fitted_lines(points, [panel, "family"], level)
+    labels = (LABELS["size"], ylabel)
+    return curves(
+        rows, "size", "value", labels=labels, panel=panel, line="family", fitted=fitted, ends=True, log="xy",
+        size=(4.6, 3.7),
+    )  # fmt: skip
+
+
+def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> list[pd.DataFrame]:
+    """What `curves` takes as fitted: the power law of each group over its sizes, with its band; none without a fit.
+
+    points: the columns `by`, size and value.
+    """
+    lines = []
+    for group, own in points.groupby(list(by)):
+        with suppress(FitError):
+            law = fit_power_law(own["size"], own["value"], level=level)
+            line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
+            line.columns = pd.Index(["size", "value", "low", "high"])
+            about: dict[str, Any] = dict(zip(by, group, strict=True))
+            lines.append(line.assign(weak=law.weak, **about))
+    return lines
+
+
+SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
+K_SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
+LINES = [Style(*style) for style in zip(K_SHADES, MARKERS, strict=False)]
+
+
+def off_the_line(rows: pd.DataFrame, *, line: str, styles: Mapping[Any, Style]) -> Panels:
+    """How far points lie from their lines (`residual`, a share) against S, by dataset."""
+    rows = rows.assign(residual=100 * rows["residual"])
+    return curves(
+        rows, "size", "residual", labels=(LABELS["size"], "distance from the line (%)"), line=line, styles=styles,
+        at=[0], ylim="shared", size=(4.6, 3.7),
+    )  # fmt: skip

@@ -14,10 +14,10 @@ from rbp.book.leaf import Leaf
 from rbp.core.errors import ParameterError
 from rbp.evidence import Source
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
+from rbp.paper.curves import scaling_panels
 from rbp.paper.display import shown
-from rbp.paper.figures.law import scaling_panels
 from rbp.paper.figures.ranking import coloured_text
-from rbp.paper.law import fits_shown
+from rbp.paper.holds import fits_shown
 from rbp.paper.wording import model_label
 from rbp.stats.cells import fit_table
 

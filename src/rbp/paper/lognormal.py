@@ -192,10 +192,10 @@ def predicted() -> pd.DataFrame:
     rows = [given, seen[seen["model"].isin(points["model"])]]
     for metric, column in (("cross_entropy", "entropy_approx"), ("neg_log_rbp1", "neg_log_p1_approx")):
         rows.append(points[["model"]].assign(kind=FORMULA, metric=metric, value=points[column]))
-    for row in points.itertuples():
-        own = RankDistribution(family("lognormal"), (row.mu, row.sigma), row.vocabulary)
+    for row in points.to_dict("records"):
+        own = RankDistribution(family("lognormal"), (row["mu"], row["sigma"]), row["vocabulary"])
         values = [own.entropy, *-np.log(own.cdf(KS))]
-        rows.append(pd.DataFrame({"model": row.model, "kind": EXACT, "metric": METRICS, "value": values}))
+        rows.append(pd.DataFrame({"model": row["model"], "kind": EXACT, "metric": METRICS, "value": values}))
     table = pd.concat(rows)[["model", "kind", "metric", "value"]].merge(points[["model", "size"]], on="model")
     return table.sort_values(["metric", "kind", "size"], ignore_index=True)
 
@@ -245,10 +245,10 @@ def entropies(measured: Iterable[MeasuredRanks], table: pd.DataFrame) -> pd.Data
     rows = []
     for own in measured:
         smooth, least, most = histograms.entropy(own.counts)
-        found = row_of(table, own, "lognormal")
+        fitted = row_of(table, own, "lognormal")
         row = _names(own) | {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
         row |= {"rank_entropy": smooth, "bin_width": most - least}
-        row |= {"lognormal": found["entropy"], "at_limit": bool(found["at_limit"])}
+        row |= {"lognormal": fitted["entropy"], "at_limit": bool(fitted["at_limit"])}
         there = own.model in given.index and own.dataset == "wikipedia"
         formula, exact = given.loc[own.model] if there else (np.nan, np.nan)
         rows.append(row | {"formula": formula, "exact": exact})
@@ -466,7 +466,7 @@ def rank_1_shown(table: pd.DataFrame) -> dict[str, Any]:
     names |= {"power_law_p1": "p₁, power law", "r_squared": "R² as drawn"}
     return shown(
         table,
-        {"model": "model"} | {column: (heading, "{:.3f}") for column, heading in names.items()},
+        {"model": "model", **{column: (heading, "{:.3f}") for column, heading in names.items()}},
         caption="<b>Fits of the ranks from 2 up, and what they make of rank 1.</b> Power law: what the best lognormal "
         "of all ranks is at its limit.",
         data=table,
@@ -478,9 +478,12 @@ def exponents_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     names = {"alpha_ce": "cross-entropy"} | {f"alpha_p{k}": f"−ln RBP, k = {k}" for k in KS}
     return shown(
         table,
-        {"kind": "curves"}
-        | {column: (f"α, {name}", "{:.4f}") for column, name in names.items()}
-        | {"difference": ("first two, difference", "{:+.4f}"), ("low", "high"): (f"{level:.0%} interval", INTERVAL_4)},
+        {
+            "kind": "curves",
+            **{column: (f"α, {name}", "{:.4f}") for column, name in names.items()},
+            "difference": ("first two, difference", "{:+.4f}"),
+            ("low", "high"): (f"{level:.0%} interval", INTERVAL_4),
+        },
         caption="<b>Exponents over the same ten models</b>, and the paired test of the first two.",
     )
 
@@ -496,9 +499,11 @@ def lines_shown(lines: pd.DataFrame, group: Sequence[MeasuredRanks], level: floa
     names |= {"line_alpha_entropy": "α of the entropy", "alpha_entropy": "measured "}
     return shown(
         own.assign(words=words),
-        {"distribution": ("distribution", lambda name: FAMILIES[name].label)}
-        | {column: (heading, "{:.4f}") for column, heading in names.items()}
-        | {"words": "both within"},
+        {
+            "distribution": ("distribution", lambda name: FAMILIES[name].label),
+            **{column: (heading, "{:.4f}") for column, heading in names.items()},
+            "words": "both within",
+        },
         caption=f"<b>Exponents that follow from straight lines in ln S</b>, {cell_label(group[0])}. Last: are both "
         f"within the {level:.0%} intervals of the measured ones? “No line”: at its limit for some model.",
         data=lines,

@@ -19,6 +19,11 @@ VOCABULARIES = {"Pythia": (50256,), "OPT": (50272,), "GPT-2": (50257,), "Qwen2.5
 """How many entries the paper's footnote 2 gives each family's vocabulary."""
 
 
+def least_covered(points: pd.DataFrame, k: int) -> float:
+    """The least share of a text's tokens that are among the first k, over all models and texts."""
+    return float(np.exp(-points["value"][points["k"] == k].max()))
+
+
 def orders(values: "pd.Series[Any]") -> float:
     """How many orders of magnitude lie between the smallest and the largest value."""
     return float(np.log10(values.max() / values.min()))

@@ -392,7 +392,7 @@ def by_kind(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
 def by_claim(kinds: pd.DataFrame) -> dict[str, dict[str, int]]:
     """For each of CLAIMS, how many of its intervals hold, could be tested, and beat the naive guess, by `by_kind`."""
     sums = kinds.set_index("key")[["inside", "tested", "better"]].fillna(0).astype(int)
-    return {claim: sums.loc[[*own]].sum().to_dict() for claim, own in CLAIMS.items()}
+    return {claim: {str(key): int(n) for key, n in sums.loc[[*own]].sum().items()} for claim, own in CLAIMS.items()}
 
 
 def described(table: pd.DataFrame) -> "pd.Series[str]":

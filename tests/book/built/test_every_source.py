@@ -26,7 +26,6 @@ QUICK = {name: {"resamples": 100} for name in ("ladder", "noise", "rank_and_cros
 QUICK["forecasts"] = {"draws": 100}
 LADDERS = ["ladder", "ladder:lstm", "ladder:ngrams", "ladder:all"]
 # of the chapter on large k; else 10 and 100
-LARGE = {"published": [20000, 30000]} | {name: [1638, 2458] for name in LADDERS}
 
 
 def flat(t: pd.DataFrame) -> None:
@@ -72,8 +71,8 @@ STORES = {
 }
 SOURCES = ["published", *LADDERS, *TABLES, *STORES]
 LOOP = {  # what has failed once, where it is cheap
-    ("large_k", "zeros"),
-    ("every_k", "one_factor"),
+    ("holds", "zeros"),
+    ("holds", "one_factor"),
     ("more_k", "k = 1 alone"),
     ("forecasts", "flat"),
     ("ladder", "all hits"),
@@ -115,8 +114,6 @@ def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
 def test_a_page_or_a_sentence(chapter: str, source: str, sources: dict[str, str], tmp_path: Path) -> None:
     found, path = find(Project(), chapter), sources.get(source, source)
     given = {p.name: path for p in found.parameters if p.name in ("measurements", "ranks")} | QUICK.get(chapter, {})
-    if chapter == "large_k":
-        given["thresholds"] = LARGE.get(source, [10, 100])
     out = tmp_path / "out"
     refused = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):

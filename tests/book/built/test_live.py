@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from rbp.core.paths import Project
 
-PAGE = "notebooks/k1.html"
+PAGE = "notebooks/holds.html"
 ADDRESS = re.compile(r"http://\S+")
 LONG = 120_000  # milliseconds that a chapter may take on a busy machine
 
@@ -74,7 +74,7 @@ def test_a_level_is_changed_and_the_interval_moves(context: BrowserContext, serv
     assert tab.locator(".rbp-earlier tbody tr").first.inner_text().split("\t")[1] == "level = 0.8"
     with tab.expect_download() as download:
         tab.click(".rbp-earlier >> text=Download")
-    assert download.value.suggested_filename.startswith("k1-")
+    assert download.value.suggested_filename.startswith("holds-")
     rows = tab.locator(".rbp-earlier tbody tr")
     before = rows.count()
     tab.click(".rbp-earlier >> text=Delete")

@@ -15,17 +15,17 @@ def _addresses(page: Path) -> set[str]:
 
 
 def test_the_buttons_appear_with_the_address_and_lead_to_the_sources(book: Path, tmp_path: Path) -> None:
-    assert _addresses(book / "notebooks" / "k1.html") == set()
+    assert _addresses(book / "notebooks" / "holds.html") == set()
     config = tmp_path / "_config.yml"
     config.write_text((ROOT / "_config.yml").read_text().replace('url: ""', f'url: "{ADDRESS}"', 1))
     staged, source = Project().build / "source", tmp_path / "source"  # two pages of it: each has the same buttons
     shutil.copytree(staged / "book", source / "book")
     (source / "notebooks").mkdir()
-    shutil.copy(staged / "notebooks" / "k1.ipynb", source / "notebooks")
-    toc = "format: jb-book\nroot: book/welcome\nchapters:\n  - file: notebooks/k1\n"
+    shutil.copy(staged / "notebooks" / "holds.ipynb", source / "notebooks")
+    toc = "format: jb-book\nroot: book/welcome\nchapters:\n  - file: notebooks/holds\n"
     (source / "_toc.yml").write_text(toc)
     html = jupyter_book(source, config, tmp_path / "built", strict=False)
-    found = _addresses(html / "notebooks" / "k1.html")
+    found = _addresses(html / "notebooks" / "holds.html")
     sources = [a for a in found if "/blob/main/" in a]
     assert len(sources) == 2  # the source itself, and Colab
     for address in sources:

@@ -23,7 +23,7 @@ CELL = ["dataset", "family", "k"]
 
 @pytest.mark.parametrize(
     ("chapter", "fits", "keys"),
-    rest_slow([("k1", "fits-k1", CELL)], [("every_k", "figure-6b", ["models", *CELL])]),
+    rest_slow([("holds", "fits", CELL)], [("holds", "figure-6b", ["models", *CELL])]),
 )
 def test_a_chapter_reruns_with_another_level(
     browser: Browser, book: Path, tmp_path: Path, chapter: str, fits: str, keys: list[str]

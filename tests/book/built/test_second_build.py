@@ -87,5 +87,5 @@ def test_the_pdf_holds_every_chapter_and_is_offered(browser: Browser, build_agai
     link = welcome.select_one("a[href$='book.pdf']")
     assert link is not None
     assert (html / "book" / str(link["href"])).resolve() == (html / "book.pdf").resolve()
-    alpha = json.loads(Project().results.read_text())["k1"]["alpha_max"]["value"]
+    alpha = json.loads(Project().results.read_text())["holds"]["alpha_max"]["value"]
     assert f"{alpha:.3f}" in text

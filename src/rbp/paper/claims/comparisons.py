@@ -1,6 +1,6 @@
 """Claims on cross-entropy beside RBP₁, on k beside S, on the metric's definition, and on Table 1."""
 
-from rbp.paper.claims.ledger import EARLIER, OPEN, OWN, UNCHECKED, Judged, Numbers, claim
+from rbp.paper.claims.ledger import EARLIER, OPEN, UNCHECKED, Judged, Numbers, claim
 from rbp.paper.claims.rules import Rule, at_least, at_most, below, every, share
 
 TWO_METRICS, MORE_K, DEFINITION = "Cross-entropy and RBP₁", "More k", "Definition and table"
@@ -190,31 +190,4 @@ def _(n: Numbers) -> Judged:
         f"The rules differ only where scores tie. In our own very small model, {tied:.3f}% of tokens tie in float32, and RBP₁ by "
         f"the rules differs by {gaps[0]:.2f} percentage points; with logits rounded to bfloat16, {rounded:.0f}% tie, and it differs by "
         f"{gaps[1]:.2f}. The authors' models ran in float32, so ties should matter little there."
-    )
-
-
-@claim(
-    32,
-    DEFINITION,
-    "Table 1; our test",
-    "Table 1 follows from the points in the figures by least squares on logarithms.",
-    rule="holds if every number that the published points allow rounds to the printed one, for inputs of six decimals; in part if nine in ten "
-    "do for inputs as published",
-    evidence="table1",
-    group=OWN,
-)
-def _(n: Numbers) -> Judged:
-    compared, agree, rounded = (n.count(f"table1::{key}") for key in ("compared", "agree", "agree.rounded"))
-    rule = Rule(
-        at_least(rounded / compared, "holds"),
-        at_least(agree / compared, "part"),
-        {
-            "holds": share("numbers that agree, from rounded inputs, to hold", 1),
-            "part": share("numbers that agree, from inputs as published, in part", 0.9),
-        },
-    )
-    return rule, (
-        f"{agree} of {compared} numbers agree to all three printed digits. The other one, R² of {n.word('table1::differs.cells')}, "
-        f"is {n.number('table1::count_r_squared'):.5f} from exact counts and {n.number('table1::count_r_squared_rounded'):.5f} "
-        f"from shares rounded to six decimals; {n.number('table1::count_r_squared_printed'):.3f} is printed."
     )

@@ -1,122 +1,22 @@
 """Claims on the law itself, its range, its data, and what happens at large k."""
 
-from dataclasses import replace
-from statistics import median
-
-from rbp.paper.claims.ledger import EARLIER, OWN, UNCHECKED, Judged, Numbers, claim
+from rbp.paper.claims.ledger import OWN, Judged, Numbers, claim
 from rbp.paper.claims.rules import (
     Bar,
     Rule,
-    above,
     at_least,
     at_most,
-    below,
     by_share,
     every,
-    met,
-    r_squared,
     share,
-    share_of,
     within,
 )
 
-LAW, DATA, LARGE = "The law", "Models and measurements", "Large k"
-GOOD, KEPT = 0.97, 0.9  # R² of a good fit (section 4.2), and of one that the law still describes (4.4)
-
-
-def _good_fits(values: list[float]) -> Rule:
-    """All fits are to be good, or nine in ten."""
-    bars = {"good": r_squared("R² of a good fit", GOOD)}
-    rule = by_share(share_of(values, ">=", "good"), "fits that are good", part=0.9)
-    return replace(rule, bars={**bars, **rule.bars})
+LAW, DATA = "The law", "Models and measurements"
 
 
 def _orders(says: str, at: float) -> Bar:
     return Bar(says, at, 0, 8, 0.1)
-
-
-@claim(
-    1,
-    LAW,
-    "introduction, 4.1, 4.2",
-    "−ln RBP_k is proportional to S^(−α) for k far below the vocabulary; R² is approximately 0.99 for k from 1 to 100.",
-    rule="holds if, over all fits at k = 1, 10, 50 and 100, the median R² rounds to 0.99 or more and nine in ten reach 0.97, "
-    "the paper's bar in 4.2; in part if only the median does",
-    evidence="moderate_k#fits-moderate-k",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    values = n.all("k1::r_squared.") + n.all("moderate_k::r_squared.")
-    high = sum(value >= GOOD for value in values)
-    typical = at_least(median(values), "median")
-    rule = Rule(
-        every(typical, at_least(share_of(values, ">=", "good"), "fits")),
-        typical,
-        {
-            "median": r_squared("median R² over the fits", 0.985),
-            "good": r_squared("R² of a good fit", GOOD),
-            "fits": share("fits that are good, to hold", 0.9),
-        },
-    )
-    return rule, (
-        f"R² is {median(values):.3f} at the median, at least 0.97 in {high} of {len(values)} fits, and {min(values):.3f} "
-        f"at worst. R² cannot tell a power law from other smooth curves, though: with an offset, the median is "
-        f"{n.number('forecasts::shape_r_squared.offset'):.3f}; for a logarithm of S, "
-        f"{n.number('forecasts::shape_r_squared.logarithm'):.3f}."
-    )
-
-
-@claim(
-    2,
-    LAW,
-    "4.1, figure 3",
-    "At k = 1, every family on every dataset lies on a straight line in log-log axes.",
-    rule="holds if R² is at least 0.97, the paper's bar in 4.2, in every fit; in part if in nine of ten",
-    evidence="k1#figure-3",
-)
-def _(n: Numbers) -> Judged:
-    values = n.all("k1::r_squared.")
-    low = sum(value < GOOD for value in values)
-    return _good_fits(values), (
-        f"True for {len(values) - low} of {len(values)}. The lowest R² is {min(values):.3f}: "
-        f"{n.word('k1::r_squared_min_cell')}, four models."
-    )
-
-
-@claim(
-    3,
-    LAW,
-    "4.2, figure 4",
-    "For k = 10, 50 and 100 the fits reach R² of at least 0.97 on all datasets.",
-    rule="holds if R² is at least 0.97 in every fit; in part if in nine of ten",
-    evidence="moderate_k#below-0.97",
-)
-def _(n: Numbers) -> Judged:
-    fits, low = n.count("moderate_k::fits"), n.count("moderate_k::r_squared_below")
-    return _good_fits(n.all("moderate_k::r_squared.")), (
-        f"{fits - low} of {fits} fits reach it. Below it: {n.word('moderate_k::r_squared_below_cells')}. "
-        f"Ours agree with {n.count('moderate_k::printed_agree')} of the {n.count('moderate_k::printed_numbers')} "
-        "numbers that Table 1 prints for k = 10 and 100."
-    )
-
-
-@claim(
-    4,
-    LAW,
-    "4.4, figure 6a",
-    "R² stays above 0.9 for k below 1000.",
-    rule="holds if every point of figure 6a (Pythia, four datasets) at k < 1000 lies above 0.9; in part if nine in ten do",
-    evidence="every_k#figure-6a",
-)
-def _(n: Numbers) -> Judged:
-    points, low = n.count("every_k::figure6.below_1000"), n.count("every_k::figure6.low")
-    return by_share((points - low) / points, "points above 0.9", part=0.9), (
-        f"The lowest of the {points} points is {n.number('every_k::published_r_squared_min'):.3f}, and our fits give the "
-        f"same curves. The other families are not in the figure: over all, {n.count('every_k::printed_low')} of "
-        f"{n.count('every_k::printed_below_1000')} cells of Table 1 are at 0.9 or below "
-        f"({n.word('every_k::printed_low_cells')}), and {n.count('every_k::r_squared_low')} of our "
-        f"{n.count('every_k::fits_below_1000')} fits."
-    )
 
 
 @claim(
@@ -137,145 +37,6 @@ def _(n: Numbers) -> Judged:
         f"The largest gap is {n.word('cross_entropy::r_squared_worst')}: "
         f"{n.number('cross_entropy::r_squared_worst_ce'):.3f} for cross-entropy, "
         f"{n.number('cross_entropy::r_squared_worst_rbp'):.3f} for RBP₁."
-    )
-
-
-@claim(
-    6,
-    LAW,
-    "4.4, figure 6b",
-    "The exponent rises with k; it is close to 0.2 at k = 100 and below 0.1 at k = 1.",
-    rule="on the curves of figure 6b (Pythia, four datasets): holds if α rises in nine of ten steps of k, and on every dataset is "
-    "below 0.1 at k = 1 and rounds to 0.2 at k = 100; in part if two of the three",
-    evidence="every_k#figure-6b",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    steps, falling = n.count("every_k::published_steps"), n.count("every_k::published_falling")
-    curves, low, close = (n.count(f"every_k::figure6.{key}") for key in ("curves", "below_01", "close_02"))
-    three = (
-        at_least((steps - falling) / steps, "rises"),
-        at_least(low / curves, "datasets"),
-        at_least(close / curves, "datasets"),
-    )
-    bars = {"rises": share("steps in which α rises", 0.9), "datasets": share("datasets that meet either bound", 1)}
-    return Rule(every(*three), met(2, *three), bars), (
-        f"α rises in {steps - falling} of {steps} steps. It is below 0.1 at k = 1 on {low} of {curves} datasets, and rounds to "
-        f"0.2 at k = 100 on {close}. Over all families, it rises from k = 1 to 100 in {n.count('every_k::rise')} of "
-        f"{n.count('every_k::rise_cells')} cells, and is {n.number('every_k::alpha_100_min'):.2f} to "
-        f"{n.number('every_k::alpha_100_max'):.2f} at k = 100. The caption of figure 6b says that the value decreases with k; "
-        "it means the slope, −α."
-    )
-
-
-@claim(
-    38,
-    LAW,
-    "4.4, figure 6a",
-    "The quality of the fit only starts to drop once k is close to the vocabulary's size.",
-    rule="holds if, on every curve of figure 6a (Pythia, four datasets), R² is at least 0.97 (4.2) at every k below 20 000, where 4.3 "
-    "says that k approaches the vocabulary; in part if on half of them",
-    evidence="every_k#figure-6a",
-)
-def _(n: Numbers) -> Judged:
-    curves, kept = n.count("every_k::figure6.curves"), n.count("every_k::figure6.kept")
-    return by_share(kept / curves, "datasets where it is so"), (
-        f"It is so on {kept} of {curves} datasets. Below 0.97 first: {n.word('every_k::figure6.first_drops')}."
-    )
-
-
-@claim(
-    39,
-    LAW,
-    "earlier version, 4.3",
-    "The law holds for small k only, typically under 100.",
-    rule="holds if the printed R² is at least 0.97 (4.2) in nine of ten cells of Table 1 with k up to 100, and in less than half of those "
-    "beyond; in part if one of the two",
-    evidence="table1",
-    group=EARLIER,
-)
-def _(n: Numbers) -> Judged:
-    small, large = (n.count(f"every_k::printed_cells.{end}") for end in ("small", "large"))
-    good, still = (n.count(f"every_k::printed_good.{end}") for end in ("small", "large"))
-    two = at_least(good / small, "small"), below(still / large, "large")
-    bars = {
-        "small": share("cells up to 100 with a good fit, at least", 0.9),
-        "large": share("cells beyond with a good fit, less than", 0.5, harder=-1),
-    }
-    return Rule(every(*two), met(1, *two), bars), (
-        f"R² reaches 0.97 in {good} of {small} cells with k up to 100, and in {still} of {large} with k = 500, 2500 or 10 000. "
-        "There is no edge at 100: it falls off slowly, and at different k for each family and dataset. The final version leaves "
-        "out the words."
-    )
-
-
-@claim(
-    40,
-    LAW,
-    "4.4",
-    "RBP_100 is easy to optimize and RBP_1 is hard, because the exponent is larger.",
-    rule="holds if in nine of ten cells, from the smallest to the largest model of a family, both −ln RBP_k falls by a larger factor "
-    "and RBP_k gains more percentage points at k = 100 than at k = 1; in part if one of the two",
-    evidence="every_k#exponent-by-k",
-)
-def _(n: Numbers) -> Judged:
-    cells = n.count("every_k::gain_cells")
-    factor, points = n.count("every_k::gain_factor"), n.count("every_k::gain_points")
-    two = at_least(factor / cells, "cells"), at_least(points / cells, "cells")
-    return Rule(every(*two), met(1, *two), {"cells": share("cells that gain more at k = 100", 0.9)}), (
-        f"In proportion, yes: −ln RBP_100 falls by the larger factor in {factor} of {cells} cells. In percentage points RBP_100 gains "
-        f"more in {points}: less is left to gain there. How hard training for either would be, nobody has tried."
-    )
-
-
-@claim(
-    34,
-    LAW,
-    "4.1",
-    "Greedy decoding improves as models grow, as RBP_1 does.",
-    rule="holds if RBP_1, the share of places where the first guess is right, rises in nine of ten steps to the next larger model; in "
-    "part if in most",
-    evidence="k1#figure-3",
-)
-def _(n: Numbers) -> Judged:
-    rises, steps = n.count("k1::falls"), n.count("k1::neighbours")
-    return by_share(rises / steps, "steps in which it rises", holds=0.9), (
-        f"RBP_1 rises in {rises} of {steps} steps. This is about the next token of a given text, as the paper measures it; no text was "
-        "generated and judged."
-    )
-
-
-@claim(
-    35,
-    LAW,
-    "4.2",
-    "Top-k sampling improves as models grow, as RBP_k does for small k.",
-    rule="would be decided by the chance that a draw from the first k is right: the truth's probability over that of the first k",
-    evidence="moderate_k#fits-moderate-k",
-)
-def _(n: Numbers) -> Judged:
-    rises, steps = n.count("moderate_k::falls"), n.count("moderate_k::neighbours")
-    return UNCHECKED, (
-        f"RBP_k, which bounds that chance from above, rises in {rises} of {steps} steps to the next larger model at k = 10, 50 and 100. "
-        "But what is drawn depends on the probabilities of the first k, which were not published. It would take the models, or "
-        "for each token its probability and the sum over the first k."
-    )
-
-
-@claim(
-    10,
-    LAW,
-    "appendix B, Table 1",
-    "The law holds on C4 and on GitHub too.",
-    rule="holds if the printed R² is at least 0.97 (4.2) at k = 1, 10 and 100 for every family, where no points were published; in part if "
-    "in half of the cells",
-    evidence="table1",
-)
-def _(n: Numbers) -> Judged:
-    low, cells = n.count("table1::others.low"), n.count("table1::others.cells")
-    return by_share((cells - low) / cells, "cells with R² of 0.97 or more"), (
-        f"By the printed R², {cells - low} of {cells} cells reach 0.97. The others: "
-        f"{n.word('table1::others.low_cells')}. Without the points there are no intervals to give."
     )
 
 
@@ -405,7 +166,7 @@ def _(n: Numbers) -> Judged:
     evidence="measurements",
 )
 def _(n: Numbers) -> Judged:
-    entries, covered = n.number("measurements::threshold_share_of_vocabulary"), n.number("every_k::covered_min")
+    entries, covered = n.number("measurements::threshold_share_of_vocabulary"), n.number("measurements::covered_min")
     rule = Rule(
         at_least(entries, "entries"),
         at_least(covered, "tokens"),
@@ -432,36 +193,4 @@ def _(n: Numbers) -> Judged:
     return Rule(right and larger == "Qwen2.5-14B", right), (
         f"The sizes are {' and '.join(f'{size:,}' for size in sizes)}, and the larger one is that of {larger}: "
         "the 7B model is on the other side."
-    )
-
-
-@claim(
-    11,
-    LARGE,
-    "4.3, figure 5",
-    "For k of 20 000 and 30 000 the law breaks down; GPT-2's RBP_k falls with size; k = 30 000 is more random than 20 000.",
-    rule="holds if R² is at most 0.9 (4.4), if GPT-2's α is below 0, and if R² is lower at 30 000 than at 20 000, each in nine of ten "
-    "cases; in part if each in most",
-    evidence="large_k#fits-large-k",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    fits = n.all("large_k::r_squared.")
-    gpt2 = [n.number(key) for key in n if key.startswith("large_k::alpha.") and ".GPT-2." in key]
-    low, negative = sum(value <= KEPT for value in fits), sum(value < 0 for value in gpt2)
-    pairs, lower = n.count("large_k::pairs"), n.count("large_k::r_squared_lower")
-    three = share_of(fits, "<=", "kept"), negative / len(gpt2), lower / pairs
-    rule = Rule(
-        every(*(at_least(each, "holds") for each in three)),
-        every(*(above(each, "part") for each in three)),
-        {
-            "kept": Bar("R² at which a law has broken down, at most", KEPT, 0.5, 1, 0.005, harder=-1, zero=1),
-            "holds": share("cases of each kind, to hold", 0.9),
-            "part": share("cases of each kind, in part: more than", 0.5),
-        },
-    )
-    return rule, (
-        f"R² is at most 0.9 in {low} of {len(fits)} fits only, and {n.number('large_k::r_squared_max'):.2f} at best "
-        f"({n.word('large_k::r_squared_max_cell')}). GPT-2's α is below 0 in {negative} of {len(gpt2)}, beyond its interval for "
-        f"{n.word('large_k::alpha_surely_negative_cells')}. R² is lower at 30 000 in {lower} of {pairs} pairs."
     )

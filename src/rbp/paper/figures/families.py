@@ -20,10 +20,9 @@ from rbp.book.figure_style import (
     single_panel,
 )
 from rbp.paper.architectures import VIEWS
-from rbp.paper.curves import curves, melted, ramp
+from rbp.paper.curves import K_SHADES, LINES, MARKERS, SIGNED, curves, melted, off_the_line, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
 from rbp.paper.families import CE, family_label
-from rbp.paper.figures.law import LINES, MARKERS, SHADES, SIGNED, off_the_line
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.surface import Surface
 
@@ -73,7 +72,7 @@ def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
 
     def draw(ax: Axes, dataset: str) -> None:
         for i, measure in enumerate(measures):
-            colour, marker = SHADES[i % len(SHADES)], MARKERS[i % len(MARKERS)]
+            colour, marker = K_SHADES[i % len(K_SHADES)], MARKERS[i % len(MARKERS)]
             dodge = 1.05 ** (i - (len(measures) - 1) / 2)
             own = by_budget[(by_budget["dataset"] == dataset) & (by_budget["measure"] == measure)]
             x = own["training_tokens"].to_numpy(float) * dodge
@@ -120,7 +119,7 @@ def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
         for i, dataset in enumerate(datasets):
             own = table[(table["view"] == view) & (table["dataset"] == dataset)]
             x = own["bin"].to_numpy(float) + 0.12 * (i - (len(datasets) - 1) / 2)
-            colour, marker = SHADES[i % len(SHADES)], MARKERS[i % len(MARKERS)]
+            colour, marker = K_SHADES[i % len(K_SHADES)], MARKERS[i % len(MARKERS)]
             ax.plot(
                 x, own["difference"], marker, ls="-", lw=0.9, color=colour, ms=5, mew=0, label=dataset_label(dataset)
             )
@@ -167,7 +166,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
             spread = np.linspace(-0.28, 0.28, len(there)) if len(there) > 1 else np.zeros(1)
             inside = there["inside"].eq(1).to_numpy()
             x, y = there["away"].to_numpy(float), i + spread
-            ax.plot(x[inside], y[inside], "o", color=SHADES[1], ms=6, mew=0)
+            ax.plot(x[inside], y[inside], "o", color=K_SHADES[1], ms=6, mew=0)
             for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
                 at = ~inside & seen
                 ax.plot(x[at].clip(-reach, reach), y[at], marker, color="#D55E00", mfc="none", mew=1.6, ms=6)

@@ -17,9 +17,8 @@ from rbp.book.figure_style import (
     log_axis,
     neg_log_rbp_label,
 )
-from rbp.paper.curves import curves, ramp
+from rbp.paper.curves import curves, fitted_lines, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
-from rbp.paper.figures.law import fitted_lines
 from rbp.paper.wording import dataset_label, dataset_order
 
 PARTS = {

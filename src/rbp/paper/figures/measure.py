@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.book.figure_style import FAINT, INK, LABELS, Panels, family_style, log_axis, rbp_label, single_panel
+from rbp.book.figure_style import INK, LABELS, Panels, family_style, log_axis, rbp_label, single_panel
 from rbp.paper import toy_models
 from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
@@ -266,45 +266,3 @@ def sampling_panels(points: pd.DataFrame) -> Panels:
     rows = points.groupby(["dataset", "family", "k"])["relative_se"].median().mul(100).reset_index()
     labels = ("threshold k", "relative error (per cent)")
     return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 3.8))
-
-
-FILLS = {"agrees": "#1F6FB0", "differs": "#B34700"}  # dark enough for white numbers
-LOW = "#D55E00"
-
-
-def metric_label(metric: str, k: int | None) -> str:
-    """The row's name: "CE", or the threshold k."""
-    return "CE" if metric == "cross_entropy" else f"{k}"
-
-
-def cell_panels(cells: pd.DataFrame) -> Panels:
-    """The printed R² of every cell, by dataset: filled where recomputed, open where no points were published.
-
-    `cells` is a table of `against_print.recompute`. An R² below 0.9 in an open cell is set in colour.
-    """
-
-    def draw(ax: Axes, dataset: str) -> None:
-        own = cells[cells["dataset"] == dataset]
-        rows = [metric_label(metric, k) for metric, k in own[["metric", "k"]].drop_duplicates().itertuples(index=False)]
-        families = list(dict.fromkeys(own["family"]))
-        for cell in own.to_dict("records"):
-            x, y = families.index(cell["family"]), rows.index(metric_label(cell["metric"], cell["k"]))
-            fill = FILLS.get(cell["verdict"])
-            box = Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, fc=fill or "none", ec=fill or FAINT, lw=1)
-            ax.add_patch(box)
-            is_low = cell["printed_r_squared"] < 0.9
-            colour = "#FFFFFF" if fill else LOW if is_low else INK
-            text = f"{cell['printed_r_squared']:.3f}"
-            ax.text(x, y, text, ha="center", va="center", color=colour, fontsize=9.5, weight="bold" if is_low else None)
-        ax.set_xlim(-0.5, len(families) - 0.5)
-        ax.set_ylim(len(rows) - 0.5, -0.5)
-        ax.set_xticks(range(len(families)), families)
-        ax.set_yticks(range(len(rows)), rows)
-        ax.set_ylabel("k, or cross-entropy")
-        ax.set_title(dataset_label(dataset))
-        ax.tick_params(length=0)
-        ax.grid(visible=False)
-        for spine in ax.spines.values():
-            spine.set_visible(False)
-
-    return Panels(dataset_order(cells["dataset"]), draw, size=(4.2, 3.1))

@@ -21,8 +21,7 @@ from rbp.book.figure_style import (
     neg_log_rbp_label,
     single_panel,
 )
-from rbp.paper.curves import curves, in_cells, melted
-from rbp.paper.figures.law import fitted_lines
+from rbp.paper.curves import curves, fitted_lines, in_cells, melted
 from rbp.paper.two_metrics import ROUNDING
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.law_in_k import exact_factor, local_factor

@@ -41,7 +41,7 @@ def exact_sums(mu: Reals, sigma: Reals) -> Reals:
 
 def approximate_sums(mu: Reals, sigma: Reals) -> Reals:
     """The same as equations 18 to 20 have them: integrals from 1 on, and half of the first term for n = 0."""
-    return _integrals(mu, sigma, 0.0) + np.array([[0.5], [0.0], [0.0]])
+    return np.asarray(_integrals(mu, sigma, 0.0) + np.array([[0.5], [0.0], [0.0]]))
 
 
 def _integrals(mu: Reals, sigma: Reals, start: float) -> Reals:
@@ -164,7 +164,7 @@ def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.Da
         "log_c_share": -last["log_c"] / (last["log_scale"] + last["square"]),
         "path_r_squared.linear": ways[0].r_squared,
         "path_r_squared.lambda": ways[1].r_squared,
-        "path_turns_at.linear": float(straight["size"][straight["entropy"].idxmin()]),
+        "path_turns_at.linear": float(straight["size"].to_numpy()[straight["entropy"].to_numpy().argmin()]),
         "path_asymptotic": ways[1].asymptotic,
         "path_alpha_p1_far.lambda": bent["alpha_p1"].iloc[-1],
         "path_alpha_ce_far.lambda": bent["alpha_ce"].iloc[-1],

@@ -1,16 +1,12 @@
 """Table 1 beside our fits: which cells are compared, why others are not, and what print alone implies."""
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import linregress
 
-from rbp.core.errors import DataError
 from rbp.core.paths import DATA
 from rbp.evidence import open_source
-from rbp.paper import table1
 from rbp.paper.against_print import CELL, implied_by_print, recompute, with_rounded_shares
 
 PRINTED = pd.read_csv(DATA / "published" / "table1.csv")
@@ -78,8 +74,7 @@ def test_implied_intervals_come_near_those_of_the_points(cells: pd.DataFrame) ->
 
 
 def test_measurements_of_other_things_have_nothing_to_compare(table: pd.DataFrame) -> None:
-    with pytest.raises(DataError, match="no cell of the paper's Table 1"):
-        recompute(table.assign(dataset="mine"))
+    assert recompute(table.assign(dataset="mine")).empty
 
 
 def test_rounding_leaves_cross_entropy_alone(table: pd.DataFrame) -> None:
@@ -88,33 +83,3 @@ def test_rounding_leaves_cross_entropy_alone(table: pd.DataFrame) -> None:
     assert coarse[entropy].equals(table[entropy])
     shares = np.exp(-coarse[~entropy]["value"]) * 100
     assert shares.to_numpy() == pytest.approx(np.rint(shares).to_numpy())
-
-
-def test_every_cell_stands_in_one_table(cells: pd.DataFrame) -> None:
-    made = dict(table1.datasets_shown(cells, 0.95))
-    assert sum(len(each["table"]) for each in made.values()) == (cells["verdict"] != "no points").sum()
-    assert table1.agreement(cells) == (108, 107)  # one number of 54 cells differs
-
-
-def test_cells_are_named_with_their_r_squared(cells: pd.DataFrame) -> None:
-    differs = cells[cells["verdict"] == "differs"]
-    assert table1.named(differs) == "GPT-2, Wikipedia, k = 10000"
-    assert table1.named(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10000 (0.915)"
-    assert table1.named(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
-
-
-def test_printed_slopes_of_two_metrics_and_of_neighbouring_k(cells: pd.DataFrame) -> None:
-    apart = table1.metrics_apart(cells).set_index(["dataset", "family"])
-    assert len(apart) == 24
-    assert apart.loc[("wikipedia", "Pythia"), "slope_off"] == pytest.approx(100 * (0.087 / 0.079 - 1))
-    rises = table1.steeper_with_k(cells)
-    at = PRINTED.set_index(["dataset", "family", "k"])["slope"]
-    for (dataset, family), row in rises.iterrows():
-        slopes = [at[dataset, family, k] for k in (1, *rises.columns)]
-        assert row.tolist() == [later < earlier for earlier, later in pairwise(slopes)]
-
-
-def test_the_largest_change_has_a_slope_that_prints_as_zero() -> None:
-    size = pd.Series([10**6, 10**9])
-    slope = np.log1p(table1.largest_change(size)) / np.log(1000)
-    assert slope == pytest.approx(0.0005, rel=2e-3)
