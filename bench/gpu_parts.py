@@ -21,7 +21,7 @@ from bench.common import Question
 from bench.gpu_models import LENGTH, TINY, Shape
 from rbp.core.paths import ROOT
 from rbp.ladder import training
-from rbp.ladder.grid import Grid
+from rbp.ladder.making import Making
 from rbp.ladder.ranking import evaluation_documents
 from rbp.ladder.recipe import read_ladders
 from rbp.ladder.text import on_own_text
@@ -147,10 +147,10 @@ def _ladder(family: str, tokens: int, device: str) -> Found:
         command += ["--seeds", "0", "--texts", str(texts), "--tokens", str(tokens), "--device", device]
         subprocess.run([*command, "--out", str(place.folder)], cwd=ROOT, check=True)  # noqa: S603
         ladders, base = read_ladders()
-        grid = Grid(ladders.up_to(tokens), on_own_text(place, base), place)
-        ((line, budget, about),) = grid.finished()
-        course, own = grid.course(line, budget), place / "training" / line.at(budget)
-        beside = training.Run(course, grid.rows(line), Path(folder) / "beside")
+        making = Making(ladders.up_to(tokens), on_own_text(place, base), place)
+        ((line, budget, about),) = making.finished()
+        course, own = making.course(line, budget), place / "training" / line.at(budget)
+        beside = training.Run(course, making.rows(line), Path(folder) / "beside")
         steps = min(STEPS, course.steps)
         apart = float(np.abs(np.subtract(training.losses(own)[:steps], [beside.step() for _ in range(steps)])).max())
     wanted = ("seconds", "tokens_per_second", "loss", "size", "processors")

@@ -1,7 +1,9 @@
 """Hits of simulated documents with known laws, and ranks in bins."""
 
 import numpy as np
+import pandas as pd
 
+from rbp.evidence.counts import Counts
 from rbp.stats.rank_counts import RankCounts
 from rbp.stats.rank_fits import RankDistribution
 
@@ -46,3 +48,9 @@ def in_bins(counts: RankCounts, edges: np.ndarray) -> RankCounts:
     place = np.searchsorted(edge, counts.low, side="right") - 1
     count = np.bincount(place, counts.count, minlength=len(edge) - 1)
     return RankCounts(edge[:-1], edge[1:] - 1, count.astype(np.float64), counts.vocabulary)
+
+
+def counts(names, sizes, thresholds, tokens, hits, nll, *, dataset="wikipedia", family="Own", vocabulary=50) -> Counts:
+    """What rank stores of one family would give."""
+    models = pd.DataFrame({"model": list(names), "family": family, "size": np.asarray(sizes, dtype=np.int64)})
+    return Counts(dataset, models, vocabulary, tuple(thresholds), tokens, hits, nll)

@@ -39,6 +39,7 @@ const charts = (() => {
     const [name, family, size, source] = data.models[model];
     return { source, dataset: data.datasets[dataset], model: name, family, size, metric: k === null ? "cross_entropy" : "neg_log_rbp", k, value, tokens };
   });
+  // The page's families bring their styles; a reader's own take those that are left.
   function styleOf({ styles, spare }, rows, family) {
     const unknown = distinct(rows.map((row) => row.family)).filter((each) => !Object.hasOwn(styles, each)).sort();
     return Object.hasOwn(styles, family) ? styles[family] : spare[unknown.indexOf(family) % spare.length];
@@ -74,6 +75,8 @@ const charts = (() => {
     s: polygon([-4.5, -4.5], [4.5, -4.5], [4.5, 4.5], [-4.5, 4.5]),
     "^": polygon([0, -5.5], [5.5, 4.5], [-5.5, 4.5]),
     v: polygon([0, 5.5], [5.5, -4.5], [-5.5, -4.5]),
+    "<": polygon([-5.5, 0], [4.5, -5.5], [4.5, 5.5]),
+    ">": polygon([5.5, 0], [-4.5, -5.5], [-4.5, 5.5]),
     D: polygon([0, -6], [6, 0], [0, 6], [-6, 0]),
     P: polygon([-2, -5.5], [2, -5.5], [2, -2], [5.5, -2], [5.5, 2], [2, 2], [2, 5.5], [-2, 5.5], [-2, 2], [-5.5, 2], [-5.5, -2], [-2, -2]),
     "*": polygon(...Array.from({ length: 10 }, (_, i) => [Math.sin(i * Math.PI / 5) * (i % 2 ? 2.8 : 6.5), -Math.cos(i * Math.PI / 5) * (i % 2 ? 2.8 : 6.5)])),
@@ -107,6 +110,7 @@ const charts = (() => {
   }
 
   const within = ({ low, high }, value) => low <= value && value <= high;
+  const GRAB = 14; // so near the dashed line a finger takes it
 
   class Chart {
     // onSize(size) while the forecast is dragged, onPoint(model) when a point is clicked; without them nothing is.
@@ -115,11 +119,15 @@ const charts = (() => {
       this.title = html("figcaption");
       this.figure = html("figure", {}, this.title, this.picture);
       this.clip = `rbp-clip-${Chart.count = (Chart.count ?? 0) + 1}`;
-      const at = (event) => { const box = this.picture.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+      // Where an event is, in the drawing's own units: the page may pad the picture, and draw it smaller.
+      const at = ({ clientX, clientY }) => {
+        const { x, y } = new DOMPoint(clientX, clientY).matrixTransform(this.picture.getScreenCTM().inverse());
+        return [x, y];
+      };
       let moved = false;
       this.picture.addEventListener("pointerdown", (event) => {
         moved = false;
-        if (!this.x || !onSize || Math.abs(at(event)[0] - this.x(this.size)) > 14 || this.nearest(at(event), 9)) return;
+        if (!this.x || !onSize || Math.abs(at(event)[0] - this.x(this.size)) > GRAB || this.nearest(at(event), 9)) return;
         this.held = this.range;
         this.picture.setPointerCapture(event.pointerId);
         event.preventDefault();
@@ -147,7 +155,7 @@ const charts = (() => {
     // laws: [{family, style, points, fit or null, out: Set of models, hidden: Set of models}]; size: where a forecast
     // is shown, or null. A hidden point outside its forecast's interval has a ring.
     draw(laws, title, label, size, describe) {
-      const width = Math.max(260, this.figure.clientWidth), height = Math.min(400, Math.max(280, 0.62 * width));
+      const width = Math.max(260, this.picture.getBoundingClientRect().width), height = Math.min(400, Math.max(280, 0.62 * width));
       const left = 52, right = width - 12, top = 12, bottom = height - 44;
       this.points = laws.flatMap(({ points }) => points).filter(({ value }) => value > 0);
       this.size = size;
@@ -197,7 +205,8 @@ const charts = (() => {
           ...["low", "high"].map((name) => svg("path", { d: path(edge(name)), fill: "none", stroke: colour, "stroke-dasharray": "1 4", "stroke-linecap": "round", "stroke-width": 1.4 })),
           svg("path", { d: path(edge("value")), fill: "none", stroke: colour, "stroke-width": 1.8 }));
       }
-      if (size !== null) draw(svg("path", { class: "rbp-explorer-at", d: `M${x(size)} ${top}V${bottom}`, stroke: "currentColor", "stroke-dasharray": "5 4" }),
+      if (size !== null) draw(svg("path", { class: "rbp-explorer-at", d: `M${x(size)} ${top}V${bottom}`, stroke: "transparent", "stroke-width": 2 * GRAB }),
+        svg("path", { class: "rbp-explorer-at", d: `M${x(size)} ${top}V${bottom}`, stroke: "currentColor", "stroke-dasharray": "5 4" }),
         svg("path", { class: "rbp-explorer-at", d: `M${x(size) - 7} ${bottom}h14l-7 -10Z`, fill: "currentColor" }));
       for (const { fit, style, points, out, hidden } of laws) {
         if (fit && size !== null) {

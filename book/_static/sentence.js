@@ -9,6 +9,7 @@ const sentence = (() => {
   const { html, svg } = charts;
   const below = (k) => `RBP${String(k).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`;
   const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}%`;
+  const megabytes = (some) => `${(some.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)} MB`;
   const counted = (number) => number.toLocaleString("en");
   const visible = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "\u00a0");
   const quoted = (text) => `“${text.replaceAll("\n", "↵")}”`;
@@ -32,7 +33,7 @@ const sentence = (() => {
     const tokenizer = new neox.Tokenizer(data.tokenizer);
     const state = { text: data.text, temperature: 1, k: 10, at: data.at };
     const cards = data.models.map((model, i) => ({ ...model, on: model.chosen, look: data.looks[i % data.looks.length], buttons: [], places: [] }));
-    let ids = [], texts = [], left = 0, turns = 0;
+    let ids = [], texts = [], turns = 0, asked = true; // asked: by a reader at this page, and not by its address alone
     const chosen = () => cards.filter(({ on }) => on);
 
     // ── What the models say: places[i] of a card is of token i; the place after the last token has no truth
@@ -81,6 +82,14 @@ const sentence = (() => {
       };
       status.textContent = problem.textContent = "";
       const missing = untouched ? [] : mine.filter(({ model }) => !model);
+      announce();
+      go.hidden = asked || !missing.length;
+      if (!go.hidden) {
+        go.textContent = `Rank this text (loads ${megabytes(missing)})`;
+        tell([]);
+        grid.replaceChildren();
+        return;
+      }
       if (missing.length) progress.textContent = `loading ${missing.map(({ label }) => label).join(", ")} …`;
       missing.forEach(load);
       for (const card of mine) {
@@ -104,46 +113,82 @@ const sentence = (() => {
         draw(card);
       }
       progress.textContent = "";
+      announce();
       const ready = mine.filter((card) => card.ids === ids);
       status.textContent = ids.length < 2 ? "Type more: the first token has nothing before it, so it has no rank."
-        : `${counted(ids.length - 1)} tokens ranked by ${ready.length} models.${left ? ` The models read ${data.limit} tokens; ${counted(left)} more are left out.` : ""}`;
+        : `${counted(ids.length - 1)} tokens ranked by ${ready.length} models.`;
       tell(ready);
     }
 
     // ── Controls
 
     const id = (name) => `rbp-sentence-${name}`;
-    const text = html("textarea", { id: id("text"), rows: 4, maxlength: 4000, spellcheck: "false" });
+    const text = html("textarea", { id: id("text"), rows: 4, spellcheck: "false", "aria-describedby": id("limit") });
     text.value = state.text;
     const examples = html("select", { id: id("example") }, html("option", { value: "" }, "–"), ...Object.keys(data.examples).map((name) => html("option", {}, name)));
     const temperature = html("input", { type: "range", id: id("temperature"), min: -2, max: 2, step: 0.05, value: 0 });
     const temperatureSaid = html("span");
     const k = html("select", { id: id("k") }, ...KS.map((each) => html("option", { value: each, selected: each === state.k }, each)));
     const status = html("p", { role: "status" }), progress = html("p", { class: "rbp-sentence-progress", "aria-hidden": "true" });
-    const problem = html("p", { role: "alert", class: "rbp-explorer-problem" });
+    const problem = html("p", { role: "alert", class: "rbp-explorer-problem" }), strange = html("p", { role: "alert", class: "rbp-explorer-problem" });
+    const limit = html("p", { id: id("limit") }), loads = html("p", { id: id("loads") }), go = html("button", { type: "button", hidden: true });
+    go.addEventListener("click", () => { asked = true; arrange(); run(); });
     const boxes = cards.map((card, i) => {
       const box = html("input", { type: "checkbox", id: id(card.label), checked: card.on });
-      box.addEventListener("change", () => { card.on = box.checked; arrange(); run(); });
-      return html("label", { class: "rbp-explorer-check" }, box, swatch(card.look, i), `${card.label} (${(card.bytes / 1e6).toFixed(1)} MB)`);
+      box.addEventListener("change", () => { card.on = box.checked; arrange(); run(); write(); });
+      card.box = box;
+      return html("label", { class: "rbp-explorer-check" }, box, swatch(card.look, i), `${card.label} (${megabytes([card])})`);
     });
-    text.addEventListener("input", () => change(text.value));
-    examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; change(text.value); } });
-    temperature.addEventListener("input", () => { state.temperature = 2 ** Number(temperature.value); heat(); run(); });
+    const typed = (given) => { asked = true; arrange(); change(given); write(); };
+    text.addEventListener("input", () => typed(text.value));
+    examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; typed(text.value); } });
+    temperature.addEventListener("input", () => { asked = true; arrange(); state.temperature = 2 ** Number(temperature.value); heat(); run(); });
     k.addEventListener("change", () => { state.k = Number(k.value); plot(); });
     const heat = () => {
       temperatureSaid.textContent = `Temperature T = ${state.temperature.toFixed(2)}`;
       temperature.setAttribute("aria-valuetext", `T = ${state.temperature.toFixed(2)}`);
     };
 
-    function change(typed) {
-      state.text = typed;
-      const all = tokenizer.encode(typed);
-      const grown = state.at >= ids.length;
+    function change(given) {
+      state.text = given;
+      const grown = state.at >= ids.length, signs = [...given], read = signs.slice(0, data.characters).join(""), all = tokenizer.encode(read);
       ids = all.slice(0, data.limit);
-      left = all.length - ids.length;
       texts = tokenizer.shown(ids);
+      const over = [[signs.length - data.characters, "characters"], [all.length - ids.length, "tokens"]].filter(([many]) => many > 0);
+      limit.textContent = `At most ${counted(data.characters)} characters, and of these the first ${counted(data.limit)} tokens. Here: ${counted(signs.length)} characters, ${counted(all.length)} tokens.`
+        + over.map(([many, what]) => ` The last ${counted(many)} ${what} are left out.`).join("");
       if (grown || state.at > ids.length) state.at = ids.length; // who writes sees what comes next
       run();
+    }
+
+    // What is left to load is said before anything loads.
+    function announce() {
+      const missing = chosen().filter(({ model }) => !model);
+      loads.textContent = missing.length ? `Not loaded yet: ${missing.map(({ label }) => label).join(", ")}, ${megabytes(missing)}. A text of yours, or a temperature, loads them.`
+        : "The models that are ticked are loaded.";
+    }
+
+    // ── The address: what somebody else wrote, so all of it is text, and its weights wait for the reader
+
+    let writing = 0;
+    function write() {
+      clearTimeout(writing); // browsers stop an address that changes too often
+      writing = setTimeout(() => {
+        const parts = new URLSearchParams({ text: [...state.text].slice(0, data.characters).join(""), models: chosen().map(({ label }) => label).join(",") });
+        try { history.replaceState(null, "", `#${parts}`); } catch { /* a page in a sandbox keeps its address */ }
+      }, 200);
+    }
+    function restore() {
+      const parts = new URLSearchParams(location.hash.slice(1));
+      if (!parts.has("text") && !parts.has("models")) return;
+      const names = [...new Set((parts.get("models") ?? "").split(",").filter(Boolean))], unknown = names.filter((name) => !cards.some(({ label }) => label === name));
+      const listed = unknown.slice(0, 5).map((name) => `“${[...name].slice(0, 40).join("")}”`).join(", ");
+      strange.textContent = unknown.length ? `The address names models that are not here: ${listed}${unknown.length > 5 ? " …" : ""}. Here are ${cards.map(({ label }) => label).join(", ")}.` : "";
+      if (names.length > unknown.length) for (const card of cards) card.box.checked = card.on = names.includes(card.label);
+      text.value = parts.get("text") ?? state.text;
+      asked = false;
+      arrange();
+      change(text.value);
     }
 
     // ── A card for each model: the text by its ranks, and the top ten at the chosen token
@@ -288,17 +333,19 @@ const sentence = (() => {
     const key = html("p", { class: "rbp-sentence-key" }, "The small number is the token's rank: ",
       ...data.classes.flatMap(([highest, name]) => [html("span", { style: `background: ${shade(highest ?? Infinity)}` }, `\u00a0${name}\u00a0`), " "]));
     root.append(
-      html("div", { class: "rbp-explorer-field" }, html("label", { for: text.id }, "Your text"), text),
+      html("div", { class: "rbp-explorer-field" }, html("label", { for: text.id }, "Your text"), text, limit),
       html("div", { class: "rbp-explorer-row" }, html("div", { class: "rbp-explorer-field" }, html("label", { for: examples.id }, "or an example"), examples),
         html("label", { class: "rbp-explorer-slider" }, temperatureSaid, temperature)),
-      html("fieldset", {}, html("legend", {}, "Models, and what each loads when you type"), html("div", { class: "rbp-explorer-row" }, ...boxes)),
-      progress, status, problem, summary, key, grid,
+      html("fieldset", {}, html("legend", {}, "Models, and the size of their weights"), html("div", { class: "rbp-explorer-row" }, ...boxes), loads),
+      go, strange, progress, status, problem, summary, key, grid,
       html("div", { class: "rbp-explorer-field rbp-sentence-k" }, html("label", { for: k.id }, "Threshold k"), k), figure);
     arrange();
     heat();
     const at = state.at;
     change(state.text);
     choose(at);
+    restore();
+    addEventListener("hashchange", restore);
     let wide = figure.clientWidth;
     new ResizeObserver(() => { if (figure.clientWidth !== wide) { wide = figure.clientWidth; plot(); } }).observe(root);
   }

@@ -23,7 +23,7 @@ from rbp.book import results, steps
 from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
 from rbp.evidence import open_source
-from rbp.ladder.grid import Grid
+from rbp.ladder.making import Making
 from rbp.ladder.recipe import read_ladders
 from rbp.ladder.training import Run
 from rbp.ladder.workspace import STATE, Workspace
@@ -153,8 +153,8 @@ def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
     np.save(place / "rows.npy", np.array([Bomb(canary)], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="cannot be read"):
         place.rows(base)
-    grid = Grid(ladders, base, place)
-    course = grid.course(grid.choose(["neox"], ["narrow"], [0])[0], None)
+    making = Making(ladders, base, place)
+    course = making.course(making.choose(["neox"], ["narrow"], [0])[0], None)
     (place / STATE).write_bytes(bomb)
     rows = np.zeros((course.steps * course.batch, base.text.context + 1), np.uint16)
     assert not Run(course, rows, place.folder).resume()

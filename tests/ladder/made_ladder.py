@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from rbp.ladder.grid import Grid
+from rbp.ladder.making import Making
 from rbp.ladder.recipe import read_ladders
 from rbp.ladder.workspace import Workspace
 
@@ -120,18 +120,18 @@ def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
     return config, texts
 
 
-def write_grid(folder: Path) -> Grid:
-    """A grid of three families whose text is made, and nothing is trained."""
+def write_making(folder: Path) -> Making:
+    """Three families whose text is made, and nothing is trained."""
     _, texts = write_ladder(folder, 100)
-    grid = Grid(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
-    grid.prepare(texts)
-    return grid
+    making = Making(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
+    making.prepare(texts)
+    return making
 
 
-def with_one_budget(config: Path, out: Path, tokens: int) -> Grid:
+def with_one_budget(config: Path, out: Path, tokens: int) -> Making:
     """The families of a recipe in the working folder `out`, trained on so many tokens and no other number."""
     ladders, base = read_ladders(config)
-    return Grid(replace(ladders, training=replace(ladders.training, budgets=(tokens,))), base, Workspace(out))
+    return Making(replace(ladders, training=replace(ladders.training, budgets=(tokens,))), base, Workspace(out))
 
 
 def quiet(line: str) -> None:

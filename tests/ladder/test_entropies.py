@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline
 from rbp.core.paths import LADDER
 from rbp.evidence import open_source
 from rbp.ladder import ranking
-from rbp.ladder.recipe import read
+from rbp.ladder.recipe import read_recipe
 from rbp.ranks.entropies import RESOLUTION, TEMPERATURES, Entropies
 from rbp.ranks.models import find_model, load_model, load_tokenizer
 
@@ -25,7 +25,7 @@ def test_they_are_those_of_full_logits_in_double_precision(model: str) -> None:
     seen = 0
     for document, text in enumerate(ranking.evaluation_documents("humaneval")[:30]):
         ids = torch.tensor(tokenizer(text.text)["input_ids"])
-        if len(ids) > read().text.context:  # one window
+        if len(ids) > read_recipe().text.context:  # one window
             continue
         with torch.inference_mode():
             logits = network(input_ids=ids[None]).logits[0, :-1]
@@ -58,5 +58,5 @@ def test_all_that_is_shipped_with_weights_has_them() -> None:
     weights = {path.parent.name for path in LADDER.glob("families/*/*/model.safetensors")}
     assert len(weights) == 12
     assert {(one.store.model, one.store.dataset) for one in ALL} == {
-        (model, domain.name) for model in weights for domain in read().domains
+        (model, domain.name) for model in weights for domain in read_recipe().domains
     }

@@ -15,8 +15,8 @@ from rbp.core.files import sha256
 from rbp.core.paths import LADDER
 from rbp.evidence import open_source
 from rbp.ladder import aggregates, ranking
-from rbp.ladder.grid import Grid
-from rbp.ladder.recipe import Recipe, read
+from rbp.ladder.making import Making
+from rbp.ladder.recipe import Recipe, read_recipe
 from rbp.ladder.shipping import RESOLUTION
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.forward import Ranker
@@ -54,15 +54,15 @@ class Family:
 
 
 @pytest.fixture
-def made(workshop: tuple[Grid, Path]) -> Family:
-    grid, folder = workshop
-    return Family(folder, grid.base, "tales", 2)
+def made(workshop: tuple[Making, Path]) -> Family:
+    making, folder = workshop
+    return Family(folder, making.base, "tales", 2)
 
 
 @pytest.fixture(params=[pytest.param("made", marks=pytest.mark.builds), "shipped"])
 def family(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Family:
     if request.param == "shipped":
-        return Family(LADDER, read(), "humaneval", 12)
+        return Family(LADDER, read_recipe(), "humaneval", 12)
     made: Family = request.getfixturevalue("made")
     monkeypatch.setattr("rbp.ranks.models.LADDER", made.folder)  # whose models have its tokenizer
     return made
@@ -154,10 +154,10 @@ def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_descr
         assert tokens.pop() >= 200_000 or name == "humaneval"
 
 
-def test_texts_are_rebuilt_exactly(workshop: tuple[Grid, Path]) -> None:
-    grid, folder = workshop
+def test_texts_are_rebuilt_exactly(workshop: tuple[Making, Path]) -> None:
+    making, folder = workshop
     for domain in ("questions", "tales"):
-        written = ranking.read_corpus(grid.place, domain)
+        written = ranking.read_corpus(making.place, domain)
         rebuilt = ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain, folder))
         assert isinstance(written, Corpus)
         assert (rebuilt.documents, rebuilt.fingerprint) == (written.documents, written.fingerprint)
@@ -173,28 +173,28 @@ def test_a_ladder_without_files_says_how_to_make_them(tmp_path: Path, monkeypatc
         _ = open_source("ladder").table
 
 
-def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Grid, Path]) -> None:
-    grid, _ = workshop
-    line, threads = grid.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
+def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Making, Path]) -> None:
+    making, _ = workshop
+    line, threads = making.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
     name = line.at(2_560)
-    (kept,) = (grid.place / "ranks").glob(f"{name}-tales-*")
+    (kept,) = (making.place / "ranks").glob(f"{name}-tales-*")
     before = (kept / "manifest.json").read_bytes()
     stale = kept.with_name(f"{name}-tales-0123456789abcdef")
     stale.mkdir()
-    aggregates.rank(quiet, grid, line, 2_560)
+    aggregates.rank(quiet, making, line, 2_560)
     torch.set_num_threads(threads)
     assert (kept / "manifest.json").read_bytes() == before
     assert not stale.exists()
 
 
-def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Grid, Path]) -> None:
+def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Making, Path]) -> None:
     from safetensors.torch import load_file
 
-    grid, _ = workshop
-    line, tokens, about = next(grid.finished())
-    state = load_file(grid.place / "training" / line.at(tokens) / "state.safetensors")
+    making, _ = workshop
+    line, tokens, about = next(making.finished())
+    state = load_file(making.place / "training" / line.at(tokens) / "state.safetensors")
     assert about["name"] == line.at(tokens) == "neox-narrow-at-0.00064m"
-    files = find_model(str(grid.model(line, tokens)))
+    files = find_model(str(making.model(line, tokens)))
     assert files.config["dtype"] == "float16"
     weights = load_model(files, "float32", torch.device("cpu")).model.state_dict()
     assert {f"model.{name}" for name in weights} == {name for name in state if name.startswith("model.")}

@@ -12,7 +12,7 @@ from made_ladder import write_ladder
 from rbp.core.errors import DataError
 from rbp.core.paths import LADDER
 from rbp.ladder import homes
-from rbp.ladder.recipe import read
+from rbp.ladder.recipe import read_recipe
 
 JUDGED = (LADDER / "judgments.txt").read_text().split()[:2]
 CASE = """<?xml version="1.0"?>
@@ -106,7 +106,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_recipe_s_corpora_are_downloaded_once_and_parsed(server: Path, tmp_path: Path) -> None:
-    folder = homes.fetch(read())
+    folder = homes.fetch(read_recipe())
     assert folder == tmp_path / "cache" / "rbp" / "corpora"
     found = {
         path.name: [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
@@ -115,11 +115,11 @@ def test_the_recipe_s_corpora_are_downloaded_once_and_parsed(server: Path, tmp_p
     assert found == WANTED
     assert {path.name for path in tmp_path.iterdir()} == {"server", "cache"}
     server.rename(tmp_path / "gone")
-    assert homes.fetch(read()) == folder
+    assert homes.fetch(read_recipe()) == folder
 
 
 def test_each_home_is_the_one_that_the_recipe_names() -> None:
-    recipe = read()
+    recipe = read_recipe()
     for part in (*recipe.sources, *recipe.domains):
         if part.file is not None:
             for home in homes.HOMES[part.file]:
@@ -137,4 +137,4 @@ def test_without_a_network_or_the_files_it_says_what_to_do(server: Path, tmp_pat
     with pytest.raises(DataError, match="holds no such files"):
         homes._rows(empty)
     with pytest.raises(DataError, match="no public home"):
-        homes.fetch(read(write_ladder(tmp_path / "made")[0]))
+        homes.fetch(read_recipe(write_ladder(tmp_path / "made")[0]))

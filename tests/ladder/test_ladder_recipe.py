@@ -11,14 +11,14 @@ from made_ladder import RECIPE
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
 from rbp.ladder.architectures import make_model
-from rbp.ladder.recipe import LADDERS, read, read_ladders
+from rbp.ladder.recipe import LADDERS, read_ladders, read_recipe
 from rbp.ranks.models import non_embedding_params
 
 
 def _read(tmp_path: Path, text: str):
     path = tmp_path / "ladder.toml"
     path.write_text(text.format(tokens=5120))
-    return read(path)
+    return read_recipe(path)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_a_wrong_recipe_is_refused_with_its_place(tmp_path: Path, before: str, a
 
 def test_there_is_no_such_recipe(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        read(tmp_path / "none.toml")
+        read_recipe(tmp_path / "none.toml")
     with pytest.raises(DataError, match=r"cannot read the file: Is a directory"):
-        read(tmp_path)
+        read_recipe(tmp_path)
 
 
 def test_the_rungs_are_evenly_spaced_in_ln_s_over_two_decades_and_more() -> None:

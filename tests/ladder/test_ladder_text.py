@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_ladder import RECIPE, tale, write_corpus, write_ladder
 
 from rbp.core.errors import DataError
-from rbp.ladder.recipe import read
+from rbp.ladder.recipe import read_recipe
 from rbp.ladder.text import (
     WORD,
     Document,
@@ -52,7 +52,7 @@ def test_held_out_are_as_many_as_asked_and_no_other() -> None:
 
 def test_no_text_for_evaluation_shares_a_passage_with_training_text(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    recipe = read(config)
+    recipe = read_recipe(config)
     texts = gather_texts(recipe, folder)
     trained = set().union(*(_stretches(d.text, 12) for part in texts.training.values() for d in part))
     kept = set().union(*(_stretches(d.text, 12) for part in texts.evaluation.values() for d in part))
@@ -65,7 +65,7 @@ def test_no_text_for_evaluation_shares_a_passage_with_training_text(tmp_path: Pa
 
 def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_equal_shares(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    recipe = read(config)
+    recipe = read_recipe(config)
     texts = gather_texts(recipe, folder)
     tokenizer = make_tokenizer(texts, recipe)
     sources = streams(texts, tokenizer)
@@ -94,18 +94,18 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
 def test_too_little_text_is_said(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
     config.write_text(RECIPE.format(tokens=1_000_000))
-    recipe = read(config)
+    recipe = read_recipe(config)
     texts = gather_texts(recipe, folder)
     with pytest.raises(DataError, match=r"tales has .* tokens, and 500,000 are wanted"):
         make_rows(streams(texts, make_tokenizer(texts, recipe)), recipe)
     config.write_text(RECIPE.format(tokens=5120).replace("vocabulary = 280", "vocabulary = 9000"))
     with pytest.raises(DataError, match="the text gives only"):
-        make_tokenizer(texts, read(config))
+        make_tokenizer(texts, read_recipe(config))
 
 
 def test_a_missing_or_broken_corpus_is_said(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    recipe = read(config)
+    recipe = read_recipe(config)
     (folder / "sums.jsonl.gz").write_bytes(b"no gzip")
     with pytest.raises(DataError, match="cannot be read"):
         gather_texts(recipe, folder)
@@ -128,29 +128,29 @@ def test_a_tokenizer_of_text_that_will_not_do_does_not_stay(tmp_path: Path) -> N
     place = Workspace(tmp_path / "out")
     config.write_text(config.read_text().replace("held_out = 3", "held_out = 12"))
     with pytest.raises(DataError, match="tales has 0 tokens"):
-        prepare(place, read(config), folder)
+        prepare(place, read_recipe(config), folder)
     assert list(place.folder.iterdir()) == []
     config.write_text(config.read_text().replace("held_out = 12", "held_out = 3"))
-    prepare(place, read(config), folder)
+    prepare(place, read_recipe(config), folder)
     assert (place / "tokenizer" / "tokenizer.json").is_file()
 
 
 def test_another_recipe_makes_the_text_again_and_the_same_one_does_not(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
     place = Workspace(tmp_path / "out")
-    prepare(place, read(config), folder)
+    prepare(place, read_recipe(config), folder)
     before = {name: (place / name).read_bytes() for name in ("rows.npy", "text.json", "documents.csv")}
-    prepare(place, read(config), tmp_path / "no texts are needed now")
+    prepare(place, read_recipe(config), tmp_path / "no texts are needed now")
     assert {name: (place / name).read_bytes() for name in before} == before
     config.write_text(config.read_text().replace("held_out = 3", "held_out = 4"))
-    prepare(place, read(config), folder)
+    prepare(place, read_recipe(config), folder)
     assert json.loads((place / "text.json").read_bytes())["training"][0]["held_out"] == 4
     assert (place / "rows.npy").read_bytes() != before["rows.npy"]
 
 
 def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    recipe = read(config)
+    recipe = read_recipe(config)
     written = []
     for name in ("a", "b"):
         place = Workspace(tmp_path / name)
@@ -180,7 +180,7 @@ def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: P
 
 def test_a_text_that_cannot_be_ranked_whole_is_refused(tmp_path: Path) -> None:
     config, folder = write_ladder(tmp_path)
-    recipe, place = read(config), Workspace(tmp_path / "out")
+    recipe, place = read_recipe(config), Workspace(tmp_path / "out")
     texts = gather_texts(recipe, folder)
     write_tokenizer(place, recipe, texts)
     texts.evaluation["tales"][0] = Document("odd", "a text <|endoftext|> and more")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rbp.core.errors import DataError
-from rbp.ladder.grid import Grid
+from rbp.ladder.making import Making
 from rbp.ladder.training import CHUNK, HeadLoss, Run
 
 
@@ -33,12 +33,12 @@ def test_the_head_s_loss_and_gradients_are_those_of_torch(n: int, d: int, vocabu
 
 @pytest.mark.builds
 def test_what_is_trained_is_left_alone_and_other_work_is_refused(
-    workshop: tuple[Grid, Path], capsys: pytest.CaptureFixture[str], monkeypatch, in_this_process: None
+    workshop: tuple[Making, Path], capsys: pytest.CaptureFixture[str], monkeypatch, in_this_process: None
 ) -> None:
     from rbp.cli import app
 
-    grid, _ = workshop
-    folder = grid.place.folder.parent
+    making, _ = workshop
+    folder = making.place.folder.parent
 
     def run(*more: str, rungs: str = "narrow") -> tuple[int | str | None, str, str]:
         given = [
@@ -55,9 +55,9 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(
             app.main()
         return ended.value.code, *capsys.readouterr()
 
-    state = grid.place / "training" / "neox-narrow" / "state.safetensors"
+    state = making.place / "training" / "neox-narrow" / "state.safetensors"
     before = state.stat().st_mtime_ns
-    models = [grid.place / "models" / f"neox-narrow-at-{budget}m" for budget in (0.00064, 0.00128, 0.00256)]
+    models = [making.place / "models" / f"neox-narrow-at-{budget}m" for budget in (0.00064, 0.00128, 0.00256)]
     assert run()[:2] == run("--family", "neox")[:2] == (0, "".join(f"{model}\n" for model in models))
     code, _, said = run(rungs="389k")
     assert (code, said.splitlines()[0]) == (2, "error: there is no rung '389k' (--rungs)")
@@ -82,12 +82,12 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(
 
 
 @pytest.mark.builds
-def test_a_state_of_other_rows_is_not_gone_on_with(workshop: tuple[Grid, Path]) -> None:
-    grid, _ = workshop
-    line, other = grid.choose(["neox"], ["narrow"], [0, 1])
-    rows, folder, course = grid.rows(line), grid.place / "training" / line.at(2_560), grid.course(line, 2_560)
+def test_a_state_of_other_rows_is_not_gone_on_with(workshop: tuple[Making, Path]) -> None:
+    making, _ = workshop
+    line, other = making.choose(["neox"], ["narrow"], [0, 1])
+    rows, folder, course = making.rows(line), making.place / "training" / line.at(2_560), making.course(line, 2_560)
     assert Run(course, rows, folder).resume()
     assert not Run(course, rows[::-1].copy(), folder).resume()
-    assert not Run(grid.course(other, 2_560), rows, folder).resume()
+    assert not Run(making.course(other, 2_560), rows, folder).resume()
     with pytest.raises(DataError, match="too few"):
         Run(course, rows[:79], folder)

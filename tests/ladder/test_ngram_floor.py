@@ -3,11 +3,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_ladder import quiet, write_grid
+from made_ladder import quiet, write_making
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.ladder import aggregates, floor, ngrams
-from rbp.ladder.grid import Grid
+from rbp.ladder.making import Making
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ranking import read_corpus
 from rbp.ladder.text import read_tokenizer
@@ -16,15 +16,15 @@ from rbp.ranks.store import Store, open_store, store_folders
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Grid:
+def made(tmp_path_factory) -> Making:
     """N-grams of orders 2 and 5, counted and ranked."""
-    grid = write_grid(tmp_path_factory.mktemp("floor"))
-    for job in floor.jobs(grid, [2, 5]):
+    making = write_making(tmp_path_factory.mktemp("floor"))
+    for job in floor.jobs(making, [2, 5]):
         job.work(quiet, *job.arguments)
-    return grid
+    return making
 
 
-def test_the_ranks_of_the_longest_n_grams_are_kept_and_of_the_others_sums(made: Grid) -> None:
+def test_the_ranks_of_the_longest_n_grams_are_kept_and_of_the_others_sums(made: Making) -> None:
     assert floor.jobs(made, [2, 5]) == []
     assert [job.name for job in floor.jobs(made, floor.choose([]))] == [f"ngrams-{n}-at-0.00256m" for n in (1, 3, 4)]
     stores = [open_store(path) for path in store_folders([made.place / "ranks"])]
@@ -45,8 +45,8 @@ def test_the_ranks_of_the_longest_n_grams_are_kept_and_of_the_others_sums(made: 
 
 
 def test_a_wrong_rank_is_found_by_the_other_reckoning(tmp_path, monkeypatch) -> None:
-    grid = write_grid(tmp_path / "again")
-    (job,) = floor.jobs(grid, [5])
+    making = write_making(tmp_path / "again")
+    (job,) = floor.jobs(making, [5])
     measure = ngrams.measure
 
     def off_by_one(*given: Any) -> Measured:
@@ -56,11 +56,11 @@ def test_a_wrong_rank_is_found_by_the_other_reckoning(tmp_path, monkeypatch) -> 
     monkeypatch.setattr(ngrams, "measure", off_by_one)
     with pytest.raises(DataError, match=r"asked again have other ranks"):
         job.work(quiet, *job.arguments)
-    (folder,) = store_folders([grid.place / "ranks"])
+    (folder,) = store_folders([making.place / "ranks"])
     assert not Store(folder).manifest["complete"]
 
 
-def test_a_token_is_ranked_by_what_was_read_of_the_largest_budget(made: Grid) -> None:
+def test_a_token_is_ranked_by_what_was_read_of_the_largest_budget(made: Making) -> None:
     (store,) = (
         each for path in store_folders([made.place / "ranks"]) if (each := open_store(path)).dataset == "questions"
     )

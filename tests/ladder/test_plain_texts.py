@@ -22,9 +22,9 @@ from rbp.cli import main
 from rbp.core.paths import ROOT
 from rbp.evidence import open_source
 from rbp.ladder import aggregates, ranking
-from rbp.ladder import grid as grid_module
-from rbp.ladder.grid import Grid
-from rbp.ladder.recipe import read, read_ladders
+from rbp.ladder import making as making_module
+from rbp.ladder.making import Making
+from rbp.ladder.recipe import read_ladders, read_recipe
 from rbp.ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.store import open_store, store_folders
@@ -123,7 +123,7 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
     table = open_source(place / "ranks").table
     assert set(table["dataset"]) == {"held-out"}
     assert set(table.loc[table["family"] == "neox", "model"]) == set(rungs)
-    rows = Workspace(place).rows(on_own_text(Workspace(place), read()))
+    rows = Workspace(place).rows(on_own_text(Workspace(place), read_recipe()))
     assert rows[:, 1:].size == int(TOKENS) // 256 * 256
     pieces = [piece for row in rows[::20] for piece in re.split(r"<\|endoftext\|>", tokenizer.decode(row))]
     assert all(any(piece in text for text in texts.values() if text not in held) for piece in pieces)
@@ -142,10 +142,10 @@ def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(con
     recipe = on_own_text(place, base)
     assert on_own_text(Workspace(tmp_path), base) == base
     prepare(place, recipe, place / "texts")
-    grid = Grid(ladders.up_to(recipe.text.tokens), recipe, place)
-    (line,) = grid.choose(["neox"], ["narrow"], [0])
-    grid_module.train(quiet, grid, line)
-    aggregates.rank(quiet, grid, line, 256)
+    making = Making(ladders.up_to(recipe.text.tokens), recipe, place)
+    (line,) = making.choose(["neox"], ["narrow"], [0])
+    making_module.train(quiet, making, line)
+    aggregates.rank(quiet, making, line, 256)
     torch.set_num_threads(threads)
     assert set(open_source(place / "ranks").table["dataset"]) == {"held-out"}
     named = pd.read_csv(place / "documents.csv")
@@ -228,7 +228,7 @@ def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(config
 
 def test_tokens_and_budgets_are_of_the_plain_text_alone(config: Path, tmp_path: Path) -> None:
     _, corpora = write_ladder(tmp_path / "made")
-    assert not is_plain(read(config.with_name("small.toml")), corpora)
+    assert not is_plain(read_recipe(config.with_name("small.toml")), corpora)
     code, _, errors = rbp(
         tmp_path, "ladder", "data", "--texts", str(corpora), "--config", str(config), "--tokens", "256"
     )

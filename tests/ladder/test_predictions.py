@@ -3,8 +3,8 @@ import tomllib
 
 from rbp.core.files import sha256
 from rbp.core.paths import LADDER
-from rbp.evidence.grid import FIRST
-from rbp.ladder.grid import PREDICTIONS
+from rbp.evidence.shipped import FIRST
+from rbp.ladder.making import PREDICTIONS
 from rbp.ladder.recipe import read_ladders
 
 

@@ -9,22 +9,20 @@ import pytest
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
-from rbp.evidence import grid as shipped
-from rbp.evidence import sources
+from rbp.evidence import shipped, sources
 from rbp.ladder import aggregates
-from rbp.ladder.grid import Grid
+from rbp.ladder.making import Making
 from rbp.ladder.shipping import RESOLUTION, read_token_counts, ship
 from rbp.paper.families import costs
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.metric import rank
 from rbp.ranks.store import open_store, store_folders
-from rbp.stats.clustering import neg_log_rbp_document_interval
 
 LAST = "at-0.00256m"
 
 
-def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[Grid, Path]) -> None:
-    grid, folder = workshop
+def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[Making, Path]) -> None:
+    making, folder = workshop
     table = shipped.models(folder=folder)
     assert table["family"].unique().tolist() == ["neox", "ngrams"]
     neox = table[table["family"] == "neox"]
@@ -35,24 +33,24 @@ def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[
     assert neox["budget"].tolist() == neox["trained"].tolist() == [640] * 2 + [1280] * 2 + [2560] * 3
     assert (neox["vocabulary"] == 280).all()
     for row in neox.to_dict("records"):
-        about = json.loads((grid.place / "training" / row["model"] / "run.json").read_text())
+        about = json.loads((making.place / "training" / row["model"] / "run.json").read_text())
         assert (row["size"], row["seconds"]) == (about["size"], about["seconds"])
     assert table["rung"].tolist()[-5:] == ["1", "2", "3", "4", "5"]
 
 
-def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tuple[Grid, Path]) -> None:
-    grid, folder = workshop
+def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tuple[Making, Path]) -> None:
+    making, folder = workshop
     names = [f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")]
     assert sorted(path.name for path in (folder / "families" / "neox").iterdir()) == names
     for name in names:
         for file in ("config.json", "model.safetensors"):
-            one, other = (place / name / file for place in (folder / "families" / "neox", grid.place / "models"))
+            one, other = (place / name / file for place in (folder / "families" / "neox", making.place / "models"))
             assert one.read_bytes() == other.read_bytes()
     for family, models in (("neox", names), ("ngrams", [f"ngrams-5-{LAST}"])):
         stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
         assert sorted({store.model for store in stores}) == models
         for store in stores:
-            before = open_store(grid.place / "ranks" / store.folder.name)
+            before = open_store(making.place / "ranks" / store.folder.name)
             assert store.problems() == []
             assert store.manifest["key"] == before.manifest["key"]
             one, other = store.ranks(), before.ranks()
@@ -62,8 +60,8 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tup
 
 
 @pytest.mark.parametrize("rule", ["paper", "strict", "expected"])
-def test_counts_are_those_of_each_token(workshop: tuple[Grid, Path], rule) -> None:
-    grid, folder = workshop
+def test_counts_are_those_of_each_token(workshop: tuple[Making, Path], rule) -> None:
+    making, folder = workshop
     found = {one.dataset: one for one in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
     assert sorted(found) == ["questions", "tales"]
     for path in store_folders([folder / "families-ranks" / name for name in ("neox", "ngrams")]):
@@ -79,53 +77,33 @@ def test_counts_are_those_of_each_token(workshop: tuple[Grid, Path], rule) -> No
             assert one.neg_log_rbp[m, i] == pytest.approx(-np.log((own <= k).mean()))
         np.testing.assert_allclose(one.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
         entropy = Entropies(store).entropy
-        assert one.mean_entropy[m] == pytest.approx(entropy.mean(), rel=1e-6)
+        assert one.entropy[:, m].sum() == pytest.approx(entropy.sum(), rel=1e-6)
         assert one.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
     for model in found["tales"].models["model"]:  # of the others, those of the aggregates
-        counts = aggregates.read(grid.place / "aggregates" / model)["counts"]
+        counts = aggregates.read(making.place / "aggregates" / model)["counts"]
         own = counts[(counts["dataset"] == "tales") & (rank(counts["greater"], counts["equal"], rule) <= 3)]
         (m,) = np.flatnonzero(found["tales"].models["model"] == model)
         assert abs(found["tales"].hits[:, m, 1].sum() - own["tokens"].sum()) <= 2  # near ties
 
 
-def test_points_have_intervals_by_documents(workshop: tuple[Grid, Path]) -> None:
-    _, folder = workshop
-    (one,) = shipped.counted([1, 10, 279], families=["neox"], datasets=["questions"], folder=folder)
-    points = one.points([10])
-    assert len(points) == 3 * len(one.models)
-    (store,) = (
-        s
-        for p in store_folders([folder / "families-ranks" / "neox"])
-        if (s := open_store(p)).model == f"neox-wide-{LAST}" and s.dataset == "questions"
-    )
-    ranks = store.ranks()
-    row = points[(points["model"] == store.model) & (points["k"] == 10)].iloc[0]
-    low, high = neg_log_rbp_document_interval(ranks["greater"] + ranks["equal"], ranks["document"], 10)
-    assert (row["low"], row["high"]) == pytest.approx((low, high), rel=1e-9)
-    entropy = points[(points["model"] == store.model) & (points["metric"] == "cross_entropy")].iloc[0]
-    assert entropy["value"] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
-    assert entropy["low"] < entropy["value"] < entropy["high"]
-    with pytest.raises(ParameterError, match="k = 2 was not counted"):
-        one.points([2])
-
-
-def test_a_family_at_a_budget_is_what_a_law_is_fitted_to(workshop: tuple[Grid, Path]) -> None:
+def test_a_family_at_a_budget_is_what_a_law_is_fitted_to(workshop: tuple[Making, Path]) -> None:
     _, folder = workshop
     (one, _) = shipped.counted([1, 10], folder=folder)
-    last = one.hits_of("neox")
-    assert last.models == (f"neox-narrow-{LAST}", f"neox-narrow-{LAST}-seed1", f"neox-wide-{LAST}")
-    assert last.rungs.tolist() == [0, 2]
-    first = one.hits_of("neox", 640)
-    assert first.models == ("neox-narrow-at-0.00064m", "neox-wide-at-0.00064m")
-    place = one.models["model"].tolist().index(first.models[1])
-    np.testing.assert_array_equal(first.hits[:, 1], one.hits[:, place])
+    last = one.of("neox")
+    assert last.names == [f"neox-narrow-{LAST}", f"neox-narrow-{LAST}-seed1", f"neox-wide-{LAST}"]
+    assert last.firsts.tolist() == [0, 2]
+    assert one.of("neox", seed=0).names == [last.names[0], last.names[2]]
+    assert one.budgets("neox") == [640, 1280, 2560]
+    first = one.of("neox", 640)
+    assert first.names == ["neox-narrow-at-0.00064m", "neox-wide-at-0.00064m"]
+    np.testing.assert_array_equal(first.hits[:, 1], one.hits[:, one.names.index(first.names[1])])
     with pytest.raises(ParameterError, match="no budget of 7 tokens"):
-        one.hits_of("neox", 7)
+        one.of("neox", 7)
     with pytest.raises(ParameterError, match="There is: neox, ngrams"):
-        one.hits_of("lstm")
+        one.of("lstm")
 
 
-def test_sums_by_rank_add_up_to_those_by_document(workshop: tuple[Grid, Path]) -> None:
+def test_sums_by_rank_add_up_to_those_by_document(workshop: tuple[Making, Path]) -> None:
     _, folder = workshop
     sums = shipped.rank_sums(["ngrams"], folder=folder)
     assert (sums["equal"] > 1).any()
@@ -136,33 +114,33 @@ def test_sums_by_rank_add_up_to_those_by_document(workshop: tuple[Grid, Path]) -
 
 
 def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(workshop, tmp_path: Path) -> None:
-    grid, folder = workshop
+    making, folder = workshop
     own = tmp_path / "shipped"
     shutil.copytree(folder, own)
     before = {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()}
-    (told,) = ship(grid, ["ngrams"], own).values()
+    (told,) = ship(making, ["ngrams"], own).values()
     assert {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
     assert told.left_out == []
     assert told.bytes == sum(len(data) for path, data in before.items() if "ngrams" in path.parts)
 
 
 def test_the_text_s_descriptions_go_along_and_another_text_s_families_are_refused(workshop, tmp_path: Path) -> None:
-    grid, folder = workshop
+    making, folder = workshop
     for name in ("text.json", "documents.csv", "tokenizer/tokenizer.json"):
-        assert (folder / name).read_bytes() == (grid.place / name).read_bytes()
-    read = grid.place.rows(grid.base)[: 2_560 // 32]  # at the largest budget, of rows of 32
+        assert (folder / name).read_bytes() == (making.place / name).read_bytes()
+    read = making.place.rows(making.base)[: 2_560 // 32]  # at the largest budget, of rows of 32
     counts = Counter(read.ravel().tolist())
     assert read_token_counts(folder).tolist() == [counts[token] for token in range(280)]
     (tmp_path / "text.json").write_text("{}")
     with pytest.raises(DataError, match="of another text"):
-        ship(grid, ["neox"], tmp_path)
+        ship(making, ["neox"], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["text.json"]
 
 
 def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> None:
-    grid, folder = workshop
+    making, folder = workshop
     with pytest.raises(DataError, match="no model of lstm is ranked"):
-        ship(grid, ["lstm"], tmp_path / "shipped")
+        ship(making, ["lstm"], tmp_path / "shipped")
     assert not (tmp_path / "shipped").exists()
     with pytest.raises(ParameterError, match="family lstm is not shipped") as error:
         shipped.counted(families=["lstm"], folder=folder)
@@ -176,7 +154,7 @@ def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> No
     entries[0]["seconds"] = 7.5  # the same weights, trained before
     other = {**entries[1], "checksum": "0", "seconds": 8.5}
     (own / "families.json").write_text(json.dumps([entries[0], other, {**entries[-1], "name": lost, "family": "neox"}]))
-    assert ship(grid, ["neox"], own)["neox"].left_out == [lost]
+    assert ship(making, ["neox"], own)["neox"].left_out == [lost]
     table = shipped.models(folder=own)
     assert table["model"].tolist() == [
         each for each in shipped.models(folder=folder)["model"] if each.startswith("neox")

@@ -1,9 +1,9 @@
-"""A made-up grid of ladders with known laws: independent tokens in documents, at every size, budget and family."""
+"""Made-up families with known laws: independent tokens in documents, at every size, budget and family."""
 
 import numpy as np
 import pandas as pd
 
-from rbp.paper.families import Grid, from_rows
+from rbp.evidence.counts import Counts
 
 SIZES = {
     "10k": 9_872,
@@ -25,23 +25,34 @@ def additive(size, tokens, k=1):
     return (0.4 + 6.0 * size**-0.3 + 900.0 * tokens**-0.6) / k**0.4
 
 
-def rows(value=additive, *, families=("neox", "lstm", "ngrams"), texts=TEXTS, tokens=TOKENS, ks=KS, spread=0.1):
-    """What `families.as_rows` gives: hits are expectations, rounded; a document is easier or harder for all models."""
-    parts = []
-    for dataset, documents in texts.items():
-        ease = np.exp(np.random.default_rng(len(dataset)).normal(0, spread, documents))
-        for family in families:
-            rungs = {"1": 4_096, "2": 400_000, "5": 9_000_000} if family == "ngrams" else SIZES
+def make(value=additive, *, families=("neox", "lstm", "ngrams"), texts=TEXTS, tokens=TOKENS, ks=KS, spread=0.1):
+    """A text's counts each: hits are expectations, rounded; a document is easier or harder for all models.
+
+    value: −ln RBP_k by S, D and k, of all families, or of each by its name.
+    """
+    laws = value if isinstance(value, dict) else dict.fromkeys(families, value)
+    return [_text(name, documents, laws, families, tokens, ks, spread) for name, documents in texts.items()]
+
+
+def _text(dataset, documents, laws, families, tokens, ks, spread):
+    ease = np.exp(np.random.default_rng(len(dataset)).normal(0, spread, documents))
+    models, hits, nll = [], [], []
+    for family in families:
+        value = laws[family]
+        rungs = {"1": 4_096, "2": 400_000, "5": 9_000_000} if family == "ngrams" else SIZES
+        for budget in BUDGETS if family != "ngrams" else BUDGETS[-1:]:
             for rung, size in rungs.items():
-                for budget in BUDGETS if family != "ngrams" else BUDGETS[-1:]:
-                    y = value(size, budget)
-                    own = {f"k{k}": np.round(tokens * np.exp(-value(size, budget, k) * ease)).astype(int) for k in ks}
-                    about = {"dataset": dataset, "family": family, "model": f"{family}-{rung}-at-{budget / 1e6:g}m"}
-                    about |= {"size": size, "budget": budget, "vocabulary": 4096, "tokens": tokens}
-                    loss = {"document": np.arange(documents), "nll": tokens * (2 * y + 1) * ease}
-                    parts.append(pd.DataFrame({**about, **loss, **own}))
-    return pd.concat(parts, ignore_index=True)
-
-
-def make(value=additive, **options) -> Grid:
-    return from_rows(rows(value, **options))
+                name = f"{family}-{rung}-at-{budget / 1e6:g}m"
+                models.append({"model": name, "family": family, "rung": rung, "seed": 0, "size": size})
+                models[-1] |= {"budget": budget, "trained": budget}
+                hits.append([np.round(tokens * np.exp(-value(size, budget, k) * ease)) for k in ks])
+                nll.append(tokens * (2 * value(size, budget) + 1) * ease)
+    return Counts(
+        dataset=dataset,
+        models=pd.DataFrame(models),
+        vocabulary=4096,
+        thresholds=tuple(ks),
+        tokens=np.full(documents, tokens),
+        hits=np.array(hits).transpose(2, 0, 1).astype(np.int64),
+        nll=np.array(nll).T,
+    )

@@ -5,7 +5,7 @@ import numpy as np
 from rbp.ranks.store import Store, open_store
 
 
-def write_store(root, model, size, greater, *, family="Ladder", dataset="wikipedia", token=0):
+def write_store(root, model, size, greater, *, family="Ladder", dataset="wikipedia", token=0, nll=1.0):
     """A finished store of 4 documents of equal length under `root`; the first two tokens have an equal."""
     tokens = len(greater)
     equal = np.ones(tokens, dtype=np.int64)
@@ -19,7 +19,7 @@ def write_store(root, model, size, greater, *, family="Ladder", dataset="wikiped
         "token": np.full(tokens, token),
         "greater": greater,
         "equal": equal,
-        "nll": np.ones(tokens),
+        "nll": np.full(tokens, nll),
     }
     store.write(0, columns)
     store.finish({})

@@ -20,7 +20,7 @@ from rbp.core.errors import FitError, RbpError
 from rbp.core.paths import ROOT
 from rbp.evidence import Source, open_source
 from rbp.evidence.tokens import known_tokens
-from rbp.paper.explorer import explorer
+from rbp.paper.forecasts import explorer
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import fit_power_law
 
@@ -50,6 +50,7 @@ def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
     names = ("fits.js", "charts.js", "explorer.js")
     scripts = "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in names)
     style = f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
+    style += "<style>figure { padding: 0.5rem; }</style>"  # as the book's theme has it
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{style}{scripts}'
     body = explorer(source)
     page.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
@@ -196,6 +197,25 @@ def test_a_model_is_left_out_by_a_click_and_by_the_keyboard(tab: Page) -> None:
     tab.keyboard.press("Space")
     expect(tab.get_by_label("The command")).not_to_contain_text("--without")
     assert shown(tab)["Pythia"]["alpha"] == whole
+
+
+def test_each_family_has_its_own_colour_and_marker(tab: Page, source: Source) -> None:
+    page = json.loads(explorer(source).partition('json">')[2].partition("</script")[0])
+    assert set(page["styles"]) == set(source.table["family"])
+    styles = [tuple(style) for style in (*page["styles"].values(), *page["spare"])]
+    assert len({colour for colour, _ in styles}) == len(set(styles)) == len(styles)
+    # what is drawn: the page's families and a reader's own
+    paste(
+        tab,
+        "\n".join(
+            [HEAD, *(f"wikipedia,m{f}{i},own {f},{10**i},neg_log_rbp,10,{2 - i / 9}" for f in "abc" for i in (6, 7, 8))]
+        ),
+    )
+    for family in ("GPT-2", "OPT", "Pythia", "Qwen2.5", "neox", "lstm"):
+        tab.get_by_label(family, exact=True).check()
+    drawn = tab.evaluate("""() => [...document.querySelectorAll('.rbp-explorer-row .rbp-explorer-check svg path')]
+      .map(each => each.getAttribute('fill') + each.getAttribute('d'))""")
+    assert len(drawn) == len(set(drawn)) == 9
 
 
 def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: pd.DataFrame) -> None:

@@ -1,29 +1,26 @@
-"""Families beside one another on a made-up grid, and tokens told apart in a made-up text."""
+"""Made-up families beside one another, and tokens told apart in a made-up text."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_grid import SIZES, additive, from_rows, make, rows
+from made_grid import SIZES, additive, make
 from rank_stores import write_store
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.evidence.grid import Counted
 from rbp.evidence.ranked import Ranked
 from rbp.paper import architectures as study
-from rbp.paper.families import as_rows
 
 
 def of_family(other):
-    """A grid whose LSTM has another law, on five of the seven rungs."""
-    own = rows(other, families=("lstm",))
-    own = own[~own.model.str.contains("22k|2.7m")]
-    return from_rows(pd.concat([rows(families=("neox",)), own], ignore_index=True))
+    """Texts of which the LSTM has another law, on five of the seven rungs."""
+    texts = make({"neox": additive, "lstm": other}, families=("neox", "lstm"))
+    return [text.keep(~text.models["model"].str.contains("lstm-22k|lstm-2.7m")) for text in texts]
 
 
 def test_the_difference_of_exponents_is_that_of_the_laws():
-    grid = of_family(lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02)
-    found = study.exponents_beside(grid, "lstm", [1, 10], resamples=200)
-    ranks = found[found.measure != "CE"]
+    texts = of_family(lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02)
+    found = study.exponents_beside(texts, "lstm", [1, 10], resamples=200)
+    ranks = found.dropna(subset="k")
     assert ranks.n.unique() == [5]
     assert ranks.difference.to_numpy() == pytest.approx(0.02, abs=1e-4)
     assert (ranks.low <= 0.0201).all()
@@ -31,16 +28,15 @@ def test_the_difference_of_exponents_is_that_of_the_laws():
     assert (ranks.high - ranks.low < 0.005).all()  # the documents are the same for both
     five = np.array([size for rung, size in SIZES.items() if rung not in ("22k", "2.7m")])
     by_hand = -np.polyfit(np.log(five), np.log(additive(five, 8e6)), 1)[0]
-    assert ranks.query("measure == 'k = 1'").alpha_transformer.to_numpy() == pytest.approx(by_hand, abs=2e-3)
+    assert ranks.query("k == 1").alpha_transformer.to_numpy() == pytest.approx(by_hand, abs=2e-3)
 
 
 def test_at_equal_cross_entropy_the_offset_is_what_was_put_in():
-    same_entropy = rows(families=("lstm",))
-    for k in (1, 10, 100):
-        share = same_entropy[f"k{k}"] / same_entropy["tokens"]
-        same_entropy[f"k{k}"] = np.round(same_entropy["tokens"] * share**1.03).astype(int)
-    grid = from_rows(pd.concat([rows(families=("neox",)), same_entropy], ignore_index=True))
-    found = study.offsets(grid, "lstm", [1, 10], resamples=100)
+    texts = make(families=("neox", "lstm"))
+    for text in texts:
+        own, tokens = (text.models["family"] == "lstm").to_numpy(), text.tokens[:, None, None]
+        text.hits[:, own] = np.round(tokens * (text.hits[:, own] / tokens) ** 1.03)
+    found = study.offsets(texts, "lstm", [1, 10], resamples=100)
     # of documents that differ, the share of all is not to the power of 1.03
     assert found.offset.to_numpy() == pytest.approx(3.0, abs=0.1)
     assert (found.low <= found.offset).all()
@@ -49,23 +45,23 @@ def test_at_equal_cross_entropy_the_offset_is_what_was_put_in():
 
 
 def test_a_rung_and_a_threshold_that_are_not_there_are_named():
-    grid = of_family(additive)
-    study.check_rung(grid, ["lstm"], "59k")
+    texts = of_family(additive)
+    study.check_rung(texts[0], ["lstm"], "59k")
     for rung in ("22k", "7k"):  # one that the LSTM lacks, one that nobody has
         with pytest.raises(ParameterError, match=f"no rung '{rung}'") as error:
-            study.check_rung(grid, ["lstm"], rung)
+            study.check_rung(texts[0], ["lstm"], rung)
         assert "There is: 10k, 59k, 150k, 390k, 1m." in str(error.value)
     with pytest.raises(ParameterError, match="not counted at k = 4"):
-        study.exponents_beside(grid, "lstm", [4], resamples=10)
+        study.exponents_beside(texts, "lstm", [4], resamples=10)
 
 
 def test_too_few_shared_rungs_are_an_error():
-    own = rows(families=("lstm",))
-    few = from_rows(pd.concat([rows(families=("neox",)), own[own["size"] < 5e4]], ignore_index=True))
+    texts = make(families=("neox", "lstm"))
+    few = [text.keep((text.models["family"] == "neox") | (text.sizes < 5e4)) for text in texts]
     with pytest.raises(DataError, match="2 rungs"):
         study.exponents_beside(few, "lstm", [1], resamples=10)
-    with pytest.raises(DataError, match="no LSTM"):
-        make(families=("neox",)).largest("lstm")
+    with pytest.raises(ParameterError, match="family lstm is not there"):
+        study.offsets(make(families=("neox",)), "lstm", [1], resamples=10)
 
 
 def test_tokens_are_told_apart_by_what_was_read_and_when_the_pair_last_stood_there():
@@ -112,15 +108,3 @@ def test_tie_rules_are_those_of_the_metric():
     assert table.set_index(["rule", "k"]).value.to_dict() == pytest.approx(expected)
     spread = study.spread_by_rule(table).iloc[0]
     assert (spread.tied, spread.moved) == pytest.approx((0.3, 0.3))
-
-
-def test_rows_of_the_grid_are_the_counts_of_seed_0():
-    models = [("neox-10k-at-8m", 0), ("neox-10k-at-8m-seed1", 1)]
-    about = [{"model": name, "family": "neox", "seed": seed, "size": 7, "budget": 8} for name, seed in models]
-    hits = np.arange(8).reshape(2, 2, 2)
-    zero = np.zeros((2, 2))
-    text = Counted("wikipedia", pd.DataFrame(about), 50, (1, 4), np.array([9, 9]), hits, zero + 2, zero)
-    line = from_rows(as_rows([text])).lines["neox", 8]["wikipedia"]
-    assert (line.models, line.thresholds, line.vocabulary) == (("neox-10k-at-8m",), (1, 4), 50)
-    assert line.hits[:, 0].tolist() == hits[:, 0].tolist()
-    assert (line.tokens.tolist(), line.nll[:, 0].tolist()) == ([9, 9], [2, 2])

@@ -1,8 +1,10 @@
 """Summaries of forecasts and of other curves, against examples counted by hand."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from rbp.core.errors import FitError
 from rbp.evidence import open_source, select
 from rbp.paper import forecasts
 from rbp.stats import cells
@@ -20,8 +22,48 @@ def test_a_summary_counts_and_takes_medians() -> None:
     told = pd.DataFrame(rows, columns=["family", "n", "error", "covered"]).assign(low=0.9, high=1.1, predicted=2.0)
     table = forecasts.summary(told, ["family"]).set_index("family")
     assert table.loc["A", ["n", "count", "covered", "optimistic"]].tolist() == ["3 or 4", 3, 2, 2]
+    assert table.loc["A", "error_signed"] == pytest.approx(-10)
     assert table.loc["A", ["error_median", "error_largest", "width_median"]].tolist() == pytest.approx([20, 30, 10])
     assert table.loc["B", ["n", "count", "covered", "optimistic"]].tolist() == ["8", 1, 1, 0]
+
+
+def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: pd.DataFrame) -> None:
+    told = forecasts.every_cut(points, level=0.9)
+    counted = told.groupby(["family", "hidden"]).size().to_dict()
+    sizes = {"Pythia": 10, "OPT": 5, "Qwen2.5": 5, "GPT-2": 4}
+    assert counted == {(f, hidden): 2 * hidden for f, many in sizes.items() for hidden in range(1, many - 2)}
+    # by hand: one line through the logarithms of the models that are seen
+    for (dataset, family, hidden), rows in told.groupby(["dataset", "family", "hidden"]):
+        own = select(points, dataset=[dataset], family=family).sort_values("size")
+        small, large = own.iloc[:-hidden], own.iloc[-hidden:]
+        slope, at_0 = np.polyfit(np.log(small["size"]), np.log(small["value"]), 1)
+        right = np.exp(at_0 + slope * np.log(large["size"].to_numpy()))
+        assert rows.sort_values("size")["error"].to_numpy() == pytest.approx(right / large["value"].to_numpy() - 1)
+    straight = points.assign(value=points["size"] ** -0.1)
+    assert forecasts.every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
+    with pytest.raises(FitError, match="points enough"):
+        forecasts.every_cut(points[points["size"] > 5e9], level=0.9)
+
+
+def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None:
+    told = forecasts.every_cut(points, level=0.95)
+    figure = forecasts.cut_panels(told)
+    assert figure.keys == ["Pythia", "OPT, Qwen2.5, GPT-2"]
+    shown, dots = [], 0
+    for key in figure.keys:
+        ax = figure.single(key).axes[0]
+        shown += [label.get_text() for label in ax.get_xticklabels()]
+        dots += sum(len(line.get_xdata()) for line in ax.lines if line.get_marker() not in ("None", None, ""))
+    summary = forecasts.summary(told, ["family", "hidden"]).set_index(["family", "hidden"])
+    order = [("Pythia", h) for h in range(1, 8)] + [
+        ("OPT", 1),
+        ("OPT", 2),
+        ("Qwen2.5", 1),
+        ("Qwen2.5", 2),
+        ("GPT-2", 1),
+    ]
+    assert shown == [f"{h}\n{summary.optimistic[f, h]} of {summary['count'][f, h]}" for f, h in order]
+    assert dots == len(told)
 
 
 def test_errors_of_curves_are_medians_of_their_size() -> None:

@@ -33,7 +33,7 @@ def ranks(tmp_path):
 
 def test_a_folder_of_stores_is_studied(ranks):
     found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
-    assert [one.dataset for one in found.counted] == ["wikipedia", "humaneval"]
+    assert [one.dataset for one in found.texts] == ["wikipedia", "humaneval"]
     assert found.shown == {1: "1", 5: "5", 25: "0.5 V"}
     assert set(found.points.model) == set(SIZES)  # the other seed is no point of the law
     at_5 = found.at(found.laws).query("threshold == '5' and dataset == 'humaneval'").iloc[0]
@@ -44,12 +44,12 @@ def test_a_folder_of_stores_is_studied(ranks):
     again = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
     pd.testing.assert_frame_equal(again.laws, found.laws)
     only = ladder_laws(open_source(ranks), ["humaneval"], [1], [], resamples=200)
-    assert [one.dataset for one in only.counted] == ["humaneval"]
+    assert [one.dataset for one in only.texts] == ["humaneval"]
 
 
 def test_what_was_trained_again_stands_beside_its_first_training(ranks):
     source = open_source(ranks)
-    table = reruns(source.hits([1, 5]), 5, resamples=200).set_index("dataset")
+    table = reruns(source.counts([1, 5]), 5, resamples=200).set_index("dataset")
     assert set(table.model) == {"a-seed1"}
     assert set(table["first"]) == {"a"}
     for dataset in ("wikipedia", "humaneval"):

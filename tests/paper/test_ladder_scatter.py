@@ -1,17 +1,15 @@
-"""The analysis of a family on its rank stores: hits by document, the joint bootstrap, and the split of the scatter."""
+"""The analysis of a family on its rank stores: the joint bootstrap, and the split of the scatter."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
-from rank_stores import write_store
+from simulated import counts
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.evidence.document_hits import Hits, as_table, count, from_table
 from rbp.paper.ladder import (
     exponents,
-    log_neg_log_rbp,
-    resample,
     resampled_laws,
     resampled_points,
     scatter_parts,
@@ -21,45 +19,6 @@ from rbp.paper.ladder import (
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
 
 
-def test_hits_are_counted_by_document_model_and_threshold(tmp_path):
-    rng = np.random.default_rng(1)
-    greater = {name: rng.integers(0, 45, 100) for name in ("big", "small", "small-seed1")}
-    sizes = {"big": 300, "small": 20, "small-seed1": 20}
-    stores = [write_store(tmp_path, name, sizes[name], greater[name]) for name in greater]
-    (found,) = count(stores, [30, 1, 5])
-    assert found.models == ("small", "small-seed1", "big")
-    assert found.thresholds == (1, 5, 30)
-    assert found.tokens.tolist() == [25] * 4
-    assert [found.models[i] for i in found.rungs] == ["small", "big"]
-    for m, name in enumerate(found.models):
-        ranks = greater[name] + np.where(np.arange(100) < 2, 2, 1)  # the paper's rule: last among equals
-        for i, k in enumerate(found.thresholds):
-            by_hand = [(ranks[25 * d : 25 * d + 25] <= k).sum() for d in range(4)]
-            assert found.hits[:, m, i].tolist() == by_hand
-    (again,) = from_table(as_table([found]))
-    assert (again.hits == found.hits).all()
-    assert (again.tokens == found.tokens).all()
-    assert (again.nll == found.nll).all()
-    assert (again.models, again.thresholds, again.vocabulary) == (found.models, found.thresholds, 50)
-
-
-def test_models_that_ranked_other_tokens_are_refused(tmp_path):
-    stores = [write_store(tmp_path, "a", 10, np.arange(8)), write_store(tmp_path, "b", 20, np.arange(8), token=1)]
-    with pytest.raises(DataError, match="did not rank the same tokens"):
-        count(stores, [1])
-
-
-def test_two_families_and_impossible_thresholds_are_refused(tmp_path):
-    stores = [
-        write_store(tmp_path, "a", 10, np.arange(8)),
-        write_store(tmp_path, "b", 20, np.arange(8), family="Other"),
-    ]
-    with pytest.raises(ParameterError, match="2 families: Ladder, Other"):
-        count(stores, [1])
-    with pytest.raises(ParameterError, match="not among the ranks 1 to 50"):
-        count(stores[:1], [51])
-
-
 def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
     """Hits of models of −ln RBP₁ = 8 S^(−0.1) on documents that are easier or harder for all, or for one (`own`)."""
     level = np.log(8) - 0.1 * np.log(sizes)
@@ -67,22 +26,12 @@ def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
     share = np.exp(-np.exp(level + effect))
     tokens = rng.integers(2000, 4000, documents)
     hits = rng.binomial(tokens[:, None], share)[:, :, None]
-    return Hits(
-        "wikipedia",
-        "Ladder",
-        50,
-        tuple(f"m{i}" for i in range(len(sizes))),
-        sizes,
-        (1,),
-        tokens,
-        hits,
-        hits[..., 0] * 1.0,
-    )
+    return counts([f"m{i}" for i in range(len(sizes))], sizes, [1], tokens, hits, hits[..., 0] * 1.0)
 
 
 def test_one_models_interval_is_that_of_documents_drawn_anew():
     hits = family_of(np.random.default_rng(2), documents=12)
-    drawn = resampled_points(hits, resample(hits, resamples=300, seed=5), level=0.9).iloc[2]
+    drawn = resampled_points(hits.drawn(resamples=300, seed=5), level=0.9).iloc[2]
     times = np.random.default_rng(5).multinomial(12, np.full(12, 1 / 12), size=300)
     values = -np.log(times @ hits.hits[:, 2, 0] / (times @ hits.tokens))
     assert (drawn.low, drawn.high) == pytest.approx(np.quantile(values, [0.05, 0.95]), rel=1e-5)  # between two, the log
@@ -93,7 +42,7 @@ def test_the_same_documents_are_drawn_for_all_models():
     """Twins never part: a difference between them would be a difference between draws."""
     hits = family_of(np.random.default_rng(3), sizes=np.repeat(SIZES, 2))
     twins = np.repeat(hits.hits[:, ::2], 2, axis=1)
-    drawn = resample(Hits(**{**vars(hits), "hits": twins}), resamples=50)
+    drawn = replace(hits, hits=twins).drawn(resamples=50).ys
     assert (drawn[:, ::2] == drawn[:, 1::2]).all()
     assert drawn.std(axis=0).min() > 0
 
@@ -110,11 +59,11 @@ def test_the_text_interval_of_alpha_covers_what_other_texts_give():
     """The joint bootstrap of one corpus finds the spread of α over independent corpora."""
     rng = np.random.default_rng(6)
     others = [family_of(rng, own=0.1) for _ in range(300)]
-    alphas = np.array([exponents(SIZES, log_neg_log_rbp(one)[None, :, 0])[0] for one in others])
-    spread = [resample(one, resamples=300)[:, :, 0] for one in others[:8]]
+    alphas = np.array([exponents(SIZES, one.log_neg_log_rbp[None, :, 0])[0] for one in others])
+    spread = [one.drawn(resamples=300).ys[:, :, 0] for one in others[:8]]
     found = np.mean([exponents(SIZES, draws).std(ddof=1) for draws in spread])
     assert found == pytest.approx(alphas.std(ddof=1), rel=0.15)
-    row = resampled_laws(others[0], resample(others[0], resamples=300)).iloc[0]
+    row = resampled_laws(others[0].drawn(resamples=300)).iloc[0]
     assert row.text_low < row.alpha < row.text_high
     assert row.lost == 0
     assert row.misses == (others[0].tokens.sum() - others[0].hits.sum(axis=0)).min()
@@ -124,13 +73,11 @@ def test_the_text_interval_of_alpha_covers_what_other_texts_give():
 def test_the_text_interval_of_few_documents_is_somewhat_too_narrow(draws):
     """24 documents, as the smallest text has, which tilt the line: 95 per cent intervals cover about 91."""
     rng = np.random.default_rng(12)
-    true = np.mean(
-        [exponents(SIZES, log_neg_log_rbp(family_of(rng, 20_000, own=0.3))[None, :, 0])[0] for _ in range(4)]
-    )
+    true = np.mean([exponents(SIZES, family_of(rng, 20_000, own=0.3).log_neg_log_rbp[None, :, 0])[0] for _ in range(4)])
     covered = 0
     for _ in range(draws):
         one = family_of(rng, 24, own=0.3)
-        row = resampled_laws(one, resample(one, resamples=300)).iloc[0]
+        row = resampled_laws(one.drawn(resamples=300)).iloc[0]
         covered += row.text_low <= true <= row.text_high
     assert may_be(covered, draws, 0.88, 0.95)
 
@@ -138,12 +85,12 @@ def test_the_text_interval_of_few_documents_is_somewhat_too_narrow(draws):
 def test_a_text_without_misses_gives_no_law():
     hits = family_of(np.random.default_rng(7), documents=5)
     hits.hits[:, -1] = hits.tokens[:, None]
-    drawn = resample(hits, resamples=20)
-    row = resampled_laws(hits, drawn).iloc[0]
+    drawn = hits.drawn(resamples=20)
+    row = resampled_laws(drawn).iloc[0]
     assert "no logarithm" in row.note
     assert np.isnan(row.alpha)
-    assert scatter_parts(hits, drawn).empty
-    assert resampled_points(hits, drawn).iloc[-1][["low", "high"]].isna().all()
+    assert scatter_parts(drawn).empty
+    assert resampled_points(drawn).iloc[-1][["low", "high"]].isna().all()
 
 
 SEEDED = np.repeat(SIZES, [3, 3, 3, 1, 1])

@@ -1,16 +1,18 @@
-"""The scores against closed forms and a simulation; the outcomes against a made-up grid with known laws."""
+"""The scores against closed forms and a simulation; the outcomes against made-up families with known laws."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from made_grid import BUDGETS, SIZES, TEXTS, additive, make, rows
+from made_grid import BUDGETS, SIZES, TEXTS, additive, make
 from scipy import integrate
 from scipy.stats import norm
+from simulated import counts
 
 from rbp.core.errors import DataError
-from rbp.evidence.document_hits import Hits
+from rbp.evidence.counts import Counts
 from rbp.paper import predictions as study
-from rbp.paper.families import from_rows
 
 
 def made(**columns):
@@ -67,24 +69,16 @@ def result():
 class _NoStores:
     stores = ()
 
-    def hits(self, ks):
-        return [one.largest("neox")[text] for one in [make(spread=0.0)] for text in one.datasets]
 
-
-class _Seeds(_NoStores):
-    """Two rungs of one document of 10⁷ tokens, each trained three times, by shares of misses."""
-
-    away = (0.0, 0.03, -0.01, 0.0, 0.01, -0.05)  # of ln(−ln RBP_1), seeds 0 to 2 of each rung
-
-    def hits(self, ks):
-        counted = [round(1e7 * np.exp(-2 * np.exp(y))) for y in self.away]
-        models = [f"neox-{rung}-at-8m{seed}" for rung in ("10k", "22k") for seed in ("", "-seed1", "-seed2")]
-        sizes = np.repeat([10_000, 22_000], 3)
-        hits = np.array(counted)[None, :, None]
-        return [
-            Hits(text, "neox", 4096, tuple(models), sizes, tuple(ks), np.array([10**7]), hits, np.ones((1, 6)))
-            for text in TEXTS
-        ]
+def with_seeds(text: Counts) -> Counts:
+    """The text of one document, two rungs of which were trained again twice, with these changes of ln(−ln RBP_1)."""
+    one = text.of("neox").keep([0, 0, 0, 1, 1, 1])
+    seeds = np.tile([0, 1, 2], 2)
+    names = one.models["model"] + [f"-seed{seed}" if seed else "" for seed in seeds]
+    away = np.array([0.0, 0.03, -0.01, 0.0, 0.01, -0.05])
+    hits = np.round(1e7 * np.exp(-2 * np.exp(away)))[None, :, None]
+    models = one.models.assign(model=names, seed=seeds)
+    return replace(one, models=models, tokens=np.array([10**7]), hits=np.repeat(hits, 3, axis=2), nll=np.ones((1, 6)))
 
 
 def test_what_is_measured_is_what_was_asked_for(result):
@@ -115,7 +109,7 @@ def test_what_is_measured_is_what_was_asked_for(result):
     wobble = table[(table.kind == "zigzag") & (table.k == 1)].outcome.item()
     assert wobble == pytest.approx(np.sqrt((off**2).sum() / 5), abs=1e-4)
     assert table[table.kind == "curvature"].outcome.item() == pytest.approx(np.polyfit(x - x.mean(), y, 2)[0], abs=1e-4)
-    entropy = 2 * additive(SIZES["2.7m"], 8e6) + 1  # as the grid is made
+    entropy = 2 * additive(SIZES["2.7m"], 8e6) + 1  # as the families are made
     assert of(kind="cross_entropy", rung="2.7m") == pytest.approx(entropy, rel=1e-3)
     assert of(kind="cross_entropy_difference", family="lstm") == pytest.approx(0, abs=1e-6)
     slope = np.polyfit(np.log(2 * np.exp(y) + 1), y, 1)[0]
@@ -124,7 +118,7 @@ def test_what_is_measured_is_what_was_asked_for(result):
 
 def test_seeds_are_the_root_mean_square_of_what_they_move():
     table, _ = study.read_predictions()
-    found = study.outcomes(table, study.Findings(make(spread=0.0), {"neox": _Seeds(), "lstm": _NoStores()}, []))
+    found = study.outcomes(table, study.Findings([with_seeds(text) for text in make(spread=0.0)], {}, []))
     own = found[found.kind == "seeds"].set_index(["seed", "dataset"]).outcome
     assert own[1, "wikipedia"] == pytest.approx(np.sqrt((0.03**2 + 0.01**2) / 2), rel=1e-3)
     assert own[2, "wikipedia"] == pytest.approx(np.sqrt((0.01**2 + 0.05**2) / 2), rel=1e-3)
@@ -133,9 +127,7 @@ def test_seeds_are_the_root_mean_square_of_what_they_move():
 def test_an_ablation_is_what_it_moves_on_its_text():
     hits = np.array([round(1e7 * np.exp(-2 * np.exp(y))) for y in (0.0, 0.04)])
     models, sizes = ("ladder-150k", "ladder-150k-8"), np.array([150_080, 150_080])
-    one = Hits(
-        "auslegal", "Ladder", 4096, models, sizes, (10,), np.array([10**7]), hits[None, :, None], np.ones((1, 2))
-    )
+    one = counts(models, sizes, [10], np.array([10**7]), hits[None, :, None], np.ones((1, 2)), dataset="auslegal")
     table, _ = study.read_predictions()
     found = study.Findings(make(spread=0.0), {"neox": _NoStores(), "lstm": _NoStores()}, [one])
     own = study.outcomes(table, found).query("kind == 'ablation'").set_index("run")
@@ -158,11 +150,12 @@ def test_what_cannot_be_tested_says_why(result):
 
 
 def test_what_lacks_a_model_that_it_speaks_of_is_untested():
-    some = rows(spread=0.0, texts=dict.fromkeys(TEXTS, 3))
+    texts = make(spread=0.0, texts=dict.fromkeys(TEXTS, 3))
+    some = texts[0].models
     lstm, large = some.family == "lstm", some.model.str.contains("2.7m") & (some.budget < BUDGETS[-1])
-    grid = from_rows(some[~large & ~(lstm & some.model.str.contains("1m-at"))])
+    texts = [text.keep(~large & ~(lstm & some.model.str.contains("1m-at"))) for text in texts]
     table, _ = study.read_predictions()
-    found = study.outcomes(table, study.Findings(grid, {"neox": _NoStores(), "lstm": _NoStores()}, []))
+    found = study.outcomes(table, study.Findings(texts, {"neox": _NoStores(), "lstm": _NoStores()}, []))
     gone = found[found.untested == study.NO_RUNG]
     assert gone.outcome.isna().all()
     assert set(gone[gone.kind == "exponent"].family) == {"lstm"}

@@ -1,14 +1,18 @@
 """Rank against cross-entropy: families where one is and is not a function of the other, of known slopes and offsets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from draws import loop_and_slow, may_be
+from rank_stores import write_store
+from simulated import counts
 
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source, outside
-from rbp.evidence.document_hits import Hits
+from rbp.evidence.counts import Counts, Drawn
 from rbp.paper import rank_and_cross_entropy as both
 from rbp.paper.figures import rank_and_cross_entropy as figures
 
@@ -105,12 +109,12 @@ def test_the_closest_k_by_hand() -> None:
 # --- At equal cross-entropy
 
 
-def test_two_families_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
+def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
     first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
     for offset in (0.0, 0.08):
-        second = family("B", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
+        second = family("A", "law", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
         found = both.at_equal_entropy(pd.concat([first, second]), []).set_index("k")
-        assert found[["first", "second"]].iloc[0].tolist() == ["A", "B"]
+        assert found[["first", "second"]].iloc[0].tolist() == ["news", "law"]
         assert (found.from_entropy, found.to_entropy)[0][1] == 3.5
         assert found.offset[1] == pytest.approx(100 * offset, abs=1)
         assert found.apart[1] == bool(offset)
@@ -144,6 +148,11 @@ def test_groups_that_share_no_entropy_are_not_compared() -> None:
     far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
     assert both.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
     assert both.at_equal_entropy(family("A"), []).empty
+
+
+def test_families_that_may_have_two_tokenizers_are_not_compared() -> None:
+    other = family("B", scale=1.1, noise=0.01, seed=1)
+    assert both.at_equal_entropy(pd.concat([family("A", noise=0.01), other]), []).empty
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(40, 800))
@@ -200,7 +209,7 @@ def test_the_first_look_at_the_runs_of_others() -> None:
 # --- Documents
 
 
-def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), offset=0.0) -> Hits:
+def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), offset=0.0) -> Counts:
     """Documents that are easier or harder for all: in expectation, −ln RBP_1 is 0.3·CE^slope in every one of them.
 
     Of two models of one size the second has −ln RBP_1 higher by `offset` (a share) at equal CE.
@@ -214,27 +223,27 @@ def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8
     share = np.exp(-0.3 * typical**slope * np.where(again, 1 + offset, 1.0))
     logit = np.log(share / (1 - share)) - (hard - 1)
     hits = rng.binomial(tokens[:, None], 1 / (1 + np.exp(-logit)))
-    names = tuple(f"m{i}" for i in range(models))
-    return Hits(dataset, "Own", 50, names, np.asarray(sizes), (1,), tokens, hits[:, :, None], nll)
+    return counts([f"m{i}" for i in range(models)], sizes, [1], tokens, hits[:, :, None], nll, dataset=dataset)
 
 
-def truth(**how) -> Hits:
+def truth(**how) -> Counts:
     """The same from so many documents that chance is gone."""
     return simulated(np.random.default_rng(99), documents=200_000, **how)
 
 
-def exact(hits: Hits) -> both.Drawn:
-    return both.Drawn(hits, resamples=1, seed=0)
+def exact(one: Counts) -> Drawn:
+    return one.drawn(resamples=1)
 
 
 def test_a_line_on_the_text_itself_and_on_a_draw_by_another_library() -> None:
-    one = both.Drawn(simulated(np.random.default_rng(1)), resamples=3, seed=0)
-    at_0, slope = one.line(0)
-    assert one.rungs.tolist() == [0, 1, 2, 3, 5]
+    one = simulated(np.random.default_rng(1)).drawn(resamples=3, seed=0)
+    at_0, slope = both._line(one, 1)
+    rungs = one.counts.firsts
+    assert rungs.tolist() == [0, 1, 2, 3, 5]
     for i, (x, y) in enumerate([(one.x, one.y[:, 0]), (one.xs[1], one.ys[1, :, 0])]):
-        fit = np.polynomial.Polynomial.fit(x[one.rungs], y[one.rungs], 1).convert().coef
+        fit = np.polynomial.Polynomial.fit(x[rungs], y[rungs], 1).convert().coef
         assert (at_0[2 * i], slope[2 * i]) == pytest.approx(tuple(fit))
-    hits = one.hits
+    hits = one.counts
     entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
     assert np.exp(one.x) == pytest.approx(entropy)
     assert np.exp(-np.exp(one.y[:, 0])) == pytest.approx(hits.hits[:, :, 0].sum(axis=0) / hits.tokens.sum())
@@ -244,9 +253,9 @@ def test_both_metrics_come_from_the_same_documents() -> None:
     """−ln RBP_1 that follows CE in every document: its slope has next to no interval, drawn apart it would."""
     hits = simulated(np.random.default_rng(2))
     entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
-    follows = Hits(**{**vars(hits), "tokens": np.full(30, 1000), "nll": np.tile(1000 * entropy, (30, 1))})
-    same = Hits(**{**vars(follows), "hits": np.tile(np.round(1000 * np.exp(-0.1 * entropy)), (30, 1))[:, :, None]})
-    row = both.text_curves([both.Drawn(same, resamples=100, seed=0)]).iloc[0]
+    follows = np.tile(np.round(1000 * np.exp(-0.1 * entropy)), (30, 1))[:, :, None]
+    same = replace(hits, tokens=np.full(30, 1000), nll=np.tile(1000 * entropy, (30, 1)), hits=follows)
+    row = both.text_curves([same.drawn(resamples=100)]).iloc[0]
     assert row.text_high - row.text_low < 1e-9
     assert row.text_scatter < 1e-6
 
@@ -254,13 +263,12 @@ def test_both_metrics_come_from_the_same_documents() -> None:
 @pytest.mark.parametrize(("documents", "tail"), [(5, 0.000956), (30, 0.018750)])
 def test_few_documents_take_percentiles_from_farther_out(documents: int, tail: float) -> None:
     """Φ(t·√(D/(D − 1))) with Student's t for D − 1: −2.7764·1.1180 = −3.1041, and −2.0452·1.0171 = −2.0802."""
-    one = both.Drawn(simulated(np.random.default_rng(4), documents=documents), resamples=1, seed=0)
-    assert one.interval(np.linspace(0, 1, 100_001), 0.95) == pytest.approx((tail, 1 - tail), abs=2e-5)
+    assert both._interval(np.linspace(0, 1, 100_001), documents, 0.95) == pytest.approx((tail, 1 - tail), abs=2e-5)
 
 
 def test_what_documents_explain_of_the_scatter_by_hand() -> None:
     """Each draw's residuals about its own parabola; their variances, those of D documents, over n − 3."""
-    one = both.Drawn(simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)), resamples=60, seed=0)
+    one = simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)).drawn(resamples=60, seed=0)
     away = []
     for x, y in zip(one.xs, one.ys[:, :, 0], strict=True):
         away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
@@ -268,13 +276,13 @@ def test_what_documents_explain_of_the_scatter_by_hand() -> None:
     assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.sqrt(explained), rel=1e-6)
 
 
-def test_models_of_infinite_loss_are_left_out() -> None:
-    hits = simulated(np.random.default_rng(3))
-    nll = hits.nll.copy()
-    nll[4, 2] = np.inf
-    one = both.Drawn(Hits(**{**vars(hits), "nll": nll}), resamples=100, seed=0)
-    assert one.models == ["m0", "m1", "m3", "m4", "m5"]
-    assert np.isfinite(one.line(0)[1]).all()
+def test_models_of_infinite_loss_are_left_out(tmp_path) -> None:
+    rng = np.random.default_rng(3)
+    for i, nll in enumerate((1.0, 2.0, np.inf, 3.0)):
+        write_store(tmp_path, f"m{i}", 10**i, rng.integers(0, 9, 400), nll=nll)
+    (one,) = both.drawn(open_source(tmp_path), [1], resamples=100, seed=0)
+    assert one.counts.names == ["m0", "m1", "m3"]
+    assert np.isfinite(both._line(one, 1)[1]).all()
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(30, 600))
@@ -282,13 +290,13 @@ def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> 
     """Slope, seeds' offset and texts' offset, each against the value of a text without end."""
     how, other = {"offset": 0.05}, {"offset": 0.05, "slope": 1.7, "dataset": "poems"}
     news, poems = exact(truth(**how)), exact(truth(**other))
-    (at_0, slope), (at_1, slope_1) = news.line(0), poems.line(0)
+    (at_0, slope), (at_1, slope_1) = both._line(news, 1), both._line(poems, 1)
     at_seeds = 100 * np.expm1(news.y[4, 0] - news.y[3, 0] - slope[0] * (news.x[4] - news.x[3]))
     at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
     covered = np.zeros(3, dtype=int)
     for seed in range(draws):
         rng = np.random.default_rng(seed)
-        one, two = (both.Drawn(simulated(rng, **h), resamples=300, seed=seed + i) for i, h in enumerate((how, other)))
+        one, two = (simulated(rng, **h).drawn(resamples=300, seed=seed + i) for i, h in enumerate((how, other)))
         row, again = both.text_curves([one]).iloc[0], both.seeds([one]).iloc[0]
         texts = both._text_offset(one, two, 1, 4.4, 0.95)
         covered += [
@@ -300,14 +308,12 @@ def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> 
 
 
 def test_a_change_of_seed_is_measured_against_the_curve() -> None:
-    one = both.Drawn(simulated(np.random.default_rng(5), documents=2000, offset=0.05), resamples=100, seed=0)
+    one = simulated(np.random.default_rng(5), documents=2000, offset=0.05).drawn(resamples=100, seed=0)
     row = both.seeds([one]).iloc[0]
     assert row.entropy == pytest.approx(-1, abs=0.1)
     assert row.offset > 4  # of the 5 per cent that its −ln RBP is higher, and what its CE is lower
     assert row.apart
-    assert both.seeds(
-        [both.Drawn(simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)), resamples=100, seed=0)]
-    ).empty
+    assert both.seeds([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).drawn(resamples=100, seed=0)]).empty
 
 
 def test_only_sources_with_ranks_have_documents() -> None:
@@ -340,10 +346,10 @@ def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -
 
 
 def test_what_pages_show() -> None:
-    pairs = pd.concat([family("A", noise=0.01), family("B", noise=0.01, seed=1, scale=1.1)])
-    texts = [both.Drawn(simulated(np.random.default_rng(1)), resamples=100, seed=0)]
+    pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
+    texts = [simulated(np.random.default_rng(1)).drawn(resamples=100, seed=0)]
     found = both.entropy_curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
     told = both.forecasts(pairs, holdout=2, holdout_few=1)
     assert len(figures.curves_shown(found, 0.95)["table"]) == 4
     assert figures.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
-    assert figures.forecasts_shown(told, ["family"])["table"]["forecasts"].tolist() == [4, 4]
+    assert figures.forecasts_shown(told, ["dataset"])["table"]["forecasts"].tolist() == [4, 4]

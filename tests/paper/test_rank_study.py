@@ -8,6 +8,7 @@ import torch
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
+from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, with_intervals
 from rbp.ladder.shipping import RESOLUTION
 from rbp.paper import rank_study
@@ -70,7 +71,7 @@ def logits(study):
 
 def test_the_ratio_of_widths_is_that_of_the_table(study):
     ranked = Ranked(study.stores["all"])
-    row = with_intervals(ranked.table([100]), ranked, 0.9).iloc[0]
+    row = with_intervals(store_table(ranked, [100]), ranked, 0.9).iloc[0]
     wide = [np.exp(-row[f"{kind}low"]) - np.exp(-row[f"{kind}high"]) for kind in ("document_", "")]
     found = rank_study.width_ratio(ranked.ranks, study.tokens.document, 100, 0.9)
     assert found == pytest.approx(wide[0] / wide[1])
@@ -223,7 +224,7 @@ def test_the_curve_has_two_panels_that_draw(study):
     from rbp.evidence.ranked import with_intervals
 
     ranked = Ranked(study.stores["all"])
-    some = with_intervals(ranked.table(), ranked).dropna(subset="low")
+    some = with_intervals(store_table(ranked), ranked).dropna(subset="low")
     panels = rbp_curve(every_k(ranked), some)
     shares, widths = (panels.single(key).axes[0] for key in panels.keys)
     assert np.allclose(shares.lines[0].get_ydata()[-1], 1)

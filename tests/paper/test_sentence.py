@@ -4,8 +4,10 @@ import json
 import shutil
 import unicodedata
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from tokenizers import Tokenizer
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER, ROOT
-from rbp.evidence.grid import RANKS
+from rbp.evidence.shipped import RANKS
 from rbp.ladder.measuring import measure
 from rbp.ladder.ranking import evaluation_documents
 from rbp.ladder.shipping import RESOLUTION
@@ -337,11 +339,94 @@ def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
 
 
 def test_a_long_text_is_read_up_to_the_context(tab: Page) -> None:
+    expect(tab.locator("#rbp-sentence-limit")).to_contain_text(
+        "At most 1,500 characters, and of these the first 256 tokens"
+    )
     text = "The court held that it was not so. " * 60
     tab.get_by_label("Your text").fill(text)
-    left = len(TOKENIZER.encode(text).ids) - RUNGS[0].context
-    said(tab, f"255 tokens ranked by 3 models. The models read 256 tokens; {left} more")
+    left = len(TOKENIZER.encode(text[: sentence.LONGEST]).ids) - RUNGS[0].context
+    said(tab, "255 tokens ranked by 3 models")
+    over = f"The last {len(text) - sentence.LONGEST} characters are left out. The last {left} tokens are left out."
+    expect(tab.locator("#rbp-sentence-limit")).to_contain_text(over)
     agrees(tab, text)
+
+
+def test_a_model_that_is_quoted_is_ticked(tab: Page) -> None:
+    found = sentence.read(TEXT, RUNGS)
+    quoted = sentence.recorded(found, {rung.name: 1 for rung in RUNGS})
+    sizes = {quoted["size.smaller"], quoted["size.larger"]}
+    ticked = [each.rung.label for each in found if each.size in sizes]
+    assert len(ticked) == 2
+    for label in ticked:
+        expect(tab.get_by_role("checkbox", name=f"{label} (")).to_be_checked()
+    last = next(each for each in found if each.size == quoted["size.larger"])
+    told = {key: value for values, _ in sentence.recorded_ranks(found) for key, value in values.items()}
+    assert told["rbp1.larger"] == (np.asarray(last.ranks()[0]) == 1).mean()
+    assert told["cross_entropy.larger.t2"] == last.cross_entropy(2)
+
+
+# The address, which anybody may have written
+
+
+def opened(tab: Page, **parts: str) -> None:
+    """The page with a text and models in its address."""
+    tab.goto(f"{tab.url.partition('#')[0]}#{urlencode(parts)}")
+
+
+def test_the_address_holds_the_text_and_the_models(tab: Page, browser: Browser, asked: list[str]) -> None:
+    text = "Is it 5 % of α & β, “so” #1?\n\tYes+no."
+    tab.get_by_role("checkbox", name="59k (").uncheck()
+    tab.get_by_label("Your text").fill(text)
+    agrees(tab, text, chosen=("10k", "390k"))
+    tab.wait_for_function("new URLSearchParams(location.hash.slice(1)).get('text').includes('Yes')")
+    shown, before = tab.evaluate(SHOWN), list(asked)
+    with closing(browser.new_context(offline=True)) as other:
+        again, loaded = other.new_page(), []
+        again.on("request", lambda each: loaded.append(each.url) if "/weights/" in each.url else None)
+        again.goto(tab.url)
+        expect(again.get_by_label("Your text")).to_have_value(text)
+        size = sum(path.stat().st_size for path in folder_of(again) if path.stem in before)
+        go = again.get_by_role("button", name=f"Rank this text (loads {size / 1e6:.1f} MB)")
+        expect(go).to_be_visible()
+        assert loaded == [], "another's text loads nothing by itself"
+        go.click()
+        agrees(again, text, chosen=("10k", "390k"))
+        assert again.evaluate(SHOWN) == shown
+        assert len(loaded) == 2
+
+
+def folder_of(tab: Page) -> list[Path]:
+    return sorted((Path(urlsplit(tab.url).path).parent / "weights").glob("*.js"))
+
+
+def test_an_address_is_text_and_its_unknown_models_are_named(tab: Page, asked: list[str]) -> None:
+    evil = "<img src=x onerror='window.hurt = 1'></script><script>window.hurt = 1</script>"
+    opened(tab, text=evil, models=f"10k,{evil},7b")
+    expect(tab.get_by_label("Your text")).to_have_value(evil)
+    named = tab.get_by_role("alert").filter(has_text="not here")
+    expect(named).to_contain_text("“<img src=x")
+    expect(named).to_contain_text("“7b”. Here are 10k, 22k, 59k")
+    assert [box.is_checked() for box in tab.get_by_role("checkbox").all()] == [True, *[False] * 6]
+    tab.get_by_role("button", name="Rank this text").click()
+    said(tab, "ranked by 1 models")
+    assert tab.evaluate("[window.hurt, document.querySelectorAll('.rbp-sentence img').length]") == [None, 0]
+    assert asked == [RUNGS[0].name]
+    opened(tab, models="no,such")  # none is known: those that are ticked stay
+    expect(named).to_contain_text("“no”, “such”")
+    assert tab.get_by_role("checkbox", name="10k").is_checked()
+    opened(tab, text="é" * 3000)
+    expect(tab.locator("#rbp-sentence-limit")).to_contain_text("The last 1,500 characters are left out")
+
+
+def test_the_size_of_the_weights_is_said_before_they_load(tab: Page, asked: list[str]) -> None:
+    said_so = tab.locator("#rbp-sentence-loads")
+    bytes_of = {path.stem: path.stat().st_size for path in folder_of(tab)}
+    first = sum(bytes_of[rung.name] for rung in RUNGS if rung.label in sentence.FIRST)
+    expect(said_so).to_contain_text(f"Not loaded yet: 10k, 59k, 390k, {first / 1e6:.1f} MB")
+    assert asked == []
+    tab.get_by_label("Your text").fill("The court held")
+    agrees(tab, "The court held")
+    expect(said_so).to_have_text("The models that are ticked are loaded.")
 
 
 def test_temperature_moves_cross_entropy_and_no_rank(tab: Page) -> None:
@@ -441,7 +526,9 @@ def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path,
     tab = browser.new_page()
     tab.goto((tmp_path / "page.html").as_uri())
     tab.get_by_label("Your text").fill("Another text")
-    expect(tab.get_by_role("alert")).to_contain_text("lie in the folder weights, which belongs beside this page")
+    expect(tab.get_by_role("alert").filter(has_text="not load")).to_contain_text(
+        "lie in the folder weights, which belongs beside this page"
+    )
     tab.close()
 
 

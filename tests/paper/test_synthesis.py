@@ -48,12 +48,15 @@ def test_lines_start_at_one_and_have_the_exponents_that_were_put_in() -> None:
 
 def test_a_floor_makes_forecasts_too_hopeful_and_a_pure_law_does_not() -> None:
     pure = synthesis.ahead(LAW)
-    assert sorted(pure["metric"].unique()) == [synthesis.CROSS_ENTROPY, "k = 1", "k = 10", "k = 100"]
+    assert pure["k"].unique().tolist() == [pd.NA, 1, 10, 100]
     np.testing.assert_allclose(pure["error"], 0, atol=1e-9)
     floor = LAW.assign(value=LAW["value"] + 0.5)
     found = synthesis.ahead(floor)
     assert len(found) == 8  # two models hidden, four metrics
     assert (found["error"] < -0.1).all()
+    assert (found["hidden"] == 2).all()
+    fewer = synthesis.ahead(floor[floor["size"] > floor["size"].unique().min()], holdout=1)
+    assert (fewer["hidden"] == 1).all()
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])

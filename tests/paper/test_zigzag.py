@@ -5,18 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from made_grid import BUDGETS, SIZES, make
+from made_grid import SIZES, make
 from scipy.stats import t as student
 
 from rbp.core.errors import FitError
-from rbp.evidence import grid
+from rbp.evidence import shipped
 from rbp.paper.families import TRANSFORMER
 from rbp.paper.ladder import (
     bends,
     first_ladder,
     moved,
     points_at,
-    resample,
     resampled_points,
     seed_variance,
     with_ablations,
@@ -37,7 +36,7 @@ def bent(size, tokens, k=1):
 
 
 def counted(value, spread=0.05):
-    return list(make(value, families=("neox",), spread=spread).lines[TRANSFORMER, BUDGETS[-1]].values())
+    return [text.of(TRANSFORMER) for text in make(value, families=("neox",), spread=spread)]
 
 
 def test_a_zigzag_is_the_contrast_of_the_residuals_that_were_put_in():
@@ -62,7 +61,7 @@ def test_a_zigzag_is_the_contrast_of_the_residuals_that_were_put_in():
 def test_a_bend_is_found_with_and_without_the_largest_rung():
     points = []
     for hits in counted(bent, spread=0.0):
-        points.append(resampled_points(hits, resample(hits, resamples=20)))
+        points.append(resampled_points(hits.drawn(resamples=20)))
 
     table = pd.concat(points)
     for own, sizes in ((table, 7), (without_largest(table), 6)):
@@ -76,9 +75,9 @@ def test_a_bend_is_found_with_and_without_the_largest_rung():
 
 def twice(hits, times):
     """A ladder whose rungs were trained so many times."""
-    models = tuple(f"{name}-{i}" for name, n in zip("abcdefg", times, strict=True) for i in range(n))
-    arrays = {name: np.repeat(getattr(hits, name), times, axis=1) for name in ("hits", "nll")}
-    return replace(hits, models=models, sizes=np.repeat(hits.sizes, times), **arrays)
+    found = hits.keep(np.repeat(np.arange(7), times))
+    names = [f"{name}-{i}" for name, n in zip("abcdefg", times, strict=True) for i in range(n)]
+    return replace(found, models=found.models.assign(model=names))
 
 
 def test_what_a_change_moves_is_that_over_the_texts_with_seeds_and_documents():
@@ -104,13 +103,13 @@ def test_what_a_change_moves_is_that_over_the_texts_with_seeds_and_documents():
 def test_the_first_ladder_s_sums_are_those_of_its_stores_and_there_only_where_it_is_named():
     # the slopes of ln(−ln RBP₁) in ln CE as they were recorded of its rank stores, before these went
     recorded = {"auslegal": 1.5628218296554313, "hotpotqa": 2.5712306577667395}
-    for one in grid.counted([1], families=[grid.FIRST], datasets=list(recorded)):
+    for one in shipped.counted([1], families=[shipped.FIRST], datasets=list(recorded)):
         own = one.keep(one.models["seed"] == 0)
         slope = np.polyfit(np.log(own.cross_entropy), np.log(own.neg_log_rbp[:, 0]), 1)[0]
         assert slope == pytest.approx(recorded[one.dataset], rel=1e-6)
         assert np.isnan(one.entropy).all(axis=0).tolist() == (one.models["seed"] > 0).tolist()
     assert len(one.models) == 11
-    assert not set(grid.APART) & set(grid.models()["family"])
+    assert not set(shipped.APART) & set(shipped.models()["family"])
 
 
 def test_points_at_a_threshold_are_those_of_the_first_of_each_size():
@@ -123,11 +122,11 @@ def test_points_at_a_threshold_are_those_of_the_first_of_each_size():
 
 
 def test_the_shipped_ablations_stand_beside_their_rungs():
-    hits = first_ladder(10)
-    for one, first in zip(with_ablations(hits), hits, strict=True):
-        assert one.models == ("ladder-59k", "ladder-59k-40", "ladder-150k", "ladder-150k-8")
+    texts = first_ladder(10)
+    for one, first in zip(with_ablations(texts), texts, strict=True):
+        assert one.names == ["ladder-59k", "ladder-59k-40", "ladder-150k", "ladder-150k-8"]
         assert one.sizes.tolist() == [59_240] * 2 + [150_080] * 2
-        places = [first.models.index(name) for name in one.models[::2]]
+        places = [first.names.index(name) for name in one.names[::2]]
         np.testing.assert_array_equal(one.hits[:, ::2], first.hits[:, places])
         np.testing.assert_array_equal(one.nll[:, ::2], first.nll[:, places])
         assert (one.hits[:, 1::2].sum(axis=0) != one.hits[:, ::2].sum(axis=0)).all()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from rbp.cli.app import app, main
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import COLUMNS, open_source, select
+from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked
 from rbp.ranks import metric
 from rbp.ranks.query import query
@@ -133,7 +134,7 @@ def test_what_cannot_be_loaded(make, tmp_path):
     with pytest.raises(DataError, match="no rank store"):
         open_source(tmp_path / "empty")
     with pytest.raises(ParameterError, match="k = 1001"):
-        Ranked(open_store(folder)).table([1, 1001])
+        store_table(Ranked(open_store(folder)), [1, 1001])
     begun = find_place(tmp_path / "ranks", "z", {"z": 1})
     begun.begin({"z": 1}, {"model": "z", "dataset": "d", "family": "f", "size": 1, "vocabulary": 9}, 1, 1)
     with pytest.raises(DataError, match="pack 0 is missing"):

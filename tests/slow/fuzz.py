@@ -138,7 +138,7 @@ def _store(folder: Path) -> Path:
 def a_recipe(folder: Path, seed: int) -> None:
     """ladder.toml, damaged, or with other values."""
     write_toml(recipe.CONFIGURATION.read_text(), folder / "ladder.toml", seed)
-    tolerated(lambda: recipe.read(folder / "ladder.toml"))
+    tolerated(lambda: recipe.read_recipe(folder / "ladder.toml"))
 
 
 #: with every key that a study may have

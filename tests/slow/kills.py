@@ -24,9 +24,9 @@ from apart import Apart, apart, ended, kill
 
 from rbp.core.errors import DataError
 from rbp.core.paths import ROOT, Project
-from rbp.ladder import grid as grid_module
+from rbp.ladder import making as making_module
 from rbp.ladder import text
-from rbp.ladder.recipe import read
+from rbp.ladder.recipe import read_recipe
 from rbp.ladder.workspace import Workspace
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.protocols import protocol
@@ -110,8 +110,8 @@ def extraction() -> Work:
 
 
 def _train(folder: Path) -> None:
-    grid = made_ladder.with_one_budget(folder / "ladders.toml", folder / "out", 15_360)
-    grid_module.train(made_ladder.quiet, grid, grid.choose(["neox"], ["narrow"], [1])[0], every=0.02)
+    making = made_ladder.with_one_budget(folder / "ladders.toml", folder / "out", 15_360)
+    making_module.train(made_ladder.quiet, making, making.choose(["neox"], ["narrow"], [1])[0], every=0.02)
 
 
 def training() -> Work:
@@ -136,7 +136,7 @@ def prepare_ladder(folder: Path, steps: int) -> None:
 
 def _make_ladder(folder: Path, steps: int) -> None:
     made_ladder.write_ladder(folder, steps)
-    text.prepare(Workspace(folder / "out"), read(folder / "small.toml"), folder / "texts")
+    text.prepare(Workspace(folder / "out"), read_recipe(folder / "small.toml"), folder / "texts")
 
 
 def one_chapter() -> Work:

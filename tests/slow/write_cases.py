@@ -207,9 +207,9 @@ def the_pages() -> Case:
 
 def a_trained_model(ladder: Path) -> Case:
     """A training from its start: states, then the model. `ladder`: a prepared ladder, see `kills`."""
-    from rbp.ladder import grid
+    from rbp.ladder import making
 
-    def opened(folder: Path) -> tuple[grid.Grid, grid.Line]:
+    def opened(folder: Path) -> tuple[making.Making, making.Line]:
         made = made_ladder.with_one_budget(ladder / "ladders.toml", folder / "out", 192)  # three steps
         return made, made.choose(["neox"], ["narrow"], [1])[0]
 
@@ -217,7 +217,7 @@ def a_trained_model(ladder: Path) -> Case:
         shutil.copytree(ladder / "out", folder / "out")
 
     def act(folder: Path) -> None:
-        grid.train(made_ladder.quiet, *opened(folder), every=0.0)
+        making.train(made_ladder.quiet, *opened(folder), every=0.0)
 
     def seen(folder: Path) -> Any:
         made, line = opened(folder)

@@ -39,7 +39,10 @@ LADDERS |= {  # by the names that pages give them
     name: LADDERS[family]
     for family, name in {"neox": "Transformer", "lstm": "LSTM", "mamba2": "Mamba-2", "ngrams": "n-grams"}.items()
 }
-SPARE = [("#8A7A00", "v"), ("#6F6FCF", "P"), ("#A0522D", "X"), ("#708090", "*")]
+#: of others' training runs
+OUTSIDE = {"Llama": ("#C0504D", "<"), "mLSTM": ("#00889A", ">")}
+#: of families that no figure of the book has beside all of these
+SPARE = [*dict.fromkeys(LADDERS.values()), ("#9457C0", "s"), ("#5C8A2E", "D"), ("#C2447A", "^"), ("#4E79A7", "v")]
 
 LABELS = {"size": "non-embedding parameters S", "cross_entropy": "cross-entropy (nats)"}
 
@@ -107,7 +110,7 @@ def use_style() -> None:
 
 def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
     """Colour and marker of a family; unknown ones take the spare styles that are free, by their place in `families`."""
-    known = FAMILIES | LADDERS
+    known = FAMILIES | LADDERS | OUTSIDE
     if family in known:
         return known[family]
     unknown = sorted(set(families) - set(known)) or [family]

@@ -57,7 +57,7 @@ def chapter_numbers(project: Project) -> dict[str, str]:
 
 
 def numbered(text: str, numbers: Mapping[str, str]) -> str:
-    """Markdown ``text`` with the number of the chapter for each ``{number}`name` ``. Raises ValueError for no chapter."""
+    """Markdown ``text`` with the number of the chapter for each ``{number}`name` ``; ValueError for no chapter."""
     try:
         return re.sub(r"\{number\}`(\w+)`", lambda found: numbers[found[1]], text)
     except KeyError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rbp.core.processes import Task
-    from rbp.ladder.grid import Grid
+    from rbp.ladder.making import Making
 
 
 ladder = typer.Typer(
@@ -47,11 +47,11 @@ TRANSFORMERS = "neox"
 @ladder.command()
 def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
     """Train the tokenizer on the training text."""
-    grid, texts = _open(context, config, out, texts)
+    making, texts = _open(context, config, out, texts)
     from rbp.ladder.text import find_texts, write_tokenizer
 
-    write_tokenizer(grid.place, grid.base, find_texts(grid.base, texts))
-    typer.echo(str(grid.place / "tokenizer"))
+    write_tokenizer(making.place, making.base, find_texts(making.base, texts))
+    typer.echo(str(making.place / "tokenizer"))
 
 
 @ladder.command()
@@ -59,10 +59,10 @@ def data(
     context: typer.Context, texts: Texts = None, tokens: Tokens = None, config: Config = None, out: Out = None
 ) -> None:
     """Gather the text, cut it into the rows that every rung reads, and say what it is."""
-    grid, texts = _open(context, config, out, texts, tokens)
+    making, texts = _open(context, config, out, texts, tokens)
     from rbp.ladder.text import find_texts, summary_lines, write_all
 
-    for line in summary_lines(write_all(grid.place, grid.base, find_texts(grid.base, texts))):
+    for line in summary_lines(write_all(making.place, making.base, find_texts(making.base, texts))):
         typer.echo(line)
 
 
@@ -84,14 +84,14 @@ def train(
     if "ngrams" in (families := split_names(family)):
         remedy = "Count them: rbp ladder rank --family ngrams."
         raise ParameterError("n-grams are not trained, they are counted", "--family", remedy)
-    grid, texts = _open(context, config, out, texts, tokens)
-    lines = grid.choose(families, split_names(rungs), _seeds(seeds))
+    making, texts = _open(context, config, out, texts, tokens)
+    lines = making.choose(families, split_names(rungs), _seeds(seeds))
     device = _device(device)
-    grid.prepare(texts)
-    _end(_work(grid.jobs(lines, device, every), jobs, device))
+    making.prepare(texts)
+    _end(_work(making.jobs(lines, device, every), jobs, device))
     for line in lines:
-        for budget in grid.ladders.budgets(line.seed):
-            typer.echo(str(grid.model(line, budget)))
+        for budget in making.ladders.budgets(line.seed):
+            typer.echo(str(making.model(line, budget)))
 
 
 @ladder.command()
@@ -105,13 +105,13 @@ def sweep(
     out: Out = None,
 ) -> None:
     """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
-    grid, texts = _open(context, config, out, texts)
+    making, texts = _open(context, config, out, texts)
     device = _device(device)
-    todo = grid.sweeps(split_names(family), device)
-    grid.prepare(texts)
+    todo = making.sweeps(split_names(family), device)
+    making.prepare(texts)
     _end(_work(todo, jobs, device))
     for job in todo:
-        typer.echo(str(grid.place / "training" / job.name / "rates.json"))
+        typer.echo(str(making.place / "training" / job.name / "rates.json"))
 
 
 @ladder.command()
@@ -132,7 +132,7 @@ def rank(
     """
     from rbp.ladder import aggregates, floor
 
-    grid, texts = _open(context, config, out, texts)
+    making, texts = _open(context, config, out, texts)
     families = split_names(family)
     if floor.FAMILY in families and len(families) > 1:
         what = f"{floor.FAMILY} cannot stand beside other families: its rungs are its own"
@@ -141,18 +141,18 @@ def rank(
         if seeds is not None:
             raise ParameterError("n-grams are counted, and have no seeds", "--seeds", "Leave it out.")
         orders = floor.choose(split_names(rungs))
-        grid.prepare(texts)
-        todo = floor.jobs(grid, orders)
+        making.prepare(texts)
+        todo = floor.jobs(making, orders)
     else:
-        lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=floor.FAMILY)
-        trained = {line.name for line, _, _ in grid.finished()}
+        lines = making.choose(families, split_names(rungs), _seeds(seeds), also=floor.FAMILY)
+        trained = {line.name for line, _, _ in making.finished()}
         if not any(line.name in trained for line in lines):
             train = f"Train first: rbp ladder train --family {family}."
-            raise ParameterError("none of these models is trained", str(grid.place.folder), train)
-        grid.prepare(texts)
-        todo = aggregates.jobs(grid, lines)
+            raise ParameterError("none of these models is trained", str(making.place.folder), train)
+        making.prepare(texts)
+        todo = aggregates.jobs(making, lines)
     _end(_work(todo, jobs))
-    typer.echo(str(grid.place / "ranks"))
+    typer.echo(str(making.place / "ranks"))
 
 
 @ladder.command()
@@ -170,8 +170,8 @@ def ship(
     from rbp.core.paths import LADDER
     from rbp.ladder.shipping import ship as copy
 
-    grid, _ = _open(context, config, out, None)
-    for name, shipped in copy(grid, split_names(family), to or LADDER).items():
+    making, _ = _open(context, config, out, None)
+    for name, shipped in copy(making, split_names(family), to or LADDER).items():
         for model in shipped.left_out:
             typer.echo(f"{model}: not ranked, so left out", err=True)
         typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
@@ -180,12 +180,12 @@ def ship(
 
 def _open(
     context: typer.Context, config: Path | None, out: Path | None, texts: Path | None, tokens: int | None = None
-) -> "tuple[Grid, Path | None]":
+) -> "tuple[Making, Path | None]":
     """The families in their working folder, and the folder of their corpora, None for the public homes.
 
     Plain text is made corpora in the working folder, which has its text from then on.
     """
-    from rbp.ladder.grid import Grid
+    from rbp.ladder.making import Making
     from rbp.ladder.recipe import LADDERS, read_ladders
     from rbp.ladder.text import OWN, import_plain, is_plain, on_own_text
     from rbp.ladder.workspace import Workspace
@@ -202,7 +202,7 @@ def _open(
         place = Workspace(out or project.runs / "ladders")
     if plain or (texts is None and (place / OWN).is_file()):
         base, texts = on_own_text(place, base), (place / OWN).parent
-    return Grid(ladders.up_to(base.text.tokens), base, place), texts
+    return Making(ladders.up_to(base.text.tokens), base, place), texts
 
 
 def _device(name: str) -> str:

@@ -174,6 +174,7 @@ def summary(
     import pandas as pd
 
     from rbp.evidence import COLUMNS
+    from rbp.evidence.counts import store_table
     from rbp.evidence.ranked import Ranked, with_intervals
     from rbp.ranks.metric import rank
 
@@ -182,7 +183,7 @@ def summary(
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
         chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
-        table = ranked.table(chosen or None)[list(COLUMNS)]
+        table = store_table(ranked, chosen or None)[list(COLUMNS)]
         tables.append(with_intervals(table, ranked) if intervals else table)
         said = "not checked" if store.asked is None else _checked(store.asked, store.tokens)
         typer.echo(f"{store.folder}  {said}", err=True)

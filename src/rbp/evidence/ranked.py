@@ -1,4 +1,4 @@
-"""From a rank store to the measurement table and to window success, and how sure they are."""
+"""The ranks of a store under a tie rule: window success, curves over k, intervals. Hits: `rbp.evidence.counts`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from rbp.stats.counting import neg_log_rbp_interval
 from rbp.stats.windows import runs
 
 # The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
-THRESHOLDS = (
+_USUAL = (
     *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 20, 30, 50, 78, 100, 200, 336, 500, 886, 1000, 1438, 2000, 2500, 3793),
     *(5000, 6158, 10000, 20000, 30000, 50000, 100000, 200000),
 )
@@ -32,8 +32,8 @@ def large(share: float, vocabulary: int) -> int:
 
 
 def usual(vocabulary: int) -> list[int]:
-    """THRESHOLDS up to a vocabulary, and SHARES of it."""
-    return sorted({*(k for k in THRESHOLDS if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
+    """The usual thresholds up to a vocabulary, and SHARES of it."""
+    return sorted({*(k for k in _USUAL if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Ranked:
         return rank(self.tokens["greater"], self.tokens["equal"], self.rule)
 
     def thresholds(self, k: Sequence[int] | None) -> list[int]:
-        """`k`, or THRESHOLDS up to the vocabulary and SHARES of it. Raises ParameterError for a k beyond it."""
+        """`k`, ascending; None: the usual ones. Raises ParameterError for a k that is no possible rank."""
         most = self.store.vocabulary
         if k is None:
             return usual(most)
@@ -62,33 +62,6 @@ class Ranked:
             what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
             raise ParameterError(what, str(self.store.folder), f"Give k from 1 to {most}.")
         return sorted(set(k))
-
-    def table(self, k: Sequence[int] | None = None) -> pd.DataFrame:
-        """The measurement table: −ln RBP_k for `k` (default: see `thresholds`), and the cross-entropy.
-
-        A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can
-        be a point of a fit. Raises ParameterError for a k that is no possible rank.
-        """
-        wanted = self.thresholds(k)
-        counts = np.bincount(np.ceil(self.ranks).astype(np.int64), minlength=self.store.vocabulary + 1)
-        hits = counts.cumsum()[wanted]
-        total = len(self.ranks)
-        rows: list[tuple[Any, ...]] = [
-            ("neg_log_rbp", threshold, float(-np.log(hit / total)) + 0.0, hit)
-            for threshold, hit in zip(wanted, hits, strict=True)
-            if hit
-        ]
-        entropy = float(self.tokens["nll"].astype("float64").mean())
-        if np.isfinite(entropy):
-            rows.append(("cross_entropy", pd.NA, entropy, pd.NA))
-        return pd.DataFrame(rows, columns=["metric", "k", "value", "hits"]).assign(
-            dataset=self.store.dataset,
-            model=self.store.model,
-            family=self.store.family,
-            size=self.store.size,
-            tokens=total,
-            source=f"ranks {self.store.folder.name}",
-        )
 
     def windows(self) -> pd.DataFrame:
         """Window success, for the thresholds and lengths of the paper's figure 7, as far as documents reach.

@@ -23,11 +23,12 @@ from rbp.core.files import canonical_json, exists
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import any_case, checked, read_csv, read_parquet
-from rbp.evidence import grid, outside, published
-from rbp.evidence.document_hits import Hits, count
+from rbp.evidence import outside, published
+from rbp.evidence.counts import Counts, of_stores, store_table
 from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
 from rbp.evidence.published import all_readings, compare_readings
 from rbp.evidence.ranked import Ranked
+from rbp.evidence.shipped import RANKS, counted, how_to_make, measurements
 from rbp.evidence.tokens import WINDOWS, published_windows, tokens_behind
 from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.metric import TieRule
@@ -144,9 +145,8 @@ class _Ranks(_Part):
     def entropies(self) -> list[Entropies]:
         return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
 
-    def hits(self, thresholds: Sequence[int]) -> list[Hits]:
-        """The hits in each document."""
-        return count(self.stores(), thresholds, self.rule)
+    def counts(self, thresholds: Sequence[int]) -> list[Counts]:
+        return of_stores(self.stores(), thresholds, self.rule)
 
     def _now(self, store: RankStore) -> tuple[Path, str, TieRule]:
         return store.folder, canonical_json(store.manifest), self.rule
@@ -155,22 +155,20 @@ class _Ranks(_Part):
 class _Family(_Ranks):
     """A family trained here, at its largest budget: rank stores of seed 0, and sums of all its models."""
 
-    def hits(self, thresholds: Sequence[int]) -> list[Hits]:
-        """The hits in each document, other seeds of a rung included."""
+    def counts(self, thresholds: Sequence[int]) -> list[Counts]:
         name = self.folders[0].name
-        counted = grid.counted(thresholds, families=[name], rule=self.rule, folder=LADDER)
-        return [one.hits_of(name) for one in counted]
+        return [one.of(name) for one in counted(thresholds, families=[name], rule=self.rule, folder=LADDER)]
 
 
-class _Grid(_Ranks):
+class _Families(_Ranks):
     """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
 
     def table(self) -> pd.DataFrame:
-        return grid.measurements(self.rule, folder=LADDER)
+        return measurements(self.rule, folder=LADDER)
 
 
 def _family(word: str, name: str) -> "Callable[[TieRule], _Part]":
-    return lambda rule: _Family(word, (LADDER / grid.RANKS / name,), rule)
+    return lambda rule: _Family(word, (LADDER / RANKS / name,), rule)
 
 
 #: what comes with the project, by the word that asks for it, which is the name of a part
@@ -179,8 +177,8 @@ _MAKE: dict[str, Callable[[TieRule], _Part]] = {
     "ladder": _family("ladder", "neox"),
     "ladder:lstm": _family("ladder:lstm", "lstm"),
     "ladder:mamba2": _family("ladder:mamba2", "mamba2"),
-    "ladder:ngrams": lambda rule: _Ranks("ladder:ngrams", (LADDER / grid.RANKS / "ngrams",), rule),
-    "ladder:all": lambda rule: _Grid("ladder:all", tuple(sorted((LADDER / grid.RANKS).glob("*"))), rule),
+    "ladder:ngrams": lambda rule: _Ranks("ladder:ngrams", (LADDER / RANKS / "ngrams",), rule),
+    "ladder:all": lambda rule: _Families("ladder:all", tuple(sorted((LADDER / RANKS).glob("*"))), rule),
     "outside": lambda rule: _Outside("outside", (outside.FOLDER,)),
 }
 #: the same words, each with what it means to a reader
@@ -295,14 +293,14 @@ class Source:
         names = [part.name for part in parts]
         return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts)
 
-    def hits(self, thresholds: Sequence[int]) -> list[Hits]:
-        """The hits in each document at each k, a dataset each; of a ladder by itself, with its rungs' other seeds.
+    def counts(self, thresholds: Sequence[int]) -> list[Counts]:
+        """What its models make of each text, by document and k; of a ladder by itself, with its rungs' other seeds.
 
-        Raises what `document_hits.count` raises.
+        Raises what `counts.of_stores` raises.
         """
         if len(self._parts) == 1 and isinstance(part := self._parts[0], _Ranks):
-            return part.hits(thresholds)
-        return count(self.stores, thresholds, self.rule)
+            return part.counts(thresholds)
+        return of_stores(self.stores, thresholds, self.rule)
 
     def _all_once(self, parts: Iterable[Iterable[tuple[str, str]]]) -> None:
         named = zip(self._parts, parts, strict=True)
@@ -312,14 +310,14 @@ class Source:
 def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
 
-    A source is one of the words of SHIPPED: "published"; "ladder", "ladder:lstm", "ladder:mamba2" or "ladder:ngrams"
-    (ranks in data/ladder, one family each); "ladder:all" (all models of the families at all budgets of training, see
-    `grid.measurements`); "outside" (training runs by others, see `outside.measurements`). Or it is a
-    folder that holds the published files, a CSV or Parquet file of the measurement table (tokens, hits and source may
-    be left out), a rank store, or a folder of rank stores, whose ranks are taken by the tie rule `rule`. Several are
-    given as a sequence, or as one text with commas. A Path, or a text with a slash such as "./ladder", is never one of
-    the words. Raises ParameterError for an unknown source, DataError for a folder without measurements; what is inside
-    is read later (see `Source`).
+    A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:mamba2", "ladder:ngrams" (ranks in
+    data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others). Or it is a folder
+    with the published files, a CSV or Parquet file of the measurement table (tokens, hits and source may be left out),
+    a rank store, or a folder of them. Several are a sequence, or one text with commas. A Path, or a text with a slash
+    such as "./ladder", is never a word.
+
+    rule: how equal scores count in ranks. Raises ParameterError for an unknown source, DataError for a folder without
+    measurements; what is inside is read later (see `Source`).
     """
     if isinstance(source, str | Path):
         whole = isinstance(source, Path) or exists(source)
@@ -401,12 +399,12 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
 
 
 def _opened(folders: Sequence[Path]) -> list[RankStore]:
-    for folder in folders or [LADDER / grid.RANKS]:
+    for folder in folders or [LADDER / RANKS]:
         if not folder.is_dir():  # a ladder's alone: another is there when its source is opened
             what = "the ladder has no ranks"
             remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
-            if folder.parent.name == grid.RANKS:
-                what, remedy = f"the family {folder.name} is not shipped", grid.how_to_make(folder.name)
+            if folder.parent.name == RANKS:
+                what, remedy = f"the family {folder.name} is not shipped", how_to_make(folder.name)
             raise DataError(what, label(folder), remedy)
     stores = [open_store(folder) for folder in store_folders(folders)]
     provenance.note(*(store.folder / MANIFEST for store in stores))
@@ -428,7 +426,7 @@ def _all_once(places: Iterable[tuple[str, str, str]], kind: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _table(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
-    return Ranked(open_store(folder), rule).table()
+    return store_table(Ranked(open_store(folder), rule))
 
 
 @lru_cache(maxsize=1024)

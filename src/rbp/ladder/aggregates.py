@@ -1,4 +1,4 @@
-"""Rank by every model of the grid, and keep what the law needs: of most models not each token's rank, but sums.
+"""Rank by every model of the families, and keep what the law needs: of most models not each token's rank, but sums.
 
 aggregates/NAME/ holds, of one model on all documents that are ranked,
 
@@ -23,27 +23,27 @@ import pandas as pd
 
 from rbp.core.files import folder_beside, swap_in, write_file, write_json
 from rbp.core.processes import DONE, Task, Tell
-from rbp.ladder.grid import Grid, Line
+from rbp.evidence.shipped import TABLES
+from rbp.ladder.making import Line, Making
 from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, store_of, windows
 from rbp.ranks.entropies import TEMPERATURES, has_entropies, write_entropies
 from rbp.ranks.protocols import plan_rows
 
-TABLES = ("counts", "by_rank", "by_document")
-COLUMNS = ("document", "greater", "equal", "nll", "entropy")  # of `Measured`
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": ["dataset", "equal"]}
 
 
 def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
     """The tables of what was measured on each dataset, by name: see the module."""
+    columns = [column for column in Measured._fields if column != "tempered"]
     parts = [
-        pd.DataFrame({"dataset": name, **{column: getattr(measured, column) for column in COLUMNS}})
+        pd.DataFrame({"dataset": name, **{column: getattr(measured, column) for column in columns}})
         for name, measured in found.items()
     ]
     whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
 
-    def sums(by: list[str], columns: list[str]) -> pd.DataFrame:
-        return whole.groupby(["dataset", *by], sort=True)[columns].sum().reset_index()
+    def sums(by: list[str], added: list[str]) -> pd.DataFrame:
+        return whole.groupby(["dataset", *by], sort=True)[added].sum().reset_index()
 
     return {
         "counts": sums(["document", "greater", "equal"], ["tokens"]),
@@ -52,24 +52,24 @@ def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
     }
 
 
-def jobs(grid: Grid, lines: Sequence[Line]) -> list[Task]:
+def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
     """Those finished models of the lines that are not ranked yet."""
     names = {line.name for line in lines}
-    there = [each for each in grid.finished() if each[0].name in names]
+    there = [each for each in making.finished() if each[0].name in names]
     return [
-        Task(line.at(tokens), rank, (grid, line, tokens))
+        Task(line.at(tokens), rank, (making, line, tokens))
         for line, tokens, about in there
-        if not is_done(grid, line.at(tokens), about["checksum"], ranks=keeps_ranks(grid, line, tokens))
+        if not is_done(making, line.at(tokens), about["checksum"], ranks=keeps_ranks(making, line, tokens))
     ]
 
 
-def rank(told: Tell, grid: Grid, line: Line, tokens: int) -> None:
+def rank(told: Tell, making: Making, line: Line, tokens: int) -> None:
     """Rank all documents by one finished model, on one thread. A job."""
-    weights, keep = grid.about(line, tokens)["checksum"], keeps_ranks(grid, line, tokens)
-    rank_by(told, grid, grid.model(line, tokens), line.at(tokens), line.family.name, weights, ranks=keep)
+    weights, keep = making.about(line, tokens)["checksum"], keeps_ranks(making, line, tokens)
+    rank_by(told, making, making.model(line, tokens), line.at(tokens), line.family.name, weights, ranks=keep)
 
 
-def rank_by(told: Tell, grid: Grid, folder: Path, name: str, family: str, weights: str, *, ranks: bool) -> None:
+def rank_by(told: Tell, making: Making, folder: Path, name: str, family: str, weights: str, *, ranks: bool) -> None:
     """Rank all documents by the model in a folder, whose weights have this checksum; ranks: keep each token's too."""
     import torch
 
@@ -84,23 +84,23 @@ def rank_by(told: Tell, grid: Grid, folder: Path, name: str, family: str, weight
         model = by_matrices(load_model(files, "float32", torch.device("cpu")).model)
         tokenizer = load_tokenizer(files)
     found = {}
-    for domain in grid.base.domains:
+    for domain in making.base.domains:
         told(domain.name)
-        corpus = read_corpus(grid.place, domain.name)
-        rows = plan_rows(corpus, tokenizer, windows(grid.base)).rows
+        corpus = read_corpus(making.place, domain.name)
+        rows = plan_rows(corpus, tokenizer, windows(making.base)).rows
         if ranks:
-            store = store_of(files, corpus, windows(grid.base), grid.place / "ranks", settings)
+            store = store_of(files, corpus, windows(making.base), making.place / "ranks", settings)
             one = found[domain.name] = measure(model, rows, TEMPERATURES)
             write_entropies(store, one.entropy, one.document, one.tempered)
         else:
             found[domain.name] = measure(model, rows)
-    write(grid.place / "aggregates" / name, aggregate(found), key(grid, weights))
+    write(making.place / "aggregates" / name, aggregate(found), key(making, weights))
     told(DONE)
 
 
-def keeps_ranks(grid: Grid, line: Line, tokens: int) -> bool:
+def keeps_ranks(making: Making, line: Line, tokens: int) -> bool:
     """Whether each token's rank is kept: of seed 0 at the largest budget."""
-    return line.seed == 0 and tokens == grid.ladders.training.budgets[-1]
+    return line.seed == 0 and tokens == making.ladders.training.budgets[-1]
 
 
 def read(folder: Path) -> dict[str, pd.DataFrame]:
@@ -113,22 +113,22 @@ def read(folder: Path) -> dict[str, pd.DataFrame]:
     }
 
 
-def key(grid: Grid, weights: str) -> dict[str, Any]:
+def key(making: Making, weights: str) -> dict[str, Any]:
     """All that determines the tables of a model. weights: their checksum."""
-    about = json.loads((grid.place / "text.json").read_bytes())
+    about = json.loads((making.place / "text.json").read_bytes())
     texts = {part["name"]: part["fingerprint"] for part in about["evaluation"]}
-    return {"weights": weights, "texts": texts, "windows": windows(grid.base).as_dict()}
+    return {"weights": weights, "texts": texts, "windows": windows(making.base).as_dict()}
 
 
-def is_done(grid: Grid, name: str, weights: str, *, ranks: bool) -> bool:
+def is_done(making: Making, name: str, weights: str, *, ranks: bool) -> bool:
     """Whether the tables of a model are there, made with these weights; ranks: and its rank stores are whole."""
     try:
-        about = json.loads((grid.place / "aggregates" / name / "about.json").read_bytes())
+        about = json.loads((making.place / "aggregates" / name / "about.json").read_bytes())
     except (OSError, ValueError):
         return False
-    if about != key(grid, weights):
+    if about != key(making, weights):
         return False
-    own = (grid.place / "ranks").glob(f"{name}-*/manifest.json") if ranks else ()
+    own = (making.place / "ranks").glob(f"{name}-*/manifest.json") if ranks else ()
     return all(has_entropies(path.parent) for path in own)
 
 

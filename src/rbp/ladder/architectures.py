@@ -26,7 +26,7 @@ from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 
 Architecture = Literal["neox", "lstm", "mamba2"]
-CHUNK = 32  # tokens whose pairs are multiplied at once: more costs arithmetic, fewer memory for states
+_PAIRED = 32  # tokens whose pairs are multiplied at once: more costs arithmetic, fewer memory for states
 
 
 def make_model(
@@ -75,7 +75,7 @@ def make_model(
             head_dim=2 * width // heads,
             state_size=width // 2,
             n_groups=1,
-            chunk_size=CHUNK,
+            chunk_size=_PAIRED,
             initializer_range=(3 * width) ** -0.5,  # as nn.Linear draws its own
             pad_token_id=None,
             use_cache=False,
@@ -188,7 +188,7 @@ class MatrixMixer(Mamba2Mixer):
         inputs, keys, queries = torch.split(mixed, [self.intermediate_size, *2 * [self.ssm_state_size]], dim=-1)
         inputs = inputs.reshape(batch, tokens, self.num_heads, self.head_dim)
         steps = functional.softplus(steps + self.dt_bias).clamp(*self.time_step_limit)
-        out = state_space(inputs, steps, -self.A_log.exp(), keys, queries, CHUNK)
+        out = state_space(inputs, steps, -self.A_log.exp(), keys, queries, _PAIRED)
         out = (out + self.D[:, None] * inputs).reshape(batch, tokens, -1) * functional.silu(gate)
         out = functional.rms_norm(out, out.shape[-1:], self.norm.weight, self.norm.variance_epsilon)
         return self.out_proj(out)  # type: ignore[no-any-return]

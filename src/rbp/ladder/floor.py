@@ -18,7 +18,7 @@ from rbp.core.files import canonical_json, write_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder import aggregates, ngrams
-from rbp.ladder.grid import PREDICTIONS, Grid
+from rbp.ladder.making import PREDICTIONS, Making
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
 from rbp.ladder.ranking import read_corpus, windows
@@ -32,9 +32,9 @@ from rbp.ranks.store import Asked, RankStore, Store, find_place, open_store, rea
 FAMILY = "ngrams"
 
 
-def name(grid: Grid, order: int) -> str:
+def name(making: Making, order: int) -> str:
     """As a model is called: ngrams-5-at-8m."""
-    return f"{FAMILY}-{order}-at-{grid.ladders.training.budgets[-1] / 1e6:g}m"
+    return f"{FAMILY}-{order}-at-{making.ladders.training.budgets[-1] / 1e6:g}m"
 
 
 def choose(rungs: Sequence[str]) -> list[int]:
@@ -46,26 +46,27 @@ def choose(rungs: Sequence[str]) -> list[int]:
     return [order for order in ORDERS if not rungs or str(order) in rungs]
 
 
-def jobs(grid: Grid, orders: Sequence[int]) -> list[Task]:
+def jobs(making: Making, orders: Sequence[int]) -> list[Task]:
     """Those orders that are not ranked yet. Raises DataError if the training tokens are not there."""
-    digests = {order: _digest(grid, order) for order in orders}
+    digests = {order: _digest(making, order) for order in orders}
     return [
-        Task(name(grid, order), rank, (grid, order))
+        Task(name(making, order), rank, (making, order))
         for order, digest in digests.items()
-        if not about(grid, order) or not aggregates.is_done(grid, name(grid, order), digest, ranks=_keeps_ranks(order))
+        if not about(making, order)
+        or not aggregates.is_done(making, name(making, order), digest, ranks=_keeps_ranks(order))
     ]
 
 
-def about(grid: Grid, order: int) -> dict[str, Any]:
+def about(making: Making, order: int) -> dict[str, Any]:
     """The record of a model; {} if there is none."""
     try:
-        found: dict[str, Any] = json.loads((grid.place / "training" / name(grid, order) / ABOUT).read_bytes())
+        found: dict[str, Any] = json.loads((making.place / "training" / name(making, order) / ABOUT).read_bytes())
     except (OSError, ValueError):
         return {}
     return found
 
 
-def rank(told: Tell, grid: Grid, order: int) -> None:
+def rank(told: Tell, making: Making, order: int) -> None:
     """Count the n-grams of one order, and rank all documents by them, on one thread. A job."""
     import torch
 
@@ -74,17 +75,17 @@ def rank(told: Tell, grid: Grid, order: int) -> None:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     began, used = time.perf_counter(), time.process_time()
     told("counting")
-    rows = rows_read(grid)
-    model = ngrams.count(rows, order, grid.base.text.vocabulary)
+    rows = rows_read(making)
+    model = ngrams.count(rows, order, making.base.text.vocabulary)
     tokens = rows.shape[0] * (rows.shape[1] - 1)
     seconds = time.perf_counter() - began
     record = {
-        "name": name(grid, order),
+        "name": name(making, order),
         "family": FAMILY,
         "architecture": FAMILY,
         "rung": str(order),
         "seed": 0,
-        "budget": grid.ladders.training.budgets[-1],
+        "budget": making.ladders.training.budgets[-1],
         "size": model.size,
         "parameters": model.size,
         "tokens": tokens,
@@ -94,21 +95,21 @@ def rank(told: Tell, grid: Grid, order: int) -> None:
         "begun": begun,
         "predictions": checksum(PREDICTIONS) if PREDICTIONS.is_file() else "",
         "processors": [processor(torch.device("cpu"))],
-        "digest": _digest(grid, order),
-        "checksum": _digest(grid, order),  # it has no weights but what follows from the text
+        "digest": _digest(making, order),
+        "checksum": _digest(making, order),  # it has no weights but what follows from the text
     }
-    tokenizer, found = read_tokenizer(grid.place), {}
-    for domain in grid.base.domains:
+    tokenizer, found = read_tokenizer(making.place), {}
+    for domain in making.base.domains:
         told(domain.name)
-        corpus = read_corpus(grid.place, domain.name)
-        plan = plan_rows(corpus, tokenizer, windows(grid.base))
+        corpus = read_corpus(making.place, domain.name)
+        plan = plan_rows(corpus, tokenizer, windows(making.base))
         keep = _keeps_ranks(order)
         one = found[domain.name] = ngrams.measure(model, plan.rows, TEMPERATURES if keep else ())
         if keep:
-            write_entropies(_store(grid, record, corpus, plan, one), one.entropy, one.document, one.tempered)
-    key = aggregates.key(grid, record["checksum"])
-    aggregates.write(grid.place / "aggregates" / record["name"], aggregates.aggregate(found), key)
-    write_json(grid.place / "training" / record["name"] / ABOUT, record)
+            write_entropies(_store(making, record, corpus, plan, one), one.entropy, one.document, one.tempered)
+    key = aggregates.key(making, record["checksum"])
+    aggregates.write(making.place / "aggregates" / record["name"], aggregates.aggregate(found), key)
+    write_json(making.place / "training" / record["name"] / ABOUT, record)
     told(DONE)
 
 
@@ -116,29 +117,29 @@ def _keeps_ranks(order: int) -> bool:
     return order == ORDERS[-1]
 
 
-def rows_read(grid: Grid) -> Any:
+def rows_read(making: Making) -> Any:
     """The training rows that a whole run of the largest budget reads."""
-    rows = grid.place.rows(grid.base)
-    steps = grid.ladders.steps(grid.base, grid.ladders.training.budgets[-1])
-    return rows[: steps * grid.ladders.training.batch]
+    rows = making.place.rows(making.base)
+    steps = making.ladders.steps(making.base, making.ladders.training.budgets[-1])
+    return rows[: steps * making.ladders.training.batch]
 
 
-def _digest(grid: Grid, order: int) -> str:
+def _digest(making: Making, order: int) -> str:
     """All that determines a model."""
-    rows = sha256(rows_read(grid).tobytes()).hexdigest()
-    text = {"order": order, "vocabulary": grid.base.text.vocabulary, "rows": rows}
+    rows = sha256(rows_read(making).tobytes()).hexdigest()
+    text = {"order": order, "vocabulary": making.base.text.vocabulary, "rows": rows}
     return sha256(canonical_json(text).encode()).hexdigest()
 
 
-def _store(grid: Grid, record: dict[str, Any], corpus: Corpus, plan: RowPlan, found: Measured) -> RankStore:
+def _store(making: Making, record: dict[str, Any], corpus: Corpus, plan: RowPlan, found: Measured) -> RankStore:
     """Write each token's rank into a store in ranks/."""
-    chosen = windows(grid.base)
+    chosen = windows(making.base)
     key = {"ngrams": record["digest"], "corpus": corpus.fingerprint, "protocol": chosen.as_dict()}
-    store = find_place(grid.place / "ranks", f"{record['name']}-{corpus.name}", key)
+    store = find_place(making.place / "ranks", f"{record['name']}-{corpus.name}", key)
     labels = {"model": record["name"], "dataset": corpus.name, "family": FAMILY, "size": record["size"]}
     with store.lock():
         store.clear()
-        store.begin(key, {**labels, "vocabulary": grid.base.text.vocabulary}, 1, len(found.document))
+        store.begin(key, {**labels, "vocabulary": making.base.text.vocabulary}, 1, len(found.document))
         columns = {
             "document": found.document,
             "position": np.concatenate([row.start + row.scored for row in plan.rows]),
@@ -148,7 +149,7 @@ def _store(grid: Grid, record: dict[str, Any], corpus: Corpus, plan: RowPlan, fo
             "nll": found.nll,
         }
         store.write(0, columns)
-        store.note("all", _asked_again(grid, store, plan))
+        store.note("all", _asked_again(making, store, plan))
         store.finish({})
     return open_store(store.folder)
 
@@ -156,7 +157,7 @@ def _store(grid: Grid, record: dict[str, Any], corpus: Corpus, plan: RowPlan, fo
 NEAR = 1e-9  # by so much of itself a probability may differ between two reckonings of it
 
 
-def _asked_again(grid: Grid, store: Store, plan: RowPlan) -> dict[str, Asked]:
+def _asked_again(making: Making, store: Store, plan: RowPlan) -> dict[str, Asked]:
     """What was found when a sample of rows was ranked by dictionaries. Raises DataError if a stored rank is another."""
     from rbp.ranks.check import Stored, Wrong, drawn, verdict
 
@@ -165,8 +166,8 @@ def _asked_again(grid: Grid, store: Store, plan: RowPlan) -> dict[str, Asked]:
     sample = [plan.rows[i] for i in drawn(plan.rows, store.manifest["digest"])]
     context = ORDERS[-1] - 1
     before = [[row.ids[max(0, at - context) : at].tolist() for at in row.scored.tolist()] for row in sample]
-    vocabulary = grid.base.text.vocabulary
-    known = ngrams.ByDictionary(rows_read(grid), ORDERS[-1], vocabulary, [each for some in before for each in some])
+    vocabulary = making.base.text.vocabulary
+    known = ngrams.ByDictionary(rows_read(making), ORDERS[-1], vocabulary, [each for some in before for each in some])
     for row, contexts in zip(sample, before, strict=True):
         stored = ranks.of(row)
         for i, (each, token) in enumerate(zip(contexts, row.ids[row.scored].tolist(), strict=True)):

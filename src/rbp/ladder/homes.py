@@ -25,7 +25,7 @@ from rbp.core.paths import LADDER
 from rbp.ladder.recipe import Recipe
 
 SERVER = "https://codeload.github.com"
-REMEDY = "Connect this machine, or give the folder of the corpora: --texts FOLDER."
+_REMEDY = "Connect this machine, or give the folder of the corpora: --texts FOLDER."
 
 Row: TypeAlias = dict[str, str]
 
@@ -154,9 +154,9 @@ def _rows(home: Home) -> list[Row]:
                 if file is not None and any(fnmatchcase(str(path), pattern) for pattern in home.files):
                     found[path] = list(home.parse(path, file.read()))
     except (URLError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise DataError(f"the corpus cannot be downloaded: {error}", url, REMEDY) from None
+        raise DataError(f"the corpus cannot be downloaded: {error}", url, _REMEDY) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"the corpus is not as expected: {error!r}", url, REMEDY) from None
+        raise DataError(f"the corpus is not as expected: {error!r}", url, _REMEDY) from None
     if not found:
-        raise DataError("the repository holds no such files", f"{url}, {home.files[0]}", REMEDY)
+        raise DataError("the repository holds no such files", f"{url}, {home.files[0]}", _REMEDY)
     return [row for path in sorted(found) for row in found[path]]

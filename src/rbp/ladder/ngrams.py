@@ -4,13 +4,9 @@ The probability of token w after the m − 1 tokens h is (Kneser and Ney 1995, a
 
     p_m(w | h) = max(c(h w) − D_m, 0) / c(h ·) + D_m · n(h ·) / c(h ·) · p_{m−1}(w | h without its first token)
 
-with n(h ·) the number of different tokens after h, and D_m = n₁ / (n₁ + 2 n₂) from how many m-grams were counted once
-and twice (1/2 where none was). At the highest order c is how often h w stands in the text; below, how many different
-tokens stand before it. Order 1 is mixed with 1/V. After an h that was never seen, and at the beginning of a document, a
-lower order decides.
-
-Two tokens that no context tells apart are equal to the last bit, so such a model ties by hundreds where a network never
-does.
+c: how often h w stands in the text, at the highest order; below, how many different tokens stand before it. n: how many
+different tokens stand after h. D_m = n₁ / (n₁ + 2 n₂), from how many m-grams were counted once and twice, or 1/2. After
+an h that was never seen, a lower order decides. Tokens that no context tells apart get exactly equal probabilities.
 """
 
 from collections import Counter, defaultdict
@@ -21,15 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import ParameterError
 from rbp.ladder.measuring import Measured
 from rbp.ranks.protocols import Row
 
-Integers = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
-
 ORDERS = (1, 2, 3, 4, 5)
-CHUNK = 256  # tokens whose distributions are held at once
+_AT_ONCE = 256  # tokens whose distributions are held at once
 
 
 @dataclass(frozen=True)
@@ -191,8 +185,8 @@ def measure(model: NGrams, rows: Sequence[Row], temperatures: Sequence[float] = 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[tuple[Integers, Integers]]:
     for row in rows:
-        for first in range(0, len(row.scored), CHUNK):
-            yield row.ids, row.scored[first : first + CHUNK]
+        for first in range(0, len(row.scored), _AT_ONCE):
+            yield row.ids, row.scored[first : first + _AT_ONCE]
 
 
 def _one(model: NGrams, ids: Integers, at: Integers, temperatures: Sequence[float]) -> tuple[npt.NDArray[Any], ...]:

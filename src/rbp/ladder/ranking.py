@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import LADDER
-from rbp.evidence.grid import RANKS
+from rbp.evidence.shipped import RANKS
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.text import Document, texts_fingerprint
 from rbp.ladder.workspace import Workspace
@@ -41,7 +41,7 @@ def evaluation_documents(domain: str, folder: Path = LADDER) -> list[Document]:
             firsts = [row for row in csv.DictReader(lines) if row["domain"] == domain]
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
     except Exception as error:  # of which tokenizers has but the plain kind
-        raise DataError(f"cannot read the ladder: {error}", str(folder), REMEDY) from None
+        raise DataError(f"cannot read the ladder: {error}", str(folder), _REMEDY) from None
     store = _store(domain, folder)
     provenance.note(path, folder / "tokenizer" / "tokenizer.json", *store.parts)
     ranks = store.ranks()
@@ -63,14 +63,14 @@ def open_domain(domain: str) -> Corpus:
     return evaluation_corpus(domain, evaluation_documents(domain))
 
 
-REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder train, rbp ladder rank, rbp ladder ship."
+_REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder train, rbp ladder rank, rbp ladder ship."
 
 
 def _store(domain: str, folder: Path) -> RankStore:
     """One store of the domain: all hold the same tokens."""
     families = sorted((folder / RANKS).glob("*/"))
     if not families:
-        raise DataError("the ladder has no ranks", str(folder), REMEDY)
+        raise DataError("the ladder has no ranks", str(folder), _REMEDY)
     stores = [open_store(path) for path in store_folders(families)]
     for store in stores:
         if store.dataset == domain:

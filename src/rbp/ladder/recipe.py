@@ -42,7 +42,7 @@ class Text:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Source:
+class TextSource:
     """One part of the training text: a corpus file, or the sources of installed packages.
 
     origin, licence: where the text is from, and on what terms; held_out: how many documents are not trained on.
@@ -114,7 +114,7 @@ class Recipe:
     """All that determines the text: what is trained on, and what is ranked."""
 
     text: Text
-    sources: Annotated[tuple[Source, ...], Field(min_length=1)]
+    sources: Annotated[tuple[TextSource, ...], Field(min_length=1)]
     domains: Annotated[tuple[Domain, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -296,15 +296,15 @@ class Ladders:
         )
 
 
-def read(path: Path = CONFIGURATION) -> Recipe:
+def read_recipe(path: Path = CONFIGURATION) -> Recipe:
     """The recipe in a TOML or JSON file. Raises DataError if it is malformed, lacks an entry or has one too many."""
     return _read(path, Recipe)
 
 
 def read_ladders(path: Path = LADDERS) -> tuple[Ladders, Recipe]:
-    """The families in a TOML file, and the recipe beside it that has their text. Raises what `read` does."""
+    """The families in a TOML file, and the recipe beside it that has their text. Raises what `read_recipe` does."""
     ladders = _read(path, Ladders)
-    base = read(path.parent / ladders.text)
+    base = read_recipe(path.parent / ladders.text)
     if ladders.training.budgets[-1] > base.text.tokens:
         what = f"the largest budget is more than the {base.text.tokens:,} tokens of {ladders.text}"
         raise DataError(what, str(path), "Correct it.")

@@ -1,4 +1,4 @@
-"""Put families into the project, as `rbp.evidence.grid` reads them, with their text; and read what is known of that."""
+"""Put families into the project, for `rbp.evidence.shipped`, with their text; and read what is known of that."""
 
 import io
 import json
@@ -18,9 +18,9 @@ from rbp.core.errors import DataError
 from rbp.core.files import bytes_below, folder_beside, parse_json, swap_in, write_file, write_json
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import checked, read_csv
-from rbp.evidence.grid import APART, RANKS, RECORDS, SUMS, TABLES
+from rbp.evidence.shipped import APART, RANKS, RECORDS, SUMS, TABLES
 from rbp.ladder import aggregates, floor
-from rbp.ladder.grid import Grid
+from rbp.ladder.making import Making
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
 from rbp.ranks.entropies import BY_TEMPERATURE, ENTROPY, Entropies
@@ -39,7 +39,7 @@ class Shipped(NamedTuple):
     left_out: list[str]
 
 
-def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
+def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, Shipped]:
     """Copy what is ranked of some families into a ladder's folder.
 
     Of a model that is not ranked the record is kept, where it is known, with "ranked": false. So is the record that is
@@ -47,7 +47,7 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
     change. With them go the tokenizer, and what is known of the text. Raises DataError for a family of which nothing is
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
-    new, old = grid.place / TEXT, to / TEXT
+    new, old = making.place / TEXT, to / TEXT
     if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
         what = "the families that are there are of another text, or of another tokenizer"
         raise DataError(what, str(old), "Give another folder: --to.")
@@ -56,66 +56,66 @@ def ship(grid: Grid, families: Sequence[str], to: Path) -> dict[str, Shipped]:
     known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
     for family in families:
         records, left_out = [], []
-        for name, about in _models(grid, family):
+        for name, about in _models(making, family):
             before = known.get(name, {})
-            if not _is_ranked(grid, name, about):
+            if not _is_ranked(making, name, about):
                 left_out.append(name)
                 entries += [{**entry, "ranked": False} for entry in (about or before,) if entry]
                 continue
             same = before.get("checksum") == about["checksum"]
-            records.append({**(before if same else about), "ranked": True, "vocabulary": grid.base.text.vocabulary})
+            records.append({**(before if same else about), "ranked": True, "vocabulary": making.base.text.vocabulary})
         if not records:
             make = "" if family == floor.FAMILY else f"rbp ladder train --family {family}, "
             remedy = f"Make them: {make}rbp ladder rank --family {family}."
-            raise DataError(f"no model of {family} is ranked", str(grid.place.folder), remedy)
+            raise DataError(f"no model of {family} is ranked", str(making.place.folder), remedy)
         entries += records
-        kept = [record["name"] for record in records if _keeps_ranks(grid, record)]
+        kept = [record["name"] for record in records if _keeps_ranks(making, record)]
         for name in kept if family != floor.FAMILY else ():
-            _copy_model(grid.place / "models" / name, to / MODELS / family / name)
+            _copy_model(making.place / "models" / name, to / MODELS / family / name)
         if kept:
-            _copy_ranks(grid.place / "ranks", kept, to / RANKS / family)
-        _write_sums(grid.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
+            _copy_ranks(making.place / "ranks", kept, to / RANKS / family)
+        _write_sums(making.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
         folders = [to / MODELS / family, to / RANKS / family, to / SUMS / family]
         shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
     entries += [entry for entry in there if entry["family"] not in families]
-    order = [*(each.name for each in grid.ladders.families), floor.FAMILY, *APART]
-    _ship_text(grid, to)
+    order = [*(each.name for each in making.ladders.families), floor.FAMILY, *APART]
+    _ship_text(making, to)
     write_json(path, sorted(entries, key=lambda entry: order.index(entry["family"])))
     return shipped
 
 
-def _ship_text(grid: Grid, to: Path) -> None:
+def _ship_text(making: Making, to: Path) -> None:
     """The tokenizer, the descriptions of the text, and how often each token is read at the largest budget."""
-    seen = count_tokens(floor.rows_read(grid), grid.base.text.vocabulary).to_csv(index=False).encode()
+    seen = count_tokens(floor.rows_read(making), making.base.text.vocabulary).to_csv(index=False).encode()
     _put(to / COUNTS, seen)
-    for path in (grid.place / TEXT, grid.place / "documents.csv", *(grid.place / "tokenizer").iterdir()):
-        _put(to / path.relative_to(grid.place.folder), path.read_bytes())
+    for path in (making.place / TEXT, making.place / "documents.csv", *(making.place / "tokenizer").iterdir()):
+        _put(to / path.relative_to(making.place.folder), path.read_bytes())
 
 
-def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:
+def _models(making: Making, family: str) -> list[tuple[str, dict[str, Any]]]:
     """The models of a family in the order of the recipe, each with its record, {} if it is not trained."""
     if family == floor.FAMILY:
-        return [(floor.name(grid, order), floor.about(grid, order)) for order in ORDERS]
+        return [(floor.name(making, order), floor.about(making, order)) for order in ORDERS]
     return [
-        (line.at(tokens), grid.about(line, tokens))
-        for line in grid.choose([family], also=floor.FAMILY)
-        for tokens in grid.ladders.budgets(line.seed)
+        (line.at(tokens), making.about(line, tokens))
+        for line in making.choose([family], also=floor.FAMILY)
+        for tokens in making.ladders.budgets(line.seed)
     ]
 
 
-def _is_ranked(grid: Grid, name: str, about: dict[str, Any]) -> bool:
+def _is_ranked(making: Making, name: str, about: dict[str, Any]) -> bool:
     """Whether the sums of a model are there, and of these weights."""
     try:
-        ranked = json.loads((grid.place / "aggregates" / name / "about.json").read_bytes())
+        ranked = json.loads((making.place / "aggregates" / name / "about.json").read_bytes())
     except (OSError, ValueError):
         return False
-    return bool(about) and bool(ranked == aggregates.key(grid, about["checksum"]))
+    return bool(about) and bool(ranked == aggregates.key(making, about["checksum"]))
 
 
-def _keeps_ranks(grid: Grid, record: dict[str, Any]) -> bool:
+def _keeps_ranks(making: Making, record: dict[str, Any]) -> bool:
     if record["family"] == floor.FAMILY:
         return bool(record["rung"] == str(ORDERS[-1]))
-    return bool(record["seed"] == 0 and record["budget"] == grid.ladders.training.budgets[-1])
+    return bool(record["seed"] == 0 and record["budget"] == making.ladders.training.budgets[-1])
 
 
 def _copy_model(folder: Path, to: Path) -> None:

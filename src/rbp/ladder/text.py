@@ -21,7 +21,7 @@ import pandas as pd
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, files_below, folder_beside, sha256, swap_in, write_file, write_json
-from rbp.ladder.recipe import Domain, Recipe, Source, read
+from rbp.ladder.recipe import Domain, Recipe, TextSource, read_recipe
 from rbp.ladder.workspace import Workspace
 
 WORD = re.compile(r"\w+")
@@ -139,7 +139,7 @@ def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | N
         what = "there is only one text, and one is held out for evaluation"
         raise DataError(what, str(folder), "Give more files, or cut it into several.")
     origin, licence = f"plain text, fingerprint {texts_fingerprint(documents)}", "the texts' own"
-    source = Source("texts", "training.jsonl.gz", origin=origin, licence=licence)
+    source = TextSource("texts", "training.jsonl.gz", origin=origin, licence=licence)
     domain = Domain("held-out", len(held), "held-out.jsonl.gz", origin=origin, licence=licence)
     text = replace(recipe.text, tokens=tokens or recipe.text.tokens)
     own = replace(recipe, text=text, sources=(source,), domains=(domain,))
@@ -160,7 +160,7 @@ def on_own_text(place: Workspace, recipe: Recipe) -> Recipe:
     """The recipe on the text in texts/, where there is one. Raises DataError if its recipe is malformed."""
     if not (place / OWN).is_file():
         return recipe
-    own = read(place / OWN)
+    own = read_recipe(place / OWN)
     return replace(recipe, text=own.text, sources=own.sources, domains=own.domains)
 
 
@@ -209,7 +209,7 @@ def texts_fingerprint(documents: Iterable[Document]) -> str:
     return found.hexdigest()
 
 
-def _documents(source: Source, folder: Path) -> list[Document]:
+def _documents(source: TextSource, folder: Path) -> list[Document]:
     if source.file is not None:
         return _corpus(folder / source.file)
     return [document for package in source.packages for document in _sources(package)]
@@ -477,7 +477,7 @@ def summary_lines(about: dict[str, Any]) -> list[str]:
     return found
 
 
-def _counts(part: Source | Domain, documents: list[Document], tokens: int) -> dict[str, Any]:
+def _counts(part: TextSource | Domain, documents: list[Document], tokens: int) -> dict[str, Any]:
     return {
         "name": part.name,
         "origin": part.origin,

@@ -9,10 +9,10 @@ import pandas as pd
 from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
-from rbp.evidence.document_hits import GRID
-from rbp.evidence.grid import models, rank_sums
+from rbp.evidence.counts import THRESHOLDS, Counts, Drawn
 from rbp.evidence.ranked import Ranked
-from rbp.paper.families import CE, TRANSFORMER, Drawn, Grid, drawn, interval, measure_label, rung_of
+from rbp.evidence.shipped import models, rank_sums
+from rbp.paper.families import TRANSFORMER, interval
 from rbp.paper.ladder import exponents
 from rbp.ranks.metric import TieRule, rank
 from rbp.stats.clustering import document_sums, draws
@@ -22,60 +22,72 @@ RULES: tuple[TieRule, ...] = ("paper", "expected", "strict")
 TIED_UP_TO = 1000  # the largest k at which rules are compared
 
 
-def on_shared_rungs(grid: Grid, family: str, dataset: str, ks: Sequence[int], resamples: int, seed: int) -> list[Drawn]:
+def on_shared_rungs(text: Counts, family: str, ks: Sequence[int], resamples: int, seed: int) -> list[Drawn]:
     """The transformer and a family on a text, at their largest budgets: the rungs that both have, by size."""
-    both = [drawn(grid.largest(name)[dataset], ks, resamples=resamples, seed=seed) for name in (TRANSFORMER, family)]
-    names = [
-        [rung_of(model, own) for model in one.models] for own, one in zip((TRANSFORMER, family), both, strict=True)
-    ]
-    shared = [rung for rung in names[0] if rung in names[1]]
+    both = [text.of(name, seed=0) for name in (TRANSFORMER, family)]
+    shared = [rung for rung in both[0].models["rung"] if rung in set(both[1].models["rung"])]
     if len(shared) < 3:
         what = f"{len(shared)} rungs of {family} are the transformer's as well"
-        raise DataError(what, dataset, "Three are needed for a law: train them: rbp ladder train --family.")
-    return [one.take([own.index(rung) for rung in shared]) for own, one in zip(names, both, strict=True)]
+        raise DataError(what, text.dataset, "Three are needed for a law: train them: rbp ladder train --family.")
+    places = [[one.models["rung"].tolist().index(rung) for rung in shared] for one in both]
+    return [one.keep(at, ks).drawn(resamples=resamples, seed=seed) for one, at in zip(both, places, strict=True)]
 
 
-def check_rung(grid: Grid, families: Sequence[str], rung: str) -> None:
+def check_rung(text: Counts, families: Sequence[str], rung: str) -> None:
     """Raise ParameterError unless the transformer and one of the families have the rung at their largest budgets."""
-    own, *others = (set(grid.rungs(name, grid.budgets(name)[-1])) for name in (TRANSFORMER, *families))
-    there = own.intersection(set().union(*others))
+    own, *others = (text.of(name, seed=0).models["rung"].tolist() for name in (TRANSFORMER, *families))
+    there = [name for name in own if any(name in other for other in others)]
     if rung not in there:
-        ordered = [name for name in grid.rungs(TRANSFORMER, grid.budgets(TRANSFORMER)[-1]) if name in there]
-        raise ParameterError(f"there is no rung {rung!r} to compare", "rung", f"There is: {', '.join(ordered)}.")
+        raise ParameterError(f"there is no rung {rung!r} to compare", "rung", f"There is: {', '.join(there)}.")
 
 
 def exponents_beside(
-    grid: Grid, family: str, ks: Sequence[int], *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+    texts: Sequence[Counts],
+    family: str,
+    ks: Sequence[int],
+    *,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """The exponents in S of the transformer and of a family, on the rungs that both have, at their largest budgets.
 
-    Columns dataset, measure, family, n, alpha_transformer, r_squared_transformer, alpha, r_squared, difference (the
-    family's less the transformer's); low, high: from documents drawn anew, the same for both; scatter_low,
-    scatter_high: from the scatter about the two lines, whose rungs are taken as pairs: the line of the ratio.
+    Columns dataset, k (missing for the cross-entropy), family, n, alpha_transformer, r_squared_transformer, alpha,
+    r_squared, difference (the family's less the transformer's); low, high: from documents drawn anew, the same for
+    both; scatter_low, scatter_high: from the scatter about the two lines, whose rungs are taken as pairs: the line of
+    the ratio.
     """
     check_level(level)
     rows = []
-    for dataset in grid.datasets:
-        first, second = on_shared_rungs(grid, family, dataset, ks, resamples, seed)
-        for measure in first.whole:
-            fits = [fit_power_law(one.sizes, np.exp(one.whole[measure]), level=level) for one in (first, second)]
-            slopes = [exponents(one.sizes, one.draws[measure]) for one in (first, second)]
+    for text in texts:
+        first, second = on_shared_rungs(text, family, ks, resamples, seed)
+        sizes = [one.counts.sizes for one in (first, second)]
+        for k, *their in first.each():
+            both = (their, second.at(k))
+            fits = [fit_power_law(size, np.exp(y), level=level) for size, (y, _) in zip(sizes, both, strict=True)]
+            slopes = [exponents(size, ys) for size, (_, ys) in zip(sizes, both, strict=True)]
             low, high = interval(slopes[1] - slopes[0], level)
             # sizes of a rung differ by few per cent: the ratio is taken along the transformer's
-            ratio = fit_power_law(first.sizes, np.exp(second.whole[measure] - first.whole[measure]), level=level)
+            ratio = fit_power_law(sizes[0], np.exp(both[1][0] - both[0][0]), level=level)
             half = (ratio.alpha_high - ratio.alpha_low) / 2
             difference = fits[1].alpha - fits[0].alpha
             rows.append(
-                {"dataset": dataset, "measure": measure, "family": family, "n": fits[1].n}
+                {"dataset": text.dataset, "k": k, "family": family, "n": fits[1].n}
                 | {"alpha_transformer": fits[0].alpha, "r_squared_transformer": fits[0].r_squared}
                 | {"alpha": fits[1].alpha, "r_squared": fits[1].r_squared, "difference": difference}
                 | {"low": low, "high": high, "scatter_low": difference - half, "scatter_high": difference + half}
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).astype({"k": "Int64"})
 
 
 def offsets(
-    grid: Grid, family: str, ks: Sequence[int], *, level: float = 0.95, resamples: int = 1000, seed: int = 0
+    texts: Sequence[Counts],
+    family: str,
+    ks: Sequence[int],
+    *,
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """−ln RBP_k of each model of a family beside a transformer's of the same cross-entropy, at their largest budgets.
 
@@ -85,21 +97,21 @@ def offsets(
     """
     check_level(level)
     rows = []
-    for dataset in grid.datasets:
+    for text in texts:
         theirs, own = (
-            drawn(grid.largest(name)[dataset], ks, resamples=resamples, seed=seed) for name in (TRANSFORMER, family)
+            text.of(name, seed=0).keep(ks=ks).drawn(resamples=resamples, seed=seed) for name in (TRANSFORMER, family)
         )
         for k in ks:
-            name = measure_label(k)
-            whole = _apart(own.whole[name][None], own.whole[CE][None], theirs.whole[name][None], theirs.whole[CE][None])
-            there = _apart(own.draws[name], own.draws[CE], theirs.draws[name], theirs.draws[CE])
-            for i, model in enumerate(own.models):
+            (y, ys), (their_y, their_ys) = own.at(k), theirs.at(k)
+            whole = _apart(y[None], own.x[None], their_y[None], theirs.x[None])
+            there = _apart(ys, own.xs, their_ys, theirs.xs)
+            for i, model in enumerate(own.counts.names):
                 known = there[np.isfinite(there[:, i]), i]
                 if not np.isfinite(whole[0, i]) or 2 * len(known) < resamples:
                     continue
                 low, high = 100 * np.expm1(interval(known, level))
-                row = {"dataset": dataset, "k": k, "family": family, "model": model}
-                row |= {"cross_entropy": float(np.exp(own.whole[CE][i])), "offset": 100 * float(np.expm1(whole[0, i]))}
+                row = {"dataset": text.dataset, "k": k, "family": family, "model": model}
+                row |= {"cross_entropy": float(np.exp(own.x[i])), "offset": 100 * float(np.expm1(whole[0, i]))}
                 rows.append(row | {"low": float(low), "high": float(high)})
     columns = ["dataset", "k", "family", "model", "cross_entropy", "offset", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
@@ -212,7 +224,7 @@ def by_token(
 def ties(about: pd.DataFrame, sums: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     """How many tokens tie with others, and RBP_k by each tie rule, of each model on each text.
 
-    about: model, family, size; sums: model, dataset, greater, equal, tokens (`rbp.evidence.grid.rank_sums`). Columns
+    about: model, family, size; sums: model, dataset, greater, equal, tokens (`rbp.evidence.shipped.rank_sums`). Columns
     dataset, family, model, size, tied (the share of tokens whose score others have as well), rule, k, value.
     """
     rows = []
@@ -228,12 +240,12 @@ def ties(about: pd.DataFrame, sums: pd.DataFrame, ks: Sequence[int]) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-@step("grid_ties", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=5)
+@step("ladder_ties", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=5)
 def shipped_ties() -> pd.DataFrame:
     """`ties` of the shipped models at the largest budget, up to k = 1000."""
     about = models()
     last = about[(about["seed"] == 0) & (about["budget"] == about["budget"].max())]
-    return ties(last, rank_sums(), [k for k in GRID if k <= TIED_UP_TO])
+    return ties(last, rank_sums(), [k for k in THRESHOLDS if k <= TIED_UP_TO])
 
 
 def spread_by_rule(table: pd.DataFrame) -> pd.DataFrame:

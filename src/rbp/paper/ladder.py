@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
+from dataclasses import asdict, dataclass, fields
 from math import nan
 from typing import Any
 
@@ -12,74 +11,39 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from rbp.book.steps import step
-from rbp.core.arrays import Reals
-from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.evidence import Source, grid, open_source, select
-from rbp.evidence.document_hits import GRID, Hits, as_table, from_table
+from rbp.core.arrays import Integers, Reals
+from rbp.core.errors import FitError, ParameterError
+from rbp.evidence import Source, open_source, select
+from rbp.evidence.counts import THRESHOLDS, Counts, Drawn
 from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES, large
+from rbp.evidence.shipped import ABLATION, FIRST, counted
+from rbp.paper.families import TRANSFORMER, shipped_counts
 from rbp.paper.wording import dataset_order
 from rbp.stats.cells import fit_table, with_holm
-from rbp.stats.clustering import draws
 from rbp.stats.power_law import curvature, fit_power_law
 
-_AT_ONCE = 100  # draws in memory at once: a domain can have thousands of documents
 
-
-def log_neg_log_rbp(hits: Hits) -> Reals:
-    """y = ln(−ln RBP_k) on the text as it is, shape (models, thresholds); −inf where every token is a hit."""
-    found: Reals = _log_neg_log(np.array([hits.tokens.sum()]), hits.hits.sum(axis=0)[None])[0]
-    return found
-
-
-def resample(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> Reals:
-    """`log_neg_log_rbp` on corpora drawn anew, shape (resamples, models, thresholds).
-
-    Whole documents are drawn with replacement, as many as there are, and the same ones for all models at all k: an
-    easy document is easy for all. −inf where all tokens of a draw are hits.
-    """
-    return resample_both(hits, resamples=resamples, seed=seed)[0]
-
-
-def resample_both(hits: Hits, *, resamples: int = 2000, seed: int = 0) -> tuple[Reals, Reals]:
-    """`resample`, and the cross-entropy of every model on the same draws, shape (resamples, models)."""
-    documents, models = hits.nll.shape
-    flat = np.column_stack([hits.tokens, hits.hits.reshape(documents, -1), hits.nll]).astype(np.float64)
-    drawn = draws(documents, resamples, at_once=_AT_ONCE, seed=seed)
-    with np.errstate(invalid="ignore"):  # 0·∞: a document that is not drawn, of infinite loss
-        sums = np.concatenate([times @ flat for times in drawn])
-    tokens, hit, nll = np.split(sums, [1, -models], axis=1)
-    return _log_neg_log(tokens[:, 0], hit.reshape(resamples, *hits.hits.shape[1:])), nll / tokens
-
-
-def _log_neg_log(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
-    with np.errstate(divide="ignore"):
-        found: Reals = np.log(np.log(tokens[:, None, None] / hits))
-    return found
-
-
-def resampled_points(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
-    """−ln RBP_k of every model at every k, with the percentile interval of `draws` (from `resample`).
+def resampled_points(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
+    """−ln RBP_k of every model at every k, with the percentile interval of the draws.
 
     Columns dataset, family, model, size, k, value, low, high (NaN where too many draws have no logarithm). An
     interval says what other documents of the kind could have given this very model.
     """
-    values, rows = np.exp(log_neg_log_rbp(hits)), []
-    for m, model in enumerate(hits.models):
-        for i, k in enumerate(hits.thresholds):
-            low, high = np.exp(_percentiles(draws[:, m, i], level))
-            cell = (hits.dataset, hits.family, model, int(hits.sizes[m]), k)
-            rows.append((*cell, values[m, i], low, high))
+    one, rows = drawn.counts, []
+    for m, about in enumerate(one.models[["family", "model", "size"]].itertuples(index=False, name=None)):
+        for i, k in enumerate(one.thresholds):
+            low, high = np.exp(_percentiles(drawn.ys[:, m, i], level))
+            rows.append((one.dataset, *about, k, np.exp(drawn.y[m, i]), low, high))
     columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def resampled_laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
+def resampled_laws(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
     """The power law through the rungs at each k, with two intervals of α that answer different questions.
 
     alpha_low, alpha_high: ordinary least squares, from the scatter about the line. It covers what moves single rungs:
-    seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: percentiles over `draws`,
+    seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: percentiles over the draws,
     each fitted anew. It covers which documents were drawn, and takes the rungs as they are; of 24 documents, that of
     95% covers about 91%.
 
@@ -87,23 +51,24 @@ def resampled_laws(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataF
     alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
     there is no fit; its numbers are then NaN).
     """
-    values, rungs = np.exp(log_neg_log_rbp(hits)), hits.rungs
-    total = int(hits.tokens.sum())
+    first = drawn.keep(drawn.counts.firsts)
+    one, values = first.counts, np.exp(first.y)
+    total = int(one.tokens.sum())
     rows = []
-    for i, k in enumerate(hits.thresholds):
+    for i, k in enumerate(one.thresholds):
         row: dict[str, Any] = {
-            "dataset": hits.dataset,
-            "family": hits.family,
+            "dataset": one.dataset,
+            "family": one.families[0],
             "k": k,
-            "documents": len(hits.tokens),
+            "documents": len(one.tokens),
             "tokens": total,
-            "misses": total - int(hits.hits[:, rungs, i].sum(axis=0).max()),
-            "n": len(rungs),
+            "misses": total - int(one.hits[:, :, i].sum(axis=0).max()),
+            "n": len(one.sizes),
         }
-        slopes = exponents(hits.sizes[rungs], draws[:, rungs, i])
+        slopes = exponents(one.sizes, first.ys[:, :, i])
         low, high = _percentiles(slopes, level)
         try:
-            fit = fit_power_law(hits.sizes[rungs], values[rungs, i], level=level)
+            fit = fit_power_law(one.sizes, values[:, i], level=level)
         except FitError as error:
             row["note"] = error.what
         else:
@@ -210,17 +175,18 @@ def split_scatter(sizes: npt.ArrayLike, y: Reals, draws: Reals, documents: int, 
     )
 
 
-def scatter_parts(hits: Hits, draws: Reals, *, level: float = 0.95) -> pd.DataFrame:
-    """The `ScatterParts` of a dataset at every k (draws from `resample`): dataset, family, k and its fields.
+def scatter_parts(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
+    """The `ScatterParts` of a text at every k: dataset, family, k and its fields.
 
     Draws in which a model misses no token are left out; a k at which most are, or the text itself is one, has no row.
     """
-    y, rows = log_neg_log_rbp(hits), []
-    for i, k in enumerate(hits.thresholds):
-        whole = draws[np.isfinite(draws[:, :, i]).all(axis=1), :, i]
-        if 2 * len(whole) > len(draws) and np.isfinite(y[:, i]).all():
-            found = split_scatter(hits.sizes, y[:, i], whole, len(hits.tokens), level=level)
-            rows.append({"dataset": hits.dataset, "family": hits.family, "k": k} | asdict(found))
+    one, rows = drawn.counts, []
+    for k in one.thresholds:
+        y, ys = drawn.at(k)
+        known = ys[np.isfinite(ys).all(axis=1)]
+        if 2 * len(known) > len(ys) and np.isfinite(y).all():
+            found = split_scatter(one.sizes, y, known, len(one.tokens), level=level)
+            rows.append({"dataset": one.dataset, "family": one.families[0], "k": k} | asdict(found))
     return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
 
 
@@ -231,12 +197,12 @@ _NEAR = np.log(1.1)  # a published threshold within ten per cent of a share of t
 class LadderLaws:
     """A family's law on each dataset.
 
-    counted: the hits behind it; shown: the thresholds asked for, k → its name ("10", "0.4 V"); points: see
+    texts: the counts behind it; shown: the thresholds asked for, k → its name ("10", "0.4 V"); points: see
     `resampled_points`, of the first model of each size; laws: see `resampled_laws`; splits: see `scatter_parts`.
-    The tables hold the thresholds of `document_hits.GRID` as well.
+    The tables hold THRESHOLDS as well.
     """
 
-    counted: list[Hits]
+    texts: list[Counts]
     shown: dict[int, str]
     points: pd.DataFrame
     laws: pd.DataFrame
@@ -261,9 +227,9 @@ def ladder_laws(
     """Read the rank stores, draw their documents anew, and fit.
 
     source: rank stores of one family, such as "ladder"; datasets: none named means all; shares: large k, as shares of
-    the vocabulary. The ladder's own hits at the usual thresholds come from the step "ladder_hits".
+    the vocabulary. The ladder's own counts come from `shipped_counts`, as far as it has them.
     Raises ParameterError for an unknown dataset and for values that make no sense, FitError for fewer than three
-    sizes or two documents; else what `Source.hits` raises.
+    sizes or two documents; else what `Source.counts` raises.
     """
     if wrong := [share for share in shares if not 0 < share < 1]:
         raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
@@ -271,26 +237,23 @@ def ladder_laws(
         raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
     if resamples < 100:
         raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
-    counted, shown = counted_hits(source, ks, shares)
-    there = {one.dataset: one for one in counted}
+    counts, shown = counts_at(source, ks, shares)
+    there = {one.dataset: one for one in counts}
     if unknown := [name for name in datasets if name not in there]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
-    counted = [there[name] for name in (datasets or dataset_order(there))]
-    for one in counted:
-        if len(one.rungs) < 3:
-            what = f"{len(one.rungs)} sizes are too few for a law"
-            raise FitError(what, f"{one.family} on {one.dataset}", "Give the ranks of at least three sizes.")
+    texts = [there[name] for name in (datasets or dataset_order(there))]
+    tables: list[list[pd.DataFrame]] = [[], [], []]
+    for one in texts:
+        if len(one.firsts) < 3:
+            what = f"{len(one.firsts)} sizes are too few for a law"
+            raise FitError(what, f"{one.families[0]} on {one.dataset}", "Give the ranks of at least three sizes.")
         if len(one.tokens) < 2:
             raise FitError("one document cannot be drawn anew", one.dataset, "Give a text of several documents.")
-    tables: list[list[pd.DataFrame]] = [[], [], []]
-    for one in counted:
-        draws = resample(one, resamples=resamples, seed=seed)
-        first = [one.models[i] for i in one.rungs]
-        all_points = resampled_points(one, draws, level=level)
-        tables[0].append(all_points[all_points["model"].isin(first)])
-        tables[1].append(resampled_laws(one, draws, level=level))
-        tables[2].append(scatter_parts(one, draws, level=level))
-    return LadderLaws(counted, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
+        drawn = one.drawn(resamples=resamples, seed=seed)
+        tables[0].append(resampled_points(drawn.keep(one.firsts), level=level))
+        tables[1].append(resampled_laws(drawn, level=level))
+        tables[2].append(scatter_parts(drawn, level=level))
+    return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
 
 
 def departures(found: LadderLaws, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
@@ -342,41 +305,53 @@ def without_largest(points: pd.DataFrame) -> pd.DataFrame:
     return points[points["size"] < points.groupby("dataset")["size"].transform("max")]
 
 
-def seed_variance(counted: Sequence[Hits], k: int) -> tuple[float, int]:
+def seed_variance(texts: Sequence[Counts], k: int) -> tuple[float, int]:
     """The variance between models of one size that differ in their seed, of the mean over the texts of ln y at k.
 
     Pooled over the sizes with several; and its degrees of freedom, 0 (and NaN) where no size has.
     """
-    y = np.mean([log_neg_log_rbp(hits)[:, hits.place(k)] for hits in counted], axis=0)
-    size, rung = np.unique(counted[0].sizes, return_inverse=True)
+    y = np.mean([text.log_neg_log_rbp[:, text.place(k)] for text in texts], axis=0)
+    size, rung = np.unique(texts[0].sizes, return_inverse=True)
     df = len(rung) - len(size)
     away = y - (np.bincount(rung, y) / np.bincount(rung))[rung]
     return (float(away @ away) / df if df else nan), df
 
 
+def trained_again(one: Counts) -> tuple[Integers, Integers]:
+    """The places of the models that share their size with one before them, and the places of the first of each size."""
+    firsts = one.firsts[np.unique(one.sizes, return_inverse=True)[1]]
+    again = np.flatnonzero(firsts != np.arange(len(firsts)))
+    return again, firsts[again]
+
+
+def _pairs(one: Counts) -> pd.DataFrame:
+    """The models trained again, each with the first of its size: columns model, first, size."""
+    again, firsts = trained_again(one)
+    names = np.array(one.names)
+    return pd.DataFrame({"model": names[again], "first": names[firsts], "size": one.sizes[again]})
+
+
 def reruns(
-    counted: Sequence[Hits], k: int, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+    texts: Sequence[Counts], k: int, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """How far a rung that was trained again lies from its first training, a row for each text and model.
 
     Columns dataset, model, first (its name), size, difference (of ln(−ln RBP_k), times 100: nearly per cent of
     −ln RBP_k), low, high (with the same documents drawn anew for both).
     """
-    rows = []
-    for hits in counted:
-        place = hits.place(k)
-        y, drawn = log_neg_log_rbp(hits)[:, place], resample(hits, resamples=resamples, seed=seed)[:, :, place]
-        first = {int(hits.sizes[i]): i for i in hits.rungs}
-        for i, size in enumerate(hits.sizes):
-            if i != (at := first[int(size)]):
-                low, high = _percentiles(100 * (drawn[:, i] - drawn[:, at]), level)
-                names = {"dataset": hits.dataset, "model": hits.models[i], "first": hits.models[at], "size": int(size)}
-                rows.append(names | {"difference": 100 * (y[i] - y[at]), "low": low, "high": high})
-    return pd.DataFrame(rows, columns=["dataset", "model", "first", "size", "difference", "low", "high"])
+    parts = []
+    for text in texts:
+        again, firsts = trained_again(text)
+        y, ys = text.keep(ks=[k]).drawn(resamples=resamples, seed=seed).at(k)
+        ends = np.reshape([_percentiles(100 * own, level) for own in (ys[:, again] - ys[:, firsts]).T], (-1, 2))
+        moved = {"difference": 100 * (y[again] - y[firsts]), "low": ends[:, 0], "high": ends[:, 1]}
+        parts.append(_pairs(text).assign(dataset=text.dataset, **moved))
+    columns = ["dataset", "model", "first", "size", "difference", "low", "high"]
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 def zigzag(
-    counted: Sequence[Hits],
+    texts: Sequence[Counts],
     sizes: tuple[int, int],
     k: int,
     between: tuple[float, int],
@@ -392,68 +367,54 @@ def zigzag(
     documents, each text's drawn anew apart from the others'. Raises FitError where a text lacks one of the sizes.
     """
     whole, drawn = [], []
-    for i, hits in enumerate(counted):
-        rungs = hits.rungs
-        size = hits.sizes[rungs]
-        if missing := [each for each in sizes if each not in size]:
-            raise FitError(f"there is no rung of {missing[0]:,} parameters", hits.dataset, "Give two that are there.")
-        x = np.log(size.astype(np.float64))
+    for i, text in enumerate(texts):
+        own = text.keep(text.firsts, [k])
+        if missing := [each for each in sizes if each not in own.sizes]:
+            raise FitError(f"there is no rung of {missing[0]:,} parameters", own.dataset, "Give two that are there.")
+        x = np.log(own.sizes.astype(np.float64))
         design = np.column_stack([np.ones_like(x), x])
         residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
-        contrast = residual[np.flatnonzero(size == sizes[0])[0]] - residual[np.flatnonzero(size == sizes[1])[0]]
-        place = hits.place(k)
-        whole.append(contrast @ log_neg_log_rbp(hits)[rungs, place])
-        drawn.append(resample(hits, resamples=resamples, seed=seed + i)[:, rungs, place] @ contrast)
+        contrast = np.subtract(*(residual[own.sizes.tolist().index(size)] for size in sizes))
+        y, ys = own.drawn(resamples=resamples, seed=seed + i).at(k)
+        whole.append(contrast @ y)
+        drawn.append(ys @ contrast)
     variance, df = between
     error = np.sqrt(np.var(np.mean(drawn, axis=0)) + variance * float(contrast @ contrast))
     at, half = float(np.mean(whole)), float(stats.t.ppf((1 + level) / 2, df) * error)
     return at, at - half, at + half
 
 
-def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Hits]:
-    """The hits at k of the ladder before this one, from its sums, other seeds included; of some texts, or of all."""
-    return [one.hits_of(grid.FIRST) for one in grid.counted([k], families=[grid.FIRST], datasets=datasets)]
+def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Counts]:
+    """The counts at k of the ladder before this one, other seeds included, and of its ablations; of some texts, or all.
+
+    `text.of(FIRST)` is the ladder alone.
+    """
+    return counted([k], families=[FIRST, ABLATION], datasets=datasets)
 
 
-def points_at(counted: Sequence[Hits], k: int) -> pd.DataFrame:
+def points_at(texts: Sequence[Counts], k: int) -> pd.DataFrame:
     """−ln RBP_k of the first model of each size on each text: columns dataset, family, model, size, k, value."""
-    rows = []
-    for hits in counted:
-        values = np.exp(log_neg_log_rbp(hits)[:, hits.place(k)])
-        rows += [(hits.dataset, hits.family, hits.models[i], int(hits.sizes[i]), k, values[i]) for i in hits.rungs]
-    return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
+    rows = pd.concat([text.keep(text.firsts, [k]).table() for text in texts], ignore_index=True)
+    return rows.loc[rows["k"].notna(), ["dataset", "family", "model", "size", "k", "value"]].astype({"k": "int64"})
 
 
-def with_ablations(first: Sequence[Hits]) -> list[Hits]:
+def with_ablations(first: Sequence[Counts]) -> list[Counts]:
     """The first ladder's rungs that were trained again with one thing changed, and after each those trainings.
 
-    first: see `first_ladder`; its other seeds are left out. Raises DataError where the ablations ranked other tokens;
-    else what `rbp.evidence.grid.counted` raises.
+    first: see `first_ladder`; its other seeds are left out.
     """
-    found, counted = [], grid.counted(first[0].thresholds, families=[grid.ABLATION])
-    texts = {one.dataset: one.hits_of(grid.ABLATION) for one in counted}
-    for hits in first:
-        own = texts[hits.dataset]
-        if not np.array_equal(hits.tokens, own.tokens):
-            raise DataError(f"the ablations did not rank the same tokens of {hits.dataset}", "data/ladder", None)
-        rungs = [i for i in hits.rungs if hits.sizes[i] in own.sizes]
-        sizes = np.concatenate([hits.sizes[rungs], own.sizes])
-        order = np.argsort(sizes, kind="stable")
-        found.append(
-            replace(
-                own,
-                family=hits.family,
-                models=tuple(np.array([*(hits.models[i] for i in rungs), *own.models])[order].tolist()),
-                sizes=sizes[order],
-                hits=np.concatenate([hits.hits[:, rungs], own.hits], axis=1)[:, order],
-                nll=np.concatenate([hits.nll[:, rungs], own.nll], axis=1)[:, order],
-            )
-        )
+    found = []
+    for text in first:
+        about = text.models
+        changed = about["family"] == ABLATION
+        rungs = (about["family"] == FIRST) & (about["seed"] == 0) & about["size"].isin(about["size"][changed])
+        chosen = about.assign(changed=changed)[rungs | changed].sort_values(["size", "changed"], kind="stable")
+        found.append(text.keep(chosen.index))
     return found
 
 
 def moved(
-    counted: Sequence[Hits],
+    texts: Sequence[Counts],
     k: int,
     between: tuple[float, int],
     *,
@@ -463,54 +424,34 @@ def moved(
 ) -> pd.DataFrame:
     """How far each rung that was trained with something changed lies from its first training, mean over the texts.
 
-    counted: see `with_ablations`; between: the variance between seeds (`seed_variance`): each training has its own.
+    texts: see `with_ablations`; between: the variance between seeds (`seed_variance`): each training has its own.
     Columns model, first, size, difference (of ln(−ln RBP_k), times 100), low, high (Student's interval, from seeds and
     from documents, each text's drawn anew apart from the others').
     """
-    one, (variance, df) = counted[0], between
-    place, firsts = one.place(k), {int(one.sizes[i]): i for i in one.rungs}
-    y = np.mean([log_neg_log_rbp(hits)[:, place] for hits in counted], axis=0)
-    drawn = np.mean(
-        [resample(hits, resamples=resamples, seed=seed + i)[:, :, place] for i, hits in enumerate(counted)], axis=0
-    )
-    rows = []
-    for i, size in enumerate(one.sizes):
-        if i != (at := firsts[int(size)]):
-            difference = float(y[i] - y[at])
-            half = stats.t.ppf((1 + level) / 2, df) * np.sqrt(np.var(drawn[:, i] - drawn[:, at]) + 2 * variance)
-            names = {"model": one.models[i], "first": one.models[at], "size": int(size)}
-            ends = {"low": 100 * (difference - half), "high": 100 * (difference + half)}
-            rows.append({**names, "difference": 100 * difference, **ends})
-    return pd.DataFrame(rows)
+    (again, firsts), (variance, df) = trained_again(texts[0]), between
+    both = [text.keep(ks=[k]).drawn(resamples=resamples, seed=seed + i).at(k) for i, text in enumerate(texts)]
+    y, ys = (np.mean(parts, axis=0) for parts in zip(*both, strict=True))
+    difference = y[again] - y[firsts]
+    half = stats.t.ppf((1 + level) / 2, df) * np.sqrt(np.var(ys[:, again] - ys[:, firsts], axis=0) + 2 * variance)
+    ends = {"low": 100 * (difference - half), "high": 100 * (difference + half)}
+    return _pairs(texts[0]).assign(difference=100 * difference, **ends)
 
 
-@step(
-    "ladder_hits",
-    of=partial(open_source, "ladder"),
-    reads=["data/ladder/families.json", "data/ladder/families-sums/neox"],
-    seconds=1,
-)
-def _hits(source: Source) -> pd.DataFrame:
-    """The shipped ladder's hits at GRID and SHARES, as `document_hits.as_table` gives them."""
-    vocabulary = int(grid.models(["neox"])["vocabulary"].iloc[0])
-    return as_table(source.hits([*GRID, *(large(share, vocabulary) for share in SHARES)]))
-
-
-def counted_hits(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Hits], dict[int, str]]:
-    """The hits at GRID, ks and shares, and the names of the last two."""
+def counts_at(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Counts], dict[int, str]]:
+    """The counts at THRESHOLDS, ks and shares, and the names of the last two."""
 
     def names(vocabulary: int) -> dict[int, str]:
         found = {large(share, vocabulary): f"{share:g} V" for share in shares}
         return dict(sorted((found | {k: str(k) for k in ks}).items()))
 
-    if _hits.has(source):
-        counted = from_table(_hits(source))
-        shown = names(counted[0].vocabulary)
-        if set(shown) <= set(counted[0].thresholds):
-            return counted, shown
+    if source.is_exactly("ladder"):
+        counts = [text.of(TRANSFORMER) for text in sorted(shipped_counts(), key=lambda text: text.dataset)]
+        shown = names(counts[0].vocabulary)
+        if set(shown) <= set(counts[0].thresholds):
+            return counts, shown
     vocabulary = min(store.vocabulary for store in source.stores)
     shown = names(vocabulary)
-    return source.hits(sorted({k for k in GRID if k <= vocabulary / 2} | set(shown))), shown
+    return source.counts(sorted({k for k in THRESHOLDS if k <= vocabulary / 2} | set(shown))), shown
 
 
 def published_laws(datasets: Sequence[str], *, level: float = 0.95) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from rbp.book.figure_style import FAMILIES, LABELS, SPARE, Panels, label_line_en
 from rbp.book.leaf import Leaf
 from rbp.core.errors import ParameterError
 from rbp.evidence import Source
+from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.paper.curves import scaling_panels
 from rbp.paper.display import shown
@@ -163,7 +164,7 @@ def _curves(stores: Sequence[Ranked], most: int) -> Panels:
 
 def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dict[str, Any]:
     """RBP_k of each model with its two intervals, as a page shows them."""
-    tables = [with_intervals(ranked.table(ks), ranked, level).dropna(subset="low") for ranked in stores]
+    tables = [with_intervals(store_table(ranked, ks), ranked, level).dropna(subset="low") for ranked in stores]
     some = pd.concat(tables, ignore_index=True)
     alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
     some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # nothing to resample

@@ -545,7 +545,7 @@ def gaps(table: pd.DataFrame) -> dict[str, Any]:
         sns.despine(ax=ax)
 
     return {
-        "figure": Panels([1, 2], draw, size=(4.9, 3.4)),
+        "figure": Panels([1, 2], draw, size=(4.2, 3.0)),
         "caption": "<b>How far each family is from the best</b>, in log-likelihood per token: the median over models, "
         "and their range. Hollow: at its limit for some. “Rounded” is the authors’ library’s lognormal.",
         "alt": "With rank 1 the lognormal lies far from the best family, Zipf–Mandelbrot; from rank 2 up all lie close "
@@ -594,7 +594,7 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
         pd.DataFrame({"case": name, "high": own.counts.high, "count": own.counts.count}) for name, own in ends.items()
     ]
     return {
-        "figure": Panels(list(ends), draw, size=(4.9, 4.0)),
+        "figure": Panels(list(ends), draw, size=(4.2, 3.6)),
         "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
         "fitted without rank 1, as the authors do.",
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
@@ -611,7 +611,7 @@ def predicted_panels(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": curves(
             rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
-            log="xy", size=(4.8, 4.4),
+            log="xy", size=(4.2, 4.0),
         ),
         "caption": "<b>Measured curves, and those that the authors’ μ and σ predict</b> (figures 8a and 8b of the "
         "paper, and two more k).",
@@ -636,7 +636,7 @@ def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[
     return {
         "figure": curves(
             melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
-            styles=dict(looks.values()), ends=True, size=(5.0, 3.9),
+            styles=dict(looks.values()), ends=True, size=(4.2, 3.4),
         ),
         "caption": "<b>Cross-entropy and the entropies that might stand for it.</b> The lognormal fitted to all ranks "
         f"is at its limit, a power law, at {limits} of {len(group)} models of {cell_label(group[0])}.",

@@ -11,7 +11,7 @@ from rbp.book.steps import step
 from rbp.core.errors import DataError
 from rbp.evidence import open_source, published, select
 from rbp.evidence.sources import Source
-from rbp.evidence.tokens import recovered_tokens
+from rbp.evidence.tokens import STATED, recovered_tokens
 from rbp.paper.display import shown
 from rbp.stats import counting
 
@@ -90,6 +90,50 @@ def checks_shown(checked: pd.DataFrame) -> dict[str, Any]:
 def vocabularies() -> dict[str, list[int]]:
     """The widths of the output layers of each family's models, by the parameter file of the authors' repository."""
     return {str(name): sorted(set(own)) for name, own in published.models().groupby("family")["vocab_size"]}
+
+
+def setup_claims(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What decides the ledger's claims on models, thresholds, tokens and vocabularies; `sizes` has a row a model."""
+    known, widths = recovered[recovered["basis"] != "likely"], vocabularies()
+    tokens, fewer = recovered.set_index(["dataset", "family"])["tokens"], int((known["tokens"] < STATED).sum())
+    low, high = int(points["k"].min()), int(points["k"].max())
+    agree = [family for family in ("Pythia", "OPT", "GPT-2") if tuple(widths[family]) == VOCABULARIES[family]]
+    qwen = published.models().query("family == 'Qwen2.5'")
+    larger = qwen.loc[qwen["vocab_size"] == qwen["vocab_size"].max(), "name"]
+    pythia = [f"{width:,}" for width in widths["Pythia"]]
+    spans = {family: orders(own["size"]) for family, own in sizes.groupby("family")}
+    return {
+        "models_and_sizes": {
+            "models": len(sizes),
+            "orders": orders(sizes["size"]),
+            **{str(family).lower().replace("-", "").replace(".", ""): span for family, span in spans.items()},
+        },
+        "orders_of_k": {"orders": orders(points["k"]), "low": low, "high": high}
+        | {"decades": len(str(high)) - len(str(low)) + 1},
+        "half_a_million": {"known": len(known), "reach": len(known) - fewer, "fewer": fewer, "cells": len(recovered)}
+        | {"wikipedia": int(tokens["wikipedia", "GPT-2"]), "least": int(recovered["tokens"].min())},
+        "vocabularies": {"agree": len(agree), "families": " and ".join(agree)}
+        | {"pythia": f"{', '.join(pythia[:-1])} or {pythia[-1]}"},
+        "qwen_vocabularies": {"sizes": widths["Qwen2.5"], "larger": " and ".join(larger)},
+        "covers_vocabulary": {"entries": high / widths["GPT-2"][-1], "covered": least_covered(points, 20_000)},
+    }
+
+
+def training_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`published.training` as a page shows it."""
+    return shown(
+        table.assign(billions=table["tokens"] / 1e9),
+        {
+            "family": "Family",
+            "billions": ("tokens, in 10⁹", "{:,.0f}"),
+            "counts": "what they count",
+            "fixed": "one D for all sizes",
+            "source": "source",
+        },
+        caption="<b>Training tokens D of the paper’s families,</b> as far as their own sources state them; GPT-2’s "
+        "(Radford et al. 2019) gives 40 GB of text, and no tokens.",
+        data=table,
+    )
 
 
 def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:

@@ -99,7 +99,6 @@ def summary(judged: pd.DataFrame, level: float) -> dict[str, int]:
     """How many of these rows of `scatter_judged` are what."""
     return {
         "tests": len(judged),
-        "p": int((judged["p"] < 1 - level).sum()),
         "holm": int((judged["p_holm"] < 1 - level).sum()),
         "beyond": int((judged["verdict"] == BEYOND).sum()),
         "enough": int((judged["verdict"] == ENOUGH).sum()),

@@ -9,7 +9,6 @@ higher is better, and their difference does not depend on the unit.
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,13 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.core.paths import label
 from rbp.evidence import Source
-from rbp.evidence.document_hits import GRID, Hits
-from rbp.evidence.grid import ABLATION
+from rbp.evidence.counts import Counts
 from rbp.evidence.ranked import Ranked
-from rbp.ladder.grid import PREDICTIONS
+from rbp.evidence.shipped import ABLATION
+from rbp.ladder.making import PREDICTIONS
 from rbp.paper import sister_law
-from rbp.paper.families import CE, LSTM, TRANSFORMER, Grid, measure_label, planned, rung_of, whole
-from rbp.paper.ladder import exponents, log_neg_log_rbp
+from rbp.paper.families import LSTM, TRANSFORMER, planned, rung_of
+from rbp.paper.ladder import exponents
 from rbp.stats.power_law import curvature
 
 EVENT = "event"
@@ -86,52 +85,55 @@ def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
 class Findings:
     """What the predictions are compared with.
 
-    stores: the rank stores of each family at its largest budget; ablated: rungs of the first ladder with their
-    ablations (`rbp.paper.ladder.with_ablations`).
+    texts: what all models of the ladder make of each text; stores: the rank stores of each family at its largest
+    budget; ablated: rungs of the first ladder with their ablations (`rbp.paper.ladder.with_ablations`).
     """
 
-    grid: Grid
+    texts: Sequence[Counts]
     stores: Mapping[str, Source]
-    ablated: Sequence[Hits]
+    ablated: Sequence[Counts]
 
-    @cached_property
-    def trained_again(self) -> dict[str, Hits]:
-        """The transformer's hits at GRID at its largest budget, other seeds included, by text."""
-        return {one.dataset: one for one in self.stores[TRANSFORMER].hits(GRID)}
+    @property
+    def datasets(self) -> list[str]:
+        """The texts."""
+        return [text.dataset for text in self.texts]
 
-    def last(self, family: str) -> bool:
-        """Whether the family is there."""
-        return family in self.grid.families
+    def on(self, dataset: str) -> Counts:
+        """What the models make of a text."""
+        return self.texts[self.datasets.index(dataset)]
 
-    def line(self, family: str, dataset: str, budget: int | None = None) -> dict[str, tuple[float, dict[str, float]]]:
-        """Rung → size, and ln y by measure: of a family on a text, at its largest budget or another."""
-        lines = self.grid.largest(family) if budget is None else self.grid.lines[family, budget]
-        hits = lines[dataset]
-        y = whole(hits, hits.thresholds)
-        return {
-            rung_of(model, family): (float(hits.sizes[i]), {name: float(values[i]) for name, values in y.items()})
-            for i, model in enumerate(hits.models)
-        }
+    def budgets(self, family: str) -> list[int]:
+        """The budgets of a family; none where it is not there."""
+        return self.texts[0].budgets(family)
+
+    def line(
+        self, family: str, dataset: str, budget: int | None = None
+    ) -> dict[str, tuple[float, dict[int | None, float]]]:
+        """Rung → size, and ln y by k (None: cross-entropy): of a family on a text, at its largest budget or another."""
+        own = self.on(dataset).of(family, budget, seed=0)
+        values = np.column_stack([np.log(own.cross_entropy), own.log_neg_log_rbp])
+        rows = [dict(zip((None, *own.thresholds), y.tolist(), strict=True)) for y in values]
+        return dict(zip(own.models["rung"], zip(own.sizes.astype(float), rows, strict=True), strict=True))
 
     def arrays(
-        self, family: str, dataset: str, measure: str, *, rungs: set[str] | None = None, budget: int | None = None
+        self, family: str, dataset: str, k: int | None, *, rungs: set[str] | None = None, budget: int | None = None
     ) -> tuple[Reals, Reals]:
         """Sizes and ln y of a family's rungs."""
         line = {rung: own for rung, own in self.line(family, dataset, budget).items() if rungs is None or rung in rungs}
-        return np.array([size for size, _ in line.values()]), np.array([y[measure] for _, y in line.values()])
+        return np.array([size for size, _ in line.values()]), np.array([y[k] for _, y in line.values()])
 
     def exponent(
         self, family: str, dataset: str, k: int, *, rungs: set[str] | None = None, budget: int | None = None
     ) -> float:
         """α over the rungs."""
-        sizes, y = self.arrays(family, dataset, measure_label(k), rungs=rungs, budget=budget)
+        sizes, y = self.arrays(family, dataset, k, rungs=rungs, budget=budget)
         return float(exponents(sizes, y[None])[0])
 
     def residuals(self, family: str, k: int) -> dict[str, Reals]:
         """ln y less the line through all rungs, by text."""
         found = {}
-        for dataset in self.grid.datasets:
-            sizes, y = self.arrays(family, dataset, measure_label(k))
+        for dataset in self.datasets:
+            sizes, y = self.arrays(family, dataset, k)
             x = np.log(sizes)
             found[dataset] = y - np.polyval(np.polyfit(x, y, 1), x)
         return found
@@ -156,19 +158,19 @@ def _exponent_difference(row: Any, found: Findings) -> float:
 
 
 def _cross_entropy(row: Any, found: Findings) -> float:
-    return float(np.exp(found.line(row.family, row.dataset)[row.rung][1][CE]))
+    return float(np.exp(found.line(row.family, row.dataset)[row.rung][1][None]))
 
 
 def _cross_entropy_difference(row: Any, found: Findings) -> float:
-    ends = [np.exp(found.line(family, row.dataset)[row.rung][1][CE]) for family in (row.family, row.than)]
+    ends = [np.exp(found.line(family, row.dataset)[row.rung][1][None]) for family in (row.family, row.than)]
     return float(ends[0] - ends[1])
 
 
 def _offset(row: Any, found: Findings) -> float:
     ends = []
     for family in (row.family, row.than):
-        entropy = np.exp(found.arrays(family, row.dataset, CE)[1])
-        y = np.exp(found.arrays(family, row.dataset, measure_label(int(row.k)))[1])
+        entropy = np.exp(found.arrays(family, row.dataset, None)[1])
+        y = np.exp(found.arrays(family, row.dataset, int(row.k))[1])
         ends.append(at_cross_entropy(y, entropy, row.cross_entropy))
     return ends[0] - ends[1]
 
@@ -177,20 +179,20 @@ def _zigzag(row: Any, found: Findings) -> float:
     residuals = found.residuals(TRANSFORMER, int(row.k))
     if row.what.startswith("root mean square"):
         return float(np.mean([np.sqrt(np.sum(own**2) / (len(own) - 2)) for own in residuals.values()]))
-    rungs = list(found.line(TRANSFORMER, found.grid.datasets[0]))
+    rungs = list(found.line(TRANSFORMER, found.datasets[0]))
     one, other = rungs.index("59k"), rungs.index("150k")
     return float(np.mean([own[one] - own[other] for own in residuals.values()]))
 
 
 def _curvature(row: Any, found: Findings) -> float:
-    lines = [found.arrays(row.family, dataset, measure_label(int(row.k))) for dataset in found.grid.datasets]
+    lines = [found.arrays(row.family, dataset, int(row.k)) for dataset in found.datasets]
     return float(np.mean([curvature(sizes, np.exp(y)).coefficient for sizes, y in lines]))
 
 
 def _budgets(row: Any, found: Findings) -> float:
-    budgets = found.grid.budgets(row.family)
+    budgets = found.budgets(row.family)
     if row.what == "exponent in D from 0.5 to 8 M tokens at 150k":
-        y = [found.line(row.family, row.dataset, b)["150k"][1][measure_label(int(row.k))] for b in budgets]
+        y = [found.line(row.family, row.dataset, b)["150k"][1][int(row.k)] for b in budgets]
         return float(exponents(np.array(budgets, dtype=np.float64), np.array(y)[None])[0])
     # the rungs that both budgets have
     rungs = set(found.line(row.family, row.dataset, budgets[0])) & set(found.line(row.family, row.dataset))
@@ -203,8 +205,8 @@ def _budgets(row: Any, found: Findings) -> float:
 
 
 def _slope(row: Any, found: Findings) -> float:
-    y = found.arrays(row.family, row.dataset, measure_label(int(row.k)))[1]
-    return float(np.polyfit(found.arrays(row.family, row.dataset, CE)[1], y, 1)[0])
+    y = found.arrays(row.family, row.dataset, int(row.k))[1]
+    return float(np.polyfit(found.arrays(row.family, row.dataset, None)[1], y, 1)[0])
 
 
 def _sister_law(row: Any, found: Findings) -> float:
@@ -219,8 +221,8 @@ def _sister_law(row: Any, found: Findings) -> float:
 
 def _seeds(row: Any, found: Findings) -> float:
     """The root mean square over the rungs that were trained again with this seed. Raises KeyError if none was."""
-    hits, ending = found.trained_again[row.dataset], f"-seed{row.seed:.0f}"
-    y = dict(zip(hits.models, log_neg_log_rbp(hits)[:, hits.place(int(row.k))], strict=True))
+    own, ending = found.on(row.dataset).of(TRANSFORMER), f"-seed{row.seed:.0f}"
+    y = dict(zip(own.names, own.log_neg_log_rbp[:, own.place(int(row.k))], strict=True))
     away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
     if not away:
         raise KeyError(row.seed)
@@ -228,9 +230,9 @@ def _seeds(row: Any, found: Findings) -> float:
 
 
 def _ablation(row: Any, found: Findings) -> float:
-    for hits in found.ablated:
-        if hits.dataset == row.dataset:
-            y = dict(zip(hits.models, log_neg_log_rbp(hits)[:, hits.place(int(row.k))], strict=True))
+    for own in found.ablated:
+        if own.dataset == row.dataset:
+            y = dict(zip(own.names, own.log_neg_log_rbp[:, own.place(int(row.k))], strict=True))
             return float(y[f"ladder-{row.run}"] - y[f"ladder-{row.than}"])
     raise KeyError(row.dataset)
 
@@ -252,9 +254,9 @@ _MEASURES: dict[str, Callable[[Any, Findings], float]] = {
 
 
 def _grows_with_tokens(found: Findings) -> bool:
-    budgets = found.grid.budgets(TRANSFORMER)
+    budgets = found.budgets(TRANSFORMER)
     pairs = []
-    for dataset in found.grid.datasets:
+    for dataset in found.datasets:
         rungs = set(found.line(TRANSFORMER, dataset, budgets[0])) & set(found.line(TRANSFORMER, dataset))
         pairs.append(
             [found.exponent(TRANSFORMER, dataset, 1, rungs=rungs, budget=b) for b in (budgets[0], budgets[-1])]
@@ -263,13 +265,13 @@ def _grows_with_tokens(found: Findings) -> bool:
 
 
 def _holds_0(found: Findings) -> bool:
-    sizes, y = found.arrays(TRANSFORMER, "wikipedia", measure_label(1))
+    sizes, y = found.arrays(TRANSFORMER, "wikipedia", 1)
     bend = curvature(sizes, np.exp(y), level=0.95)
     return bend.low <= 0 <= bend.high
 
 
 def _lstm_is_lower(found: Findings) -> bool:
-    return found.line(LSTM, "wikipedia")["1m"][1][CE] < found.line(TRANSFORMER, "wikipedia")["1m"][1][CE]
+    return found.line(LSTM, "wikipedia")["1m"][1][None] < found.line(TRANSFORMER, "wikipedia")["1m"][1][None]
 
 
 #: what an event says → the families that it needs, and whether it came true; others need Mamba-2
@@ -289,7 +291,7 @@ NO_RUNG, NOT_REACHED = "a model of it is not there", "the models do not reach it
 def needed(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int]) -> set[tuple[str, str, int]]:
     """The models that a prediction speaks of, as the recipe has them: family, rung and budget.
 
-    rungs, budgets: of the recipe (`grid.planned`). The offsets at equal cross-entropy need no certain one.
+    rungs, budgets: of the recipe (`families.planned`). The offsets at equal cross-entropy need no certain one.
     """
     last, families = budgets[-1], [name for name in (row.family, row.than) if isinstance(name, str)]
     if row.kind == "zigzag" or (row.kind == EVENT and row.what.startswith("neox")):
@@ -315,7 +317,7 @@ def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
     `untested` says why there is none: one of the models that it speaks of is not there, or none of them reaches it.
     """
     rungs, budgets = planned()
-    there = {(family, rung, budget) for family, budget in found.grid.lines for rung in found.grid.rungs(family, budget)}
+    there = {*found.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
     rows = [_outcome(row, found, complete=needed(row, rungs, budgets) <= there) for row in table.itertuples()]
     return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
 
@@ -326,9 +328,9 @@ def _outcome(row: Any, found: Findings, *, complete: bool) -> tuple[float, str]:
     if row.kind == EVENT and happens is None:
         return nothing, NO_FAMILY
     named = {*families, *(name for name in (row.family, row.than) if isinstance(name, str) and row.kind != ABLATION)}
-    if "mamba2" in named - set(found.grid.families):
+    if "mamba2" in named - set(found.texts[0].families):
         return nothing, NO_FAMILY
-    if not complete or not all(map(found.last, named)):
+    if not complete or not all(map(found.budgets, named)):
         return nothing, NO_RUNG
     try:
         value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)

@@ -18,8 +18,8 @@ from statsmodels.regression.linear_model import OLS
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import Source
-from rbp.evidence.document_hits import Hits
-from rbp.paper.ladder import counted_hits, log_neg_log_rbp, resample_both
+from rbp.evidence.counts import Drawn
+from rbp.paper.ladder import counts_at, trained_again
 from rbp.paper.two_metrics import pair_metrics
 from rbp.stats import cells
 from rbp.stats.power_law import fit_power_law
@@ -109,60 +109,47 @@ def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
 # --- Documents drawn anew, the same ones for both metrics of all models
 
 
-class Drawn:
-    """Both metrics of a family on one text, as it is and on corpora drawn anew.
+def _interval(values: Reals, documents: int, level: float) -> tuple[float, float]:
+    """The percentile interval of a statistic, `values` of shape (resamples,); NaN where a draw has none.
 
-    x, y: ln CE, shape (models,), and ln(−ln RBP_k), shape (models, thresholds); xs, ys: the same for each draw.
-    Models of infinite cross-entropy are left out. Percentiles are taken farther out than `level` asks, as Student's t
-    for D documents is wider than the normal (Hesterberg 2015): those of few documents are else too narrow.
+    Percentiles are taken farther out than `level` asks, as Student's t for so many documents is wider than the normal
+    (Hesterberg 2015): those of few documents are else too narrow.
     """
+    if not np.isfinite(values).all():
+        return float("nan"), float("nan")
+    tail = stats.norm.cdf(stats.t.ppf((1 - level) / 2, documents - 1) * np.sqrt(_bessel(documents)))
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
 
-    def __init__(self, hits: Hits, *, resamples: int, seed: int) -> None:
-        known = np.isfinite(hits.nll.sum(axis=0))
-        draws, entropy = resample_both(hits, resamples=resamples, seed=seed)
-        self.hits, self.known = hits, np.flatnonzero(known)
-        self.sizes = hits.sizes[known]
-        self.models = [hits.models[m] for m in self.known]
-        self.rungs = np.unique(self.sizes, return_index=True)[1]
-        self.x, self.y = np.log(hits.nll.sum(axis=0)[known] / hits.tokens.sum()), log_neg_log_rbp(hits)[known]
-        self.xs, self.ys = np.log(entropy[:, known]), draws[:, known]
-        self.documents = len(hits.tokens)
 
-    def interval(self, values: Reals, level: float) -> tuple[float, float]:
-        """The percentile interval of a statistic, `values` of shape (resamples,); NaN where a draw has none."""
-        if not np.isfinite(values).all():
-            return float("nan"), float("nan")
-        tail = stats.norm.cdf(stats.t.ppf((1 - level) / 2, self.documents - 1) * np.sqrt(_bessel(self.documents)))
-        low, high = np.quantile(values, [tail, 1 - tail])
-        return float(low), float(high)
+def _line(drawn: Drawn, k: int) -> tuple[Reals, Reals]:
+    """Intercept and slope of the line through the rungs, of ln(−ln RBP_k) on ln CE.
 
-    def line(self, i: int) -> tuple[Reals, Reals]:
-        """Intercept and slope of the line through the rungs at threshold `i`.
-
-        Both have shape (1 + resamples,): of the text as it is, and of each draw.
-        """
-        x = np.vstack([self.x, self.xs])[:, self.rungs]
-        y = np.vstack([self.y[:, i], self.ys[:, :, i]])[:, self.rungs]
-        away = x - x.mean(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):  # draws without a miss have no logarithm
-            slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
-            return y.mean(axis=1) - slope * x.mean(axis=1), slope
+    Both have shape (1 + resamples,): of the text as it is, and of each draw.
+    """
+    rungs = drawn.keep(drawn.counts.firsts)
+    x, y = (np.vstack(both) for both in (rungs.at(None), rungs.at(k)))
+    away = x - x.mean(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):  # draws without a miss have no logarithm
+        slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
+        return y.mean(axis=1) - slope * x.mean(axis=1), slope
 
 
 def drawn(source: Source, ks: Sequence[int], *, resamples: int, seed: int) -> list[Drawn]:
     """The documents behind those of its sources that have rank stores, a text each; none where none has.
 
-    Texts of one document are left out, and so are those of fewer than three models. Raises ParameterError for too few
-    `resamples`; else what `Source.hits` raises.
+    Models of infinite cross-entropy are left out, and so are texts of one document, and those of fewer than three
+    sizes. Raises ParameterError for too few `resamples`; else what `Source.counts` raises.
     """
     if resamples < 100:
         raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
     if not source.ranked.stores:
         return []
     vocabulary = min(store.vocabulary for store in source.ranked.stores)
-    counted, _ = counted_hits(source.ranked, [k for k in ks if k <= vocabulary], [])
-    found = [Drawn(one, resamples=resamples, seed=seed + i) for i, one in enumerate(counted) if len(one.tokens) > 1]
-    return [one for one in found if len(one.rungs) > 2]
+    counts, _ = counts_at(source.ranked, [k for k in ks if k <= vocabulary], [])
+    known = [one.keep(np.isfinite(one.cross_entropy)) for one in counts]
+    several = [(i, one) for i, one in enumerate(known) if len(one.tokens) > 1 and len(one.firsts) > 2]
+    return [one.drawn(resamples=resamples, seed=seed + i) for i, one in several]
 
 
 def text_curves(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
@@ -172,19 +159,20 @@ def text_curves(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
     part of `smooth` that other documents would make on these very models; NaN for three models).
     """
     rows = []
-    for one in texts:
-        cell, df = (one.hits.dataset, one.hits.family), len(one.rungs) - 3
-        x = one.xs[:, one.rungs] - one.x[one.rungs].mean()
+    for drawn in texts:
+        one = drawn.keep(drawn.counts.firsts)
+        cell, documents = (one.counts.dataset, one.counts.families[0]), len(one.counts.tokens)
+        df, x = len(one.x) - 3, one.xs - one.x.mean()
         basis = np.linalg.qr(np.stack([np.ones_like(x), x, x**2], axis=2))[0]
-        for i, k in enumerate(one.hits.thresholds):
-            _, slope = one.line(i)
-            low, high = one.interval(slope[1:], level)
+        for k in one.counts.thresholds:
+            _, slope = _line(drawn, k)
+            low, high = _interval(slope[1:], documents, level)
             if not np.isfinite(low) or not np.isfinite(slope[0]):
                 continue
-            y = one.ys[:, one.rungs, i]
+            _, y = one.at(k)
             away = y - np.einsum("rij,rkj,rk->ri", basis, basis, y)  # about the parabola of each draw
-            moved = _bessel(one.documents) * float(away.var(axis=0).sum()) / df if df else np.nan
-            rows.append((*cell, k, one.documents, low, high, 100 * np.sqrt(moved)))
+            moved = _bessel(documents) * float(away.var(axis=0).sum()) / df if df else np.nan
+            rows.append((*cell, k, documents, low, high, 100 * np.sqrt(moved)))
     columns = [*CELL, "documents", "text_low", "text_high", "text_scatter"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -196,17 +184,16 @@ def seeds(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
     low, high (from documents, the curve's slope drawn anew with them), apart (the interval leaves out 0).
     """
     rows = []
-    for one in texts:
-        again = [m for m in range(len(one.sizes)) if m not in set(one.rungs)]
-        for i, k in enumerate(one.hits.thresholds):
-            slope = one.line(i)[1]
-            for m in again:
-                first = next(r for r in one.rungs if one.sizes[r] == one.sizes[m])
-                y = np.append(one.y[m, i] - one.y[first, i], one.ys[:, m, i] - one.ys[:, first, i])
-                x = np.append(one.x[m] - one.x[first], one.xs[:, m] - one.xs[:, first])
+    for drawn in texts:
+        one = drawn.counts
+        both = np.vstack(drawn.at(None))
+        for k in one.thresholds:
+            slope, ranks = _line(drawn, k)[1], np.vstack(drawn.at(k))
+            for m, first in zip(*trained_again(one), strict=True):
+                x, y = both[:, m] - both[:, first], ranks[:, m] - ranks[:, first]
                 offset = 100 * np.expm1(y - slope * x)
-                low, high = one.interval(offset[1:], level)
-                cell = (one.hits.dataset, one.hits.family, k, int(one.sizes[m]))
+                low, high = _interval(offset[1:], len(one.tokens), level)
+                cell = (one.dataset, one.families[0], k, int(one.sizes[m]))
                 rows.append((*cell, 100 * np.expm1(x[0]), offset[0], low, high, low > 0 or high < 0))
     columns = [*CELL, "size", "entropy", "offset", "low", "high", "apart"]
     return pd.DataFrame(rows, columns=columns).dropna(subset=["low"]).reset_index(drop=True)
@@ -276,34 +263,31 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
 
 
 def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
-    """`matched` between the families of each text, and between the texts of each family.
+    """`matched` between the texts of each family: families may cut a text into other tokens, and nats per token of two
+    tokenizers are two units.
 
-    Columns between ("families", "texts"), where (the text, or the family), those of `matched`, and text_low, text_high:
-    the interval of the offset between two texts when the documents of both are drawn anew, where there are any. There,
-    it is `apart` if that interval leaves out 0 as well.
+    Columns family, those of `matched`, and text_low, text_high: the interval of the offset when the documents of both
+    texts are drawn anew, where there are any. There, they are `apart` if that interval leaves out 0 as well.
     """
-    families = matched(pairs, ["dataset", "k"], "family", level=level).rename(columns={"dataset": "where"})
-    datasets = matched(pairs, ["family", "k"], "dataset", level=level).rename(columns={"family": "where"})
-    there = {(one.hits.family, one.hits.dataset): one for one in texts}
+    found = matched(pairs, ["family", "k"], "dataset", level=level)
+    there = {(one.counts.families[0], one.counts.dataset): one for one in texts}
     ends = []
-    for row in datasets.to_dict("records"):
-        first, second = (there.get((row["where"], row[which])) for which in ("first", "second"))
-        if first and second and row["k"] in {*first.hits.thresholds} & {*second.hits.thresholds}:
+    for row in found.to_dict("records"):
+        first, second = (there.get((row["family"], row[which])) for which in ("first", "second"))
+        if first and second and row["k"] in {*first.counts.thresholds} & {*second.counts.thresholds}:
             ends.append(_text_offset(first, second, row["k"], row["at"], level))
         else:
             ends.append((np.nan, np.nan))
     low, high = np.array(ends).reshape(-1, 2).T
-    datasets = datasets.assign(text_low=low, text_high=high, apart=datasets["apart"] & ~((low <= 0) & (high >= 0)))
-    parts = [families.assign(between="families", text_low=np.nan, text_high=np.nan), datasets.assign(between="texts")]
-    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    return found.assign(text_low=low, text_high=high, apart=found["apart"] & ~((low <= 0) & (high >= 0)))
 
 
 def _text_offset(first: Drawn, second: Drawn, k: int, entropy: float, level: float) -> tuple[float, float]:
     """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy."""
-    ends = [one.line(one.hits.place(k)) for one in (first, second)]
-    there = [at_0 + slope * np.log(entropy) for at_0, slope in ends]
-    fewer = min((first, second), key=lambda one: one.documents)
-    return fewer.interval(100 * np.expm1(there[1] - there[0])[1:], level)
+    lines = [_line(one, k) for one in (first, second)]
+    there = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
+    fewer = min(len(one.counts.tokens) for one in (first, second))
+    return _interval(100 * np.expm1(there[1] - there[0])[1:], fewer, level)
 
 
 def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:

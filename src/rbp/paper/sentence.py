@@ -35,6 +35,7 @@ from rbp.ranks.models import LanguageModel, ModelFiles, load_model
 
 FIRST = ("10k", "59k", "390k")  # the models that a page loads unless others are chosen; 4 MB together
 TEMPERATURES = (0.5, 1.0, 2.0)
+LONGEST = 1500  # characters that are read, so that an address that holds them can be sent
 TEN = 10  # tokens are shown of each prediction
 EXAMPLES = {
     "an encyclopedia": "The river rises in the mountains of northern Italy and flows through the city of Turin, where "
@@ -133,8 +134,11 @@ def load(rung: Shipped) -> LanguageModel:
 
 
 def read(text: str, models: Sequence[Shipped]) -> list[Read]:
-    """The text (its first tokens, as many as a model reads) by each model. Raises ParameterError for less than two."""
-    ids = torch.tensor(Tokenizer.from_file(str(tokenizer_file())).encode(text).ids[: models[0].context])
+    """The text by each model: of its first LONGEST characters as many tokens as a model reads, two at least.
+
+    Raises ParameterError for fewer.
+    """
+    ids = torch.tensor(Tokenizer.from_file(str(tokenizer_file())).encode(text[:LONGEST]).ids[: models[0].context])
     if len(ids) < 2:
         raise ParameterError("the text has fewer than two tokens", "text", "The first token is not ranked: give more.")
     found = []
@@ -157,27 +161,37 @@ def summary(found: Sequence[Read]) -> pd.DataFrame:
 
 
 def recorded(found: Sequence[Read], weights: Mapping[str, int]) -> dict[str, float | int]:
-    """How many models, their vocabulary, the sizes of the first and the last, and what the page loads, in MB."""
-    first = [weights[each.rung.name] for each in found if each.rung.label in FIRST]
+    """How many models, their vocabulary, S of the smallest and the largest ticked at first, and the MB of weights."""
+    chosen = at_first(found)
+    first = [weights[each.rung.name] for each in chosen]
     return {
         "models": len(found),
         "vocabulary": found[0].logits.shape[1],
-        **{f"size.{each.rung.label}": each.size for each in (found[0], found[-1])},
+        **{f"size.{name}": each.size for name, each in (("smaller", chosen[0]), ("larger", chosen[-1]))},
         # to a tenth: versions of zlib may pack a little tighter
         "megabytes.first": round(sum(first) / 1e6, 1),
         "megabytes.all": round(sum(weights.values()) / 1e6, 1),
     }
 
 
-def recorded_ranks(read: Read) -> list[tuple[dict[str, float], dict[str, Any]]]:
-    """RBP_1 of a model, and its cross-entropy at T = 1 and 2: each with what `Page.record` takes besides."""
-    label, near, ranks = read.rung.label, read.near(), np.asarray(read.ranks()[0])
+def at_first(found: Sequence[Read]) -> list[Read]:
+    """The models that a page has ticked at first."""
+    return [each for each in found if each.rung.label in FIRST] or list(found[: len(FIRST)])
+
+
+def recorded_ranks(found: Sequence[Read]) -> list[tuple[dict[str, float], dict[str, Any]]]:
+    """RBP_1 of the smallest and of the largest model that is ticked at first, and the latter's cross-entropy at T = 1
+    and 2: each with what `Page.record` takes besides.
+    """
+    told = []
+    for name, read in zip(("smaller", "larger"), (at_first(found)[0], at_first(found)[-1]), strict=True):
+        near, ranks = read.near(), np.asarray(read.ranks()[0])
+        told.append(({f"rbp1.{name}": float(rbp(ranks, 1))}, near.share_within(near.across(1, "paper"))))
     moves = near.entropy_within()
-    found = [({f"rbp1.{label}": float(rbp(ranks, 1))}, near.share_within(near.across(1, "paper")))]
     for temperature in (1, 2):
-        cost = {f"cross_entropy.{label}.t{temperature}": read.cross_entropy(temperature)}
-        found.append((cost, moves | {"within": moves["within"] / temperature, "unit": "nats"}))
-    return found
+        cost = {f"cross_entropy.larger.t{temperature}": read.cross_entropy(temperature)}
+        told.append((cost, moves | {"within": moves["within"] / temperature, "unit": "nats"}))
+    return told
 
 
 def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
@@ -262,8 +276,7 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
     text: what stands there at first; found: it as each model reads it; weights: the bytes of each model's script;
     folder: where these lie, relative to the page.
     """
-    labels = [each.rung.label for each in found]
-    chosen = [label for label in FIRST if label in labels] or labels[: len(FIRST)]
+    chosen = {each.rung.label for each in at_first(found)}
     models = [
         {
             "name": each.rung.name,
@@ -284,6 +297,7 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
         "first": {each.rung.name: each.shown() for each in found},
         "at": 1 + int(np.argmax(gained)),
         "limit": found[0].rung.context,
+        "characters": LONGEST,
         "examples": EXAMPLES,
         "classes": [[None if np.isinf(highest) else highest, name, strength] for highest, name, strength in CLASSES],
         "colour": COLOUR,

@@ -8,7 +8,6 @@ from rbp.paper.rank_and_cross_entropy import forecasts, pairs_by_k
 from rbp.stats.power_law import fit_power_law
 
 CELL = ["family", "k"]
-CROSS_ENTROPY = "CE"
 SMALL_K = (1, 10, 100)
 
 
@@ -32,15 +31,17 @@ def lines(table: pd.DataFrame, cells: dict[str, tuple[int, ...]], dataset: str =
 def ahead(table: pd.DataFrame, *, holdout: int = 2, holdout_few: int = 1) -> pd.DataFrame:
     """The largest models of each family and text, hidden and forecast by the law in S: RBP_k, and CE beside it.
 
-    Columns dataset, family, model, metric ("k = 1", …, CROSS_ENTROPY), error: forecast over measured, less one, in per
-    cent; below 0, the forecast was too hopeful. Only of models with both metrics, at SMALL_K.
+    Columns dataset, family, hidden (how many of the family's models were), model, k (missing for CE), error: forecast
+    over measured, less one, in per cent; below 0, the forecast was too hopeful. Only of models with both metrics, at
+    SMALL_K.
     """
     pairs = pairs_by_k(table)
     told = forecasts(pairs[pairs["k"].isin(SMALL_K)], holdout=holdout, holdout_few=holdout_few)
-    keys = ["dataset", "family", "model"]
-    control = told.drop_duplicates(keys).assign(metric=CROSS_ENTROPY, error=lambda rows: rows["control"])
-    ranks = told.assign(metric="k = " + told["k"].astype(str), error=told["direct"])
-    return pd.concat([control, ranks])[[*keys, "metric", "error"]].reset_index(drop=True)
+    told = told.assign(hidden=told.groupby(["dataset", "family"])["model"].transform("nunique"))
+    keys = ["dataset", "family", "hidden", "model"]
+    control = told.drop_duplicates(keys).assign(k=None, error=lambda rows: rows["control"])
+    both = pd.concat([control.astype({"k": "Int64"}), told.assign(error=told["direct"]).astype({"k": "Int64"})])
+    return both[[*keys, "k", "error"]].reset_index(drop=True)
 
 
 def in_a_row(windows: pd.DataFrame, model: str, ks: tuple[int, ...] = SMALL_K) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from scipy.stats import t as t_distribution
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import published
-from rbp.evidence.document_hits import count, document_losses
+from rbp.evidence.counts import of_stores
 from rbp.paper.display import INTERVAL, INTERVAL_1, shown
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
@@ -72,18 +72,17 @@ def by_text(stores: Sequence[RankStore], pairs: pd.DataFrame, k: int, rule: TieR
     """`exponents_by_document` of each dataset and family of `pairs` whose models all have a rank store in `stores`.
 
     With D documents, D − 1 degrees of freedom. A text of one document is left out. Raises what
-    `document_hits.count` raises.
+    `counts.of_stores` raises.
     """
     found: Text = {}
     for (dataset, family), own in pairs.groupby(["dataset", "family"]):
         these = {s.model: s for s in stores if s.dataset == dataset and s.model in set(own["model"])}
         if len(these) < len(own) or own["size"].nunique() < 3:
             continue
-        (counted,) = count(list(these.values()), [k], rule)
-        if len(counted.tokens) > 1:
-            losses = np.column_stack([document_losses(these[model]) for model in counted.models])
-            covariance = exponents_by_document(counted.sizes, counted.tokens, losses, counted.hits[:, :, 0])
-            found[str(dataset), str(family)] = covariance, len(counted.tokens) - 1
+        (one,) = of_stores(list(these.values()), [k], rule)
+        if len(one.tokens) > 1:
+            covariance = exponents_by_document(one.sizes, one.tokens, one.nll, one.hits[:, :, 0])
+            found[str(dataset), str(family)] = covariance, len(one.tokens) - 1
     return found
 
 

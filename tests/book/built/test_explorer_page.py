@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-PAGE = "notebooks/explorer.html"
+PAGE = "notebooks/forecasts.html"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -22,17 +22,53 @@ def test_it_works_from_a_file(browser: Browser, book: Path, width: int, scheme: 
         assert wrong == []
 
 
+WIDTHS = pytest.mark.parametrize("width", [1280, 768, 390])
+FAMILIES = "family=Pythia&family=GPT-2&family=OPT&family=Qwen2.5&family=neox"
+MIDDLE = "point => { const { e, f } = point.querySelector('path').getScreenCTM(); return [e, f]; }"
+
+
+@WIDTHS
+def test_a_click_on_a_point_takes_that_model(browser: Browser, book: Path, width: int) -> None:
+    with closing(browser.new_page(viewport={"width": width, "height": 844})) as tab:
+        tab.goto((book / PAGE).as_uri() + f"#fit?dataset=wikipedia&k=10&{FAMILIES}")
+        tab.locator(".rbp-explorer-point").first.wait_for()
+        taken, names = [], []
+        for point in tab.locator(".rbp-explorer-point").all():
+            point.scroll_into_view_if_needed()
+            names.append((point.locator("title").text_content() or "").partition(":")[0])
+            tab.mouse.click(*point.evaluate(MIDDLE))
+            left = point.page.locator(".rbp-explorer-point title", has_text="(left out)")
+            expect(left).to_have_count(1)
+            taken.append((left.text_content() or "").partition(":")[0])
+            tab.evaluate("document.querySelector('#rbp-explorer-everybody').click()")
+            expect(left).to_have_count(0)
+        assert len(names) == len(set(names)) > 24
+        assert taken == names
+
+
+@WIDTHS
+def test_the_dashed_line_is_dragged(browser: Browser, book: Path, width: int) -> None:
+    with closing(browser.new_page(viewport={"width": width, "height": 844})) as tab:
+        tab.goto((book / PAGE).as_uri() + "#fit?dataset=wikipedia&k=10&family=Pythia&at=1e12")
+        line = tab.locator(".rbp-explorer-at").last
+        line.scroll_into_view_if_needed()
+        at, chart = line.bounding_box(), tab.locator(".rbp-explorer-chart").first.bounding_box()
+        assert at is not None
+        assert chart is not None
+        tab.mouse.move(at["x"] + at["width"] / 2, chart["y"] + 40)
+        tab.mouse.down()
+        there = chart["x"] + chart["width"] / 2
+        tab.mouse.move(there, chart["y"] + 40, steps=4)
+        expect(tab.get_by_label("Forecast at S")).not_to_have_value("12")
+        moved = line.bounding_box()
+        assert moved is not None
+        assert abs(moved["x"] + moved["width"] / 2 - there) < 2, "the line is where the pointer is"
+        tab.mouse.up()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-@pytest.mark.parametrize(
-    ("page", "wanted"),
-    [
-        ("claims.html#claim-7", "#claim-7 .rbp-bars input:visible"),
-        ("forecasts.html#hide?dataset=wikipedia&family=Pythia&k=1&seen=6", ".rbp-hide .rbp-explorer-chart:visible"),
-    ],
-)
-def test_the_ledger_and_hidden_models_move_from_a_file(
-    browser: Browser, book: Path, page: str, wanted: str, width: int, scheme: str
-) -> None:
+def test_the_ledger_moves_from_a_file(browser: Browser, book: Path, width: int, scheme: str) -> None:
+    page, wanted = "claims.html#claim-7", "#claim-7 .rbp-bars input:visible"
     with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
         tab, wrong = context.new_page(), []
         tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))

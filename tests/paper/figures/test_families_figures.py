@@ -1,4 +1,4 @@
-"""Figures and tables of the grid can be drawn and shown, of a made-up grid."""
+"""Figures and tables of the families can be drawn and shown, of made-up ones."""
 
 import sys
 from pathlib import Path
@@ -9,23 +9,24 @@ import pytest
 
 from rbp.book.figure_style import Panels
 from rbp.paper import architectures, predictions, size_and_training
-from rbp.paper.families import CE, TRANSFORMER, from_rows
+from rbp.paper.families import TRANSFORMER
+from rbp.paper.families import points as points_of
 from rbp.paper.figures import families as figures
 from rbp.paper.ladder import bends
+from rbp.paper.two_metrics import pair_metrics
 
 sys.path.append(str(Path(__file__).parents[1]))
-from made_grid import KS, additive, rows
+from made_grid import KS, additive, make
 
 
 @pytest.fixture(scope="module")
-def grid():
-    texts = {"wikipedia": 4, "humaneval": 5}
+def texts():
+    documents = {"wikipedia": 4, "humaneval": 5}
 
     def steeper(size, tokens, k=1):
         return additive(size, tokens, k) * (size / 1e5) ** -0.01
 
-    both = (rows(families=(TRANSFORMER,), texts=texts), rows(steeper, families=("lstm",), texts=texts))
-    return from_rows(pd.concat(both, ignore_index=True))
+    return make({TRANSFORMER: additive, "lstm": steeper}, families=(TRANSFORMER, "lstm"), texts=documents)
 
 
 def drawn(panels: Panels, keys: list[str]) -> None:
@@ -33,28 +34,26 @@ def drawn(panels: Panels, keys: list[str]) -> None:
     assert all(panels.single(key).axes for key in panels.keys)
 
 
-def test_the_surface_and_its_exponents(grid):
-    points = grid.points(KS)
-    surfaces = size_and_training.surfaces(points[points.measure.isin([CE, "k = 1"])])
-    for measure in (CE, "k = 10"):  # with a surface and without
-        drawn(figures.surface_panels(points, surfaces, measure), ["wikipedia", "humaneval"])
-    lines = size_and_training.lines(grid, [1], resamples=50)
+def test_the_surface_and_its_exponents(texts):
+    points = points_of(texts, KS)
+    surfaces = size_and_training.surfaces(points[points.k.isin([1]) | points.k.isna()])
+    for k in (None, 10):  # with a surface and without
+        drawn(figures.surface_panels(points, surfaces, k), ["wikipedia", "humaneval"])
+    lines = size_and_training.lines(texts, [1], resamples=50)
     by_budget, along = size_and_training.by_budget(lines), size_and_training.along_ratio(lines, 20)
     drawn(figures.exponent_panels(by_budget, along), ["wikipedia", "humaneval"])
     assert len(figures.exponents_shown(by_budget, level=0.9)["table"]) == len(by_budget)
-    one = points[(points.dataset == "wikipedia") & (points.measure == "k = 1")]
+    one = points[(points.dataset == "wikipedia") & (points.k == 1)]
     assert len(figures.forms_shown(size_and_training.forms(one))["table"]) == 3
     assert len(figures.bends_shown([("all", bends(one))], level=0.95)["table"]) == 1
 
 
-def test_families_side_by_side(grid):
-    beside = architectures.exponents_beside(grid, "lstm", [1], resamples=50)
-    apart = architectures.offsets(grid, "lstm", [1], resamples=50)
+def test_families_side_by_side(texts):
+    beside = architectures.exponents_beside(texts, "lstm", [1], resamples=50)
+    apart = architectures.offsets(texts, "lstm", [1], resamples=50)
     assert len(figures.beside_shown(beside, level=0.95)["table"]) == 4
     assert len(figures.offsets_shown(apart, level=0.95)["table"]) == len(apart)
-    curve = pd.concat([grid.points([1], family) for family in grid.families])
-    curve = curve.pivot_table(index=["dataset", "family", "model"], columns="measure", values="value").reset_index()
-    curve = curve.rename(columns={CE: "cross_entropy", "k = 1": "value"})
+    curve = pair_metrics(pd.concat([points_of(texts, [1], family) for family in (TRANSFORMER, "lstm")]))
     drawn(figures.entropy_panels(curve, 1), ["wikipedia", "humaneval"])
     kinds = {"view": "since", "bin": [0, 4], "kind": ["<16", "never"], "difference": [1.0, -2.0]}
     tokens = pd.DataFrame({"dataset": "wikipedia", **kinds, "low": [0.5, -3.0], "high": [1.5, -1.0]})
@@ -72,7 +71,7 @@ def test_two_ladders_beside_one_another():
     drawn(figures.zigzag_panels(pd.DataFrame({**rows, "ladder": ["first"] * 5 + ["this"] * 5})), ["wikipedia"])
 
 
-def test_the_score(grid):
+def test_the_score(texts):
     table, level = predictions.read_predictions()
     middle = table.middle.where(table.index % 3 > 0, table.high + 1)
     came = table.assign(outcome=middle.where(table.kind != predictions.EVENT, 1.0), untested="")

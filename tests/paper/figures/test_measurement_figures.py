@@ -9,12 +9,13 @@ def texts(figure):
 
 
 def test_coverage_counts_models_and_knows_how_many_there_could_be():
-    counted = coverage(open_source("published").table).set_index(["dataset", "family", "column"])
-    assert counted.loc[("wikipedia", "Pythia", "1"), ["models", "of"]].tolist() == [10, 10]
-    assert counted.loc[("wikipedia", "Pythia", "CE"), "models"] == 10
-    assert counted.loc[("wikipedia", "Pythia", "2"), ["models", "of"]].tolist() == [4, 10]
-    assert ("humaneval", "Pythia", "20000") not in counted.index
-    grid = coverage_panels(counted.reset_index()).single("humaneval")
+    counted = coverage(open_source("published").table)
+    own = counted.query("dataset == 'wikipedia' and family == 'Pythia'")
+    assert own[own["k"] == 1][["models", "of"]].to_numpy().tolist() == [[10, 10]]
+    assert own[own["k"].isna()]["models"].tolist() == [10]
+    assert own[own["k"] == 2][["models", "of"]].to_numpy().tolist() == [[4, 10]]
+    assert counted.query("dataset == 'humaneval' and family == 'Pythia' and k == 20000").empty
+    grid = coverage_panels(counted).single("humaneval")
     assert sorted(set(texts(grid))) == ["10", "4", "5"]
 
 

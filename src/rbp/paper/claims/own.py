@@ -11,19 +11,19 @@ CHAPTER = "rank_and_cross_entropy"
     46,
     RANK,
     "our test",
-    "Models of equal cross-entropy have equal RBP_1, whatever their family, text or seed.",
-    rule="holds if no comparison at equal cross-entropy leaves out 0, fails if most do: of two families on a text, of two "
-    "texts for a family, of a model trained again; in part between",
+    "Models of one tokenizer and equal cross-entropy have equal RBP_1, whatever the text or their seed.",
+    rule="holds if no comparison at equal cross-entropy leaves out 0, fails if most do: of two texts for a family, of a "
+    "model trained again; in part between",
     evidence=f"{CHAPTER}#equal",
     group=OWN,
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    groups = [n.count(f"{CHAPTER}::{key}") for key in ("apart.k1", "compared.k1")]
+    texts = [n.count(f"{CHAPTER}::{key}") for key in ("apart.k1", "compared.k1")]
     seeds = [n.count(f"{CHAPTER}::{key}") for key in ("seeds.apart.k1", "seeds.pairs.k1")]
-    apart, compared = groups[0] + seeds[0], groups[1] + seeds[1]
+    apart, compared = texts[0] + seeds[0], texts[1] + seeds[1]
     return by_share((compared - apart) / compared, "comparisons that do not leave out 0"), (
-        f"{groups[0]} of {groups[1]} families and texts are apart, texts by up to "
+        f"{texts[0]} of {texts[1]} pairs of texts are apart, by up to "
         f"{n.number(f'{CHAPTER}::offset_max.texts.k1'):.0f}%, and so are {seeds[0]} of {seeds[1]} pairs of seeds, by "
         f"{n.number(f'{CHAPTER}::seeds.median.k1'):.1f}% at the median. An mLSTM lies {n.number(f'{CHAPTER}::runs.offset'):.1f}% "
         "above a Llama trained alike."

@@ -1,4 +1,4 @@
-"""Figures and tables of the grid of ladders: its surface, its exponents, its architectures, and its predictions."""
+"""Figures and tables of the ladder's families: their surface, exponents, architectures, and predictions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from rbp.book.figure_style import (
 from rbp.paper.architectures import VIEWS
 from rbp.paper.curves import K_SHADES, LINES, MARKERS, SIGNED, curves, melted, off_the_line, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
-from rbp.paper.families import CE, family_label
+from rbp.paper.families import family_label, measure_label, of_measure
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.surface import Surface
 
@@ -32,29 +32,34 @@ def millions(tokens: float) -> str:
     return f"{tokens / 1e6:g} M"
 
 
-def measure_axis(measure: str) -> str:
-    """The axis label of a measure of the grid."""
-    return LABELS["cross_entropy"] if measure == CE else neg_log_rbp_label(int(measure.removeprefix("k = ")))
+def measure_axis(k: int | None) -> str:
+    """The axis label of −ln RBP_k, or of the cross-entropy (None)."""
+    return LABELS["cross_entropy"] if k is None else neg_log_rbp_label(k)
 
 
-def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, str], Surface], measure: str) -> Panels:
-    """A measure against S, a line of points for each D, by text, with the sum form's curves.
+def _labelled(table: pd.DataFrame) -> pd.DataFrame:
+    """With the column measure, what is shown for k."""
+    return table.assign(measure=[measure_label(k) for k in table["k"]])
 
-    points: `Grid.points` of one family; surfaces: by text and measure, where there is one.
+
+def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, int | None], Surface], k: int | None) -> Panels:
+    """−ln RBP_k, or the cross-entropy (None), against S, a line of points for each D, by text, with the sum's curves.
+
+    points: `families.points`; surfaces: `size_and_training.surfaces`.
     """
-    own = points[points["measure"] == measure].sort_values("training_tokens")
+    own = of_measure(points, k).sort_values("training_tokens")
     budgets = {f"D = {millions(budget)}": float(budget) for budget in own["training_tokens"].unique()}
     rows = own.assign(line=own["training_tokens"].map({value: name for name, value in budgets.items()}))
     lines = []
     for dataset, there in rows.groupby("dataset"):
         sizes = np.geomspace(there["size"].min(), there["size"].max(), 60)
-        if law := surfaces.get((str(dataset), measure)):
+        if law := surfaces.get((str(dataset), k)):
             for name in there["line"].unique():
                 value = law.predict(sizes, budgets[name])
                 lines.append(pd.DataFrame({"dataset": dataset, "line": name, "size": sizes, "value": value}))
     styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
     return curves(
-        rows, "size", "value", labels=(LABELS["size"], measure_axis(measure)), styles=styles,
+        rows, "size", "value", labels=(LABELS["size"], measure_axis(k)), styles=styles,
         fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
     )  # fmt: skip
 
@@ -64,6 +69,7 @@ def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
 
     by_budget, along: of `size_and_training`. Bars: documents drawn anew. Marks beside each other are moved apart.
     """
+    by_budget, along = _labelled(by_budget), _labelled(along)
     measures = list(dict.fromkeys(by_budget["measure"]))
     budgets = sorted(by_budget["training_tokens"].unique())
     last = budgets[-1] * 3.2
@@ -100,10 +106,10 @@ def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
 def entropy_panels(points: pd.DataFrame, k: int) -> Panels:
     """−ln RBP_k against cross-entropy, by text, a colour and a marker for each family.
 
-    points: dataset, family, cross_entropy, value; a family's points are joined in the order of its cross-entropies.
+    points: `pair_metrics` at k; a family's points are joined in the order of its cross-entropies.
     """
     labels = (LABELS["cross_entropy"], neg_log_rbp_label(k))
-    return curves(points, "cross_entropy", "value", labels=labels, line="family", log="xy", size=(4.6, 3.9))
+    return curves(points, "cross_entropy", "neg_log_rbp", labels=labels, line="family", log="xy", size=(4.6, 3.9))
 
 
 def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
@@ -234,12 +240,12 @@ def forms_shown(forms: pd.DataFrame) -> dict[str, Any]:
         "A·S<sup>−a</sup>·D<sup>−b</sup>; and a product above an E. Errors: root mean square of ln y at the largest D, "
         "or S, by a fit that did not see it. Lower AICc is better."
     )
-    return shown(forms, columns, caption=caption)
+    return shown(_labelled(forms), columns, caption=caption, data=forms)
 
 
 def exponents_shown(by_budget: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The exponents at each budget (`size_and_training.by_budget`)."""
-    table = by_budget.assign(tokens=by_budget["training_tokens"].map(millions))
+    table = _labelled(by_budget).assign(tokens=by_budget["training_tokens"].map(millions))
     columns: Columns = {
         "dataset": "Text",
         "measure": "of",
@@ -277,7 +283,8 @@ def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
         "difference: the same documents drawn anew for both, and the scatter about the line of the ratio."
     )
-    return shown(table.assign(family=table["family"].map(family_label)), columns, caption=caption, data=table)
+    rows = _labelled(table).assign(family=table["family"].map(family_label))
+    return shown(rows, columns, caption=caption, data=table)
 
 
 def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:

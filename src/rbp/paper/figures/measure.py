@@ -114,15 +114,12 @@ _ENTROPY = "CE"
 
 
 def coverage(table: pd.DataFrame) -> pd.DataFrame:
-    """How many models were measured: dataset, family, column (the threshold k as text, or CE), models, of.
+    """How many models were measured: dataset, family, k (missing for the cross-entropy, which comes last), models, of.
 
-    `table` is a measurement table; `of` is how many models of the family it holds anywhere. Columns are in order.
+    `table` is a measurement table; `of` is how many models of the family it holds anywhere.
     """
-    column = table["k"].astype("string").fillna(_ENTROPY).rename("column")
-    counted = table.groupby(["dataset", "family", column])["model"].nunique().rename("models").reset_index()
-    counted["of"] = counted["family"].map(table.groupby("family")["model"].nunique())
-    order = pd.to_numeric(counted["column"], errors="coerce").astype("Float64").fillna(np.inf)
-    return counted.assign(order=order).sort_values(["dataset", "family", "order"]).drop(columns="order")
+    counted = table.groupby(["dataset", "family", "k"], dropna=False)["model"].nunique().rename("models").reset_index()
+    return counted.assign(of=counted["family"].map(table.groupby("family")["model"].nunique()))
 
 
 def coverage_panels(counted: pd.DataFrame) -> Panels:
@@ -130,14 +127,14 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
 
     Dark squares hold all models of the family, light ones some; a missing square holds none.
     """
-    numbers = sorted(int(name) for name in set(counted["column"]) - {_ENTROPY})
-    columns = [str(number) for number in numbers] + [_ENTROPY] * (_ENTROPY in set(counted["column"]))
+    numbers = sorted(counted["k"].dropna().unique().tolist())
+    columns = [str(number) for number in numbers] + [_ENTROPY] * bool(counted["k"].isna().any())
     families = sorted(counted["family"].unique())
 
     def draw(ax: Axes, dataset: str) -> None:
         own = counted[counted["dataset"] == dataset]
-        for column, family, models, of in own[["column", "family", "models", "of"]].itertuples(index=False, name=None):
-            x, y = columns.index(column), families.index(family)
+        for k, family, models, of in own[["k", "family", "models", "of"]].itertuples(index=False, name=None):
+            x, y = len(numbers) if pd.isna(k) else numbers.index(k), families.index(family)
             full = models == of
             colour = _FULL if full else _PART
             ax.add_patch(Rectangle((x - 0.45, y - 0.43), 0.9, 0.86, facecolor=colour, edgecolor="none"))

@@ -130,15 +130,11 @@ def curves_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
 
 def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     """`at_equal_entropy` as a page shows it."""
-    where = table["where"].where(table["between"] == "texts", table["where"].map(dataset_label))
-    names = {
-        which: table[which].where(table["between"] == "families", table[which].map(dataset_label))
-        for which in ("first", "second")
-    }
+    names = {which: table[which].map(dataset_label) for which in ("first", "second")}
     return shown(
-        table.assign(where=where, **names, apart=table["apart"].map({True: "yes", False: "no"})),
+        table.assign(**names, apart=table["apart"].map({True: "yes", False: "no"})),
         {
-            "where": "on, or of",
+            "family": "family",
             ("second", "first"): ("which, over which", "{} over {}"),
             "k": "k",
             "offset": ("offset (%)", "{:.1f}"),

@@ -209,7 +209,7 @@ def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dic
         "figure": curves(
             pd.concat([melted(points, names, "size").assign(path=name) for name in paths]), "size", "value",
             labels=(LABELS["size"], "nats"), panel="path", styles=dict(looks.values()), fitted=lines, ends=True,
-            log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(5.0, 3.9),
+            log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.4, 3.5),
         ),
         "caption": "<b>Two ways on from the ten points.</b> Left: μ and σ go on as straight lines in ln S. Right: λ "
         "and σ do.",

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_ladder import write_grid
+from made_ladder import write_making
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rbp.core.errors import ParameterError
 from rbp.ladder import aggregates
-from rbp.ladder import grid as grid_module
-from rbp.ladder.grid import Grid
+from rbp.ladder import making as making_module
+from rbp.ladder.making import Making
 from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, windows
 from rbp.ladder.training import Run
@@ -37,16 +37,16 @@ def quiet(line: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Grid:
-    """A grid whose text is made, and nothing is trained."""
-    return write_grid(tmp_path_factory.mktemp("grid"))
+def made(tmp_path_factory: pytest.TempPathFactory) -> Making:
+    """Families whose text is made, and nothing is trained."""
+    return write_making(tmp_path_factory.mktemp("making"))
 
 
-def beside(grid: Grid, folder: Path) -> Grid:
+def beside(making: Making, folder: Path) -> Making:
     """The same in another working folder, untrained."""
     for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
-        (folder / name).symlink_to(grid.place / name)
-    return Grid(grid.ladders, grid.base, Workspace(folder))
+        (folder / name).symlink_to(making.place / name)
+    return Making(making.ladders, making.base, Workspace(folder))
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -61,13 +61,13 @@ def same(one: Path, other: Path) -> bool:
 
 @FAMILIES
 def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
-    family: str, made: Grid, tmp_path: Path
+    family: str, made: Making, tmp_path: Path
 ) -> None:
     line = made.choose([family], ["narrow"], [0])[0]
-    grid_module.train(quiet, made, line)
+    making_module.train(quiet, made, line)
     (tmp_path / "again").mkdir()
     again = beside(made, tmp_path / "again")
-    grid_module.train(quiet, again, line)
+    making_module.train(quiet, again, line)
     for tokens in made.ladders.training.budgets:
         assert made.is_done(line, tokens, made.rows(line))
         model, other = made.model(line, tokens), again.model(line, tokens)
@@ -85,7 +85,7 @@ def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
     assert made.jobs([line], "cpu", 20.0) == []
 
 
-def test_the_cooldown_is_the_schedule_s(made: Grid) -> None:
+def test_the_cooldown_is_the_schedule_s(made: Making) -> None:
     line = made.choose(["neox"], ["narrow"], [0])[0]
     rates = [made.course(line, 2_560).rate(step) for step in range(40)]
     highest = 0.01 * 2
@@ -95,9 +95,9 @@ def test_the_cooldown_is_the_schedule_s(made: Grid) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_and_a_rerun_give_the_same_weights(made: Grid, tmp_path: Path) -> None:
+def test_a_kill_and_a_rerun_give_the_same_weights(made: Making, tmp_path: Path) -> None:
     line = made.choose(["neox"], ["narrow"], [0])[0]
-    grid_module.train(quiet, made, line)
+    making_module.train(quiet, made, line)
     other = beside(made, tmp_path)
     config = made.place.folder.parent / "ladders.toml"
     given = ["--config", str(config), "--texts", str(config.parent / "texts"), "--out", str(tmp_path), "--every", "0"]
@@ -125,23 +125,23 @@ def test_a_kill_and_a_rerun_give_the_same_weights(made: Grid, tmp_path: Path) ->
     assert other.jobs([line], "cpu", 20.0) == []
 
 
-def test_a_line_goes_on_whatever_is_there(made: Grid, tmp_path: Path) -> None:
+def test_a_line_goes_on_whatever_is_there(made: Making, tmp_path: Path) -> None:
     line = made.choose(["lstm"], ["narrow"], [0])[0]
-    grid_module.train(quiet, made, line)
-    grid = beside(made, tmp_path)
-    trunk = Run(grid.course(line, None), grid.rows(line), tmp_path / "training" / line.name)
+    making_module.train(quiet, made, line)
+    making = beside(made, tmp_path)
+    trunk = Run(making.course(line, None), making.rows(line), tmp_path / "training" / line.name)
     trunk.train(until=13)  # past the first branch, whose state is not there
-    grid_module.train(quiet, grid, line)
+    making_module.train(quiet, making, line)
     for tokens in made.ladders.training.budgets:
         name = Path("models") / line.at(tokens) / "model.safetensors"
         assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
     (tmp_path / name).unlink()
-    assert [job.name for job in grid.jobs([line], "cpu", 20.0)] == ["lstm-narrow"]
-    grid_module.train(quiet, grid, line)
+    assert [job.name for job in making.jobs([line], "cpu", 20.0)] == ["lstm-narrow"]
+    making_module.train(quiet, making, line)
     assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
 
 
-def test_seeds_are_other_weights_or_another_order_of_the_same_text(made: Grid) -> None:
+def test_seeds_are_other_weights_or_another_order_of_the_same_text(made: Making) -> None:
     lines = made.choose(["neox"], ["narrow"])
     assert [(line.seed, made.ladders.budgets(line.seed)) for line in lines] == [
         (0, (640, 1_280, 2_560)),
@@ -159,7 +159,7 @@ def test_seeds_are_other_weights_or_another_order_of_the_same_text(made: Grid) -
     assert [line.at(2_560) for line in lines][1:] == ["neox-narrow-at-0.00256m-seed1", "neox-narrow-at-0.00256m-seed2"]
 
 
-def test_lines_are_chosen_seed_0_first(made: Grid) -> None:
+def test_lines_are_chosen_seed_0_first(made: Making) -> None:
     assert [line.name for line in made.choose(["neox", "lstm"])] == [
         *("neox-narrow", "neox-wide", "lstm-narrow"),
         *("neox-narrow-seed1", "neox-narrow-seed2", "lstm-narrow-seed1", "lstm-narrow-seed2"),
@@ -171,26 +171,26 @@ def test_lines_are_chosen_seed_0_first(made: Grid) -> None:
 
 
 def test_a_line_says_which_predictions_there_were_before_its_first_step(
-    made: Grid, tmp_path: Path, monkeypatch
+    made: Making, tmp_path: Path, monkeypatch
 ) -> None:
-    grid = beside(made, tmp_path)
-    line = grid.choose(["neox"], ["narrow"], [1])[0]
+    making = beside(made, tmp_path)
+    line = making.choose(["neox"], ["narrow"], [1])[0]
     predictions = tmp_path / "predictions.toml"
     predictions.write_text("a = 1\n")
-    monkeypatch.setattr(grid_module, "PREDICTIONS", predictions)
+    monkeypatch.setattr(making_module, "PREDICTIONS", predictions)
     began = hashlib.sha256(b"a = 1\n").hexdigest()
     monkeypatch.setattr(Run, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        grid_module.train(quiet, grid, line)
+        making_module.train(quiet, making, line)
     monkeypatch.undo()
     predictions.write_text("a = 2\n")
-    monkeypatch.setattr(grid_module, "PREDICTIONS", predictions)
-    grid_module.train(quiet, grid, line)
-    assert grid.about(line, 2_560)["predictions"] == began
-    assert [about["name"] for _, _, about in grid.finished()] == ["neox-narrow-at-0.00256m-seed1"]
+    monkeypatch.setattr(making_module, "PREDICTIONS", predictions)
+    making_module.train(quiet, making, line)
+    assert making.about(line, 2_560)["predictions"] == began
+    assert [about["name"] for _, _, about in making.finished()] == ["neox-narrow-at-0.00256m-seed1"]
 
 
-def test_the_sweep_tries_each_rate_on_rows_that_no_family_reads(made: Grid) -> None:
+def test_the_sweep_tries_each_rate_on_rows_that_no_family_reads(made: Making) -> None:
     line = made.choose(["neox"], ["narrow"], [0])[0]
     assert made.ladders.sweep.rows + 80 <= len(made.rows(line))
     (job,) = made.sweeps(["neox"], "cpu")
@@ -208,9 +208,9 @@ def test_the_sweep_tries_each_rate_on_rows_that_no_family_reads(made: Grid) -> N
 
 
 @FAMILIES
-def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, made: Grid) -> None:
+def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, made: Making) -> None:
     line = made.choose([family], ["narrow"], [0])[0]
-    grid_module.train(quiet, made, line)
+    making_module.train(quiet, made, line)
     budgets = made.ladders.training.budgets
     for job in aggregates.jobs(made, [line]):
         job.work(quiet, *job.arguments)
@@ -249,9 +249,9 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, mad
 
 
 @FAMILIES
-def test_what_is_measured_is_what_the_logits_say(family: str, made: Grid) -> None:
+def test_what_is_measured_is_what_the_logits_say(family: str, made: Making) -> None:
     line = made.choose([family], ["narrow"], [0])[0]
-    grid_module.train(quiet, made, line)
+    making_module.train(quiet, made, line)
     model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
     tokenizer = AutoTokenizer.from_pretrained(made.place / "tokenizer")
     corpus = read_corpus(made.place, "questions")

@@ -1,4 +1,4 @@
-"""The grid of ladders.toml: every family's rungs at every budget of training tokens, trained and resumed.
+"""The families of ladders.toml: every one's rungs at every budget of training tokens, trained and resumed.
 
 A line is a family's rung with one seed. Its trunk runs at a constant rate, and leaves its state where each budget
 branches off (training/LINE/at-STEP.safetensors); from there the rate falls to 0 within the rest of the budget, which
@@ -31,7 +31,7 @@ from rbp.ranks.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
 BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
-FIRST = {"389k": "390k"}  # rungs that the first ladder alone had, and what has their place
+RUNGS_NOW = {"389k": "390k"}  # rungs that the first ladder alone had, and what has their place
 Rows = npt.NDArray[np.uint16]
 
 
@@ -53,7 +53,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grid:
+class Making:
     """Families, the recipe that has their text, and the folder that they are trained in (see `place`)."""
 
     ladders: Ladders
@@ -72,7 +72,7 @@ class Grid:
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
                 there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
-                now = f" {name} was the first ladder's; its place has {new}." if (new := FIRST.get(name)) else ""
+                now = f" {name} was the first ladder's; its place has {new}." if (new := RUNGS_NOW.get(name)) else ""
                 raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.{now}")
         lines = [
             Line(family, rung, seed)
@@ -162,39 +162,39 @@ class Grid:
         return [Task(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
 
 
-def train(told: Tell, grid: Grid, line: Line, device: str = "cpu", every: float = 20.0) -> None:
+def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: float = 20.0) -> None:
     """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
     import torch
 
     from rbp.ladder import training
 
     torch.set_num_threads(1)
-    folder, rows = grid.place / "training" / line.name, grid.rows(line)
+    folder, rows = making.place / "training" / line.name, making.rows(line)
     with full_disk(folder), locked(folder):
         begun = begin(folder)
-        trunk = training.Run(grid.course(line, None), rows, folder, device)
+        trunk = training.Run(making.course(line, None), rows, folder, device)
         training.take_up(trunk)
-        for tokens in grid.ladders.budgets(line.seed):
-            if grid.is_done(line, tokens, rows):
+        for tokens in making.ladders.budgets(line.seed):
+            if making.is_done(line, tokens, rows):
                 continue
-            branch = grid.ladders.branch(grid.base, tokens)
+            branch = making.ladders.branch(making.base, tokens)
             left = f"at-{branch}.safetensors"
             if trunk.done <= branch:
                 trunk.train(every, training.progress(trunk, told), branch)
                 trunk.save(left)
-            course = grid.course(line, tokens)
-            own = grid.place / "training" / line.at(tokens)
+            course = making.course(line, tokens)
+            own = making.place / "training" / line.at(tokens)
             run = training.Run(course, rows, own, device, (folder / left, trunk.digest()))
             training.take_up(run)
             run.train(every, training.progress(run, told))
             about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
             about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
             about |= {"name": line.at(tokens), "rate": course.about["rate"], **begun}
-            training.finish(run, about, grid.model(line, tokens), grid.place)
+            training.finish(run, about, making.model(line, tokens), making.place)
     told(DONE)
 
 
-def sweep(told: Tell, grid: Grid, line: Line, device: str = "cpu") -> None:
+def sweep(told: Tell, making: Making, line: Line, device: str = "cpu") -> None:
     """Train a line at each rate of the sweep, and write its mean loss on rows that no family reads (nats). A job.
 
     training/sweep-LINE/rates.json: each rate with its loss. What was stopped begins anew.
@@ -204,13 +204,13 @@ def sweep(told: Tell, grid: Grid, line: Line, device: str = "cpu") -> None:
     from rbp.ladder import training
 
     torch.set_num_threads(1)
-    chosen = grid.ladders.sweep
-    folder, rows = grid.place / "training" / f"sweep-{line.name}", grid.rows(line)
+    chosen = making.ladders.sweep
+    folder, rows = making.place / "training" / f"sweep-{line.name}", making.rows(line)
     unseen = torch.from_numpy(rows[-chosen.rows :].astype(np.int64)).to(device)
     found = []
     with full_disk(folder), locked(folder):
         for rate in chosen.rates[line.rung]:
-            run = training.Run(grid.course(line, chosen.tokens, rate), rows, folder, device)
+            run = training.Run(making.course(line, chosen.tokens, rate), rows, folder, device)
             run.train(math.inf, training.progress(run, told))
             with torch.inference_mode():
                 losses = [training.loss_of(run.model, part).item() for part in torch.split(unseen, run.course.batch)]
