@@ -135,11 +135,11 @@ CASES = pytest.mark.parametrize(
         (25, {"algebra::claim.log_c_dominates.dominates": True, "algebra::claim.log_c_dominates.high": 0.05}, HOLDS),
         (25, {"algebra::claim.log_c_dominates.dominates": True}, FAILS),
         (26, {"algebra::claim.square_dominates.dominates": True}, HOLDS),
-        (27, {"more_k::r_squared_high": 63}, FAILS),
-        (27, {"more_k::noise_rejected": 0}, HOLDS),
-        (28, {"more_k::larger": 191}, FAILS),
-        (28, {"more_k::s_rises": 8, "more_k::rising_cells": 8}, HOLDS),
-        (29, {"more_k::local_impossible": 0}, HOLDS),
+        (27, {"in_k::r_squared_high": 63}, FAILS),
+        (27, {"in_k::noise_rejected": 0}, HOLDS),
+        (28, {"in_k::larger": 191}, FAILS),
+        (28, {"in_k::s_rises": 8, "in_k::rising_cells": 8}, HOLDS),
+        (29, {"in_k::local_impossible": 0}, HOLDS),
         (31, recorded("forecasts", "accurate", covered=[0.5, 0.95]), HOLDS),
         (31, recorded("forecasts", "accurate", covered=[0.5, 0.5, 0.95]), PART),
         (31, recorded("forecasts", "accurate", errors=[*6 * [5.1], 1.0]), FAILS),
@@ -173,12 +173,12 @@ CASES = pytest.mark.parametrize(
         (47, {"rank_and_cross_entropy::tightest_at_1": 5}, HOLDS),
         (48, {"rank_and_cross_entropy::nearer.k1": 6}, PART),
         (48, {"rank_and_cross_entropy::nearer.k1": 9}, HOLDS),
-        (53, {"sister_law::entropy_high": 4}, PART),
-        (53, {"sister_law::entropy_high": 4, "sister_law::entropy_closer": 4}, HOLDS),
-        (54, {"sister_law::alignment_still": 3}, PART),
-        (54, {"sister_law::alignment_still": 3, "sister_law::confidence_still": 3}, FAILS),
-        (55, {"sister_law::share_falls": 4}, PART),
-        (55, {"sister_law::share_falls": 4, "sister_law::share_inside": 4}, HOLDS),
+        (53, {"sister::entropy_high": 4}, PART),
+        (53, {"sister::entropy_high": 4, "sister::entropy_closer": 4}, HOLDS),
+        (54, {"sister::alignment_still": 3}, PART),
+        (54, {"sister::alignment_still": 3, "sister::confidence_still": 3}, FAILS),
+        (55, {"sister::share_falls": 4}, PART),
+        (55, {"sister::share_falls": 4, "sister::share_inside": 4}, HOLDS),
         *(
             (number, _predicted(inside, name), verdict)
             for number, name in zip((59, 60, 61, 62, 63, 65, 66), predictions.CLAIMS, strict=True)
@@ -255,8 +255,8 @@ def test_few_exceptions_are_forgiven_and_more_than_half_are_not(exceptions: int,
 
 
 def test_a_missing_number_names_the_chapter() -> None:
-    without = {chapter: values for chapter, values in EXPECTED.items() if chapter != "more_k"}
-    with pytest.raises(ChapterError, match="more_k"):
+    without = {chapter: values for chapter, values in EXPECTED.items() if chapter != "in_k"}
+    with pytest.raises(ChapterError, match="in_k"):
         ledger.judge_all(ledger.Numbers(without))
 
 

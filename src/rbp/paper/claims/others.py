@@ -8,7 +8,7 @@ from rbp.paper.claims.ledger import OTHERS, OWN, UNCHECKED, Judged, Numbers, cla
 from rbp.paper.claims.rules import Condition, Rule, at_least, every, met, share
 
 SISTER = "What scales in cross-entropy"
-SHARES = "sister_law"
+SHARES = "sister"
 TRAINING = "Size and training"
 EXPONENT = "exponent"
 TEXTS = {"texts": share("texts on which each part is so", 1)}
