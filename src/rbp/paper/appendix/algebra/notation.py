@@ -1,8 +1,9 @@
 """The notation of appendix C as sympy objects, an equation with what checking it found, and both as HTML."""
 
 import html
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import sympy as sp
@@ -58,16 +59,12 @@ def unfold(expression: sp.Expr) -> sp.Expr:
     return expression.subs(a, -mu / sigma).doit()
 
 
-_MOMENTS: dict[int, sp.Expr] = {}
-
-
+@cache
 def truncated_moment(power: int) -> sp.Expr:
     """∫₁^∞ ψ(x) ln^power(x) dx by integration: x = e^t, then sympy's integrator (equations 13 to 15)."""
-    if power not in _MOMENTS:
-        integrand = sp.simplify((lognormal_density(x) * sp.log(x) ** power).subs(x, sp.exp(t)) * sp.exp(t))
-        # the integrand is a polynomial times a normal density: the integral converges for every μ and σ > 0
-        _MOMENTS[power] = sp.simplify(sp.integrate(integrand, (t, 0, sp.oo), conds="none"))
-    return _MOMENTS[power]
+    integrand = sp.simplify((lognormal_density(x) * sp.log(x) ** power).subs(x, sp.exp(t)) * sp.exp(t))
+    # the integrand is a polynomial times a normal density: the integral converges for every μ and σ > 0
+    return sp.simplify(sp.integrate(integrand, (t, 0, sp.oo), conds="none"))
 
 
 def is_zero(expression: sp.Expr) -> bool:
@@ -77,6 +74,7 @@ def is_zero(expression: sp.Expr) -> bool:
 
 
 FOLLOWS, PART, FAILS = "follows", "follows under a condition", "does not follow"
+KEYS = {"follows": FOLLOWS, "part": PART, "fails": FAILS}
 Relation = Literal["=", "≈", "= o", ">", "→"]
 _TEX = {"=": "=", "≈": r"\approx", ">": ">", "→": r"\to"}
 
@@ -107,42 +105,20 @@ class Equation:
 class Checked:
     """An equation or a sentence of the appendix with its verdict.
 
-    number: the paper's; claim: what is claimed, in our words; equation: the statement checked; work: the lines of
-    the check (what each is, and its TeX); verdict: FOLLOWS, PART or FAILS; by: what decided; finding: what there is to
-    say of it, or "".
+    number: the paper's; claim: what is claimed, in our words; equation: the statement checked; verdict: FOLLOWS, PART
+    or FAILS; finding: what there is to say of it, or ""; work: the lines of the check (what each is, and its TeX).
     """
 
     number: str
     claim: str
     equation: Equation
     verdict: str
-    by: str
     finding: str
-    work: tuple[tuple[str, str], ...] = field(default=())
+    work: tuple[tuple[str, str], ...]
 
 
-class Root(sp.AtomicExpr):  # type: ignore[misc]
-    """The square root of a number as one writes it, which sympy would take apart; it is for printing."""
-
-    is_commutative = is_positive = is_number = True
-
-    def __new__(cls, inside: str) -> "Root":
-        """The root of what is written so."""
-        root: Root = sp.AtomicExpr.__new__(cls)
-        root.inside = inside
-        return root
-
-    def _hashable_content(self) -> tuple[str]:
-        return (self.inside,)
-
-    def _latex(self, _: Any) -> str:
-        return rf"\sqrt{{{self.inside}}}"
-
-    def _sympystr(self, _: Any) -> str:
-        return f"sqrt({self.inside})"
-
-
-ROOT_2PI, ROOT_2 = Root(r"2\pi"), Root("2")
+ROOT_2PI, ROOT_2 = sp.symbols(r"\sqrt{2\pi} \sqrt{2}", positive=True)
+"""Roots as one writes them, which sympy would take apart: for printing."""
 
 
 def _joined(product: Any) -> Any:
@@ -176,22 +152,18 @@ def display(tex: str) -> str:
     return f'<div class="rbp-scroll" tabindex="0">{formula}</div>'
 
 
-def badge(verdict: str) -> str:
-    """A verdict as a small label: its sign and its words."""
-    kind, sign = _BADGES[verdict]
-    return f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {verdict}</span>'
-
-
 def rendered(checked: Iterable[Checked]) -> str:
     """One block for each: verdict, the equation (or the sentence), what was found, and the lines of the check."""
     return "".join(_block(one) for one in checked)
 
 
 def _block(one: Checked) -> str:
-    lines = formula_list(one.work) if len(one.work) > 1 else display(one.work[0][1])
+    kind, sign = _BADGES[one.verdict]
+    badge = f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {one.verdict}</span>'
+    lines = formula_list(dict(one.work)) if len(one.work) > 1 else display(one.work[0][1])
     said = "" if one.number.isdigit() else f" {html.escape(one.claim)}"  # a sentence, which no equation says
     name = f"Equation ({one.number})" if one.number.isdigit() else one.number[0].upper() + one.number[1:]
-    claim = f"<p><b>{html.escape(name)}.</b>{said} {badge(one.verdict)}</p>"
+    claim = f"<p><b>{html.escape(name)}.</b>{said} {badge}</p>"
     return (
         f'<section class="rbp-equation">{claim}'
         f"{display(one.equation.tex)}<p>{html.escape(one.finding)}</p>"
@@ -199,6 +171,8 @@ def _block(one: Checked) -> str:
     )
 
 
-def formula_list(formulas: Iterable[tuple[str, str]]) -> str:
-    """Named formulas, one below the other: (name, TeX) each."""
-    return "<dl>" + "".join(f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in formulas) + "</dl>"
+def formula_list(formulas: Mapping[str, Any]) -> str:
+    """Formulas by their names, as expressions or as TeX, one below the other."""
+    texts = {name: each if isinstance(each, str) else latex(each) for name, each in formulas.items()}
+    rows = (f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in texts.items())
+    return f"<dl>{''.join(rows)}</dl>"
