@@ -346,7 +346,7 @@ def claims(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str
         "surely": int(rising["beyond"].sum()),
     }
     gpt_2 = rising[(rising["family"] == "GPT-2") & (rising["dataset"] == "wikipedia") & (rising["k"] == 10_000)]
-    row: dict[str, Any]
+    row: Any
     for row in (gpt_2 if len(gpt_2) else rising).head(1).to_dict("records"):
         values |= {"rise_from": int(row["misses_smallest"]), "rise_to": int(row["misses_largest"])}
         values |= {"rise_z": row["ends_z"], "needed": min(row["ends_needed"], row["trend_needed"])}
