@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import DataError
+from rbp.core.paths import LADDER
 from rbp.evidence import open_source, select
 from rbp.evidence.tokens import tokens_behind
 from rbp.paper import law, measurements
@@ -100,3 +101,19 @@ def test_the_setup_beside_the_paper() -> None:
     assert table.loc["models", "ours"] == "24"
     assert table.loc["vocabulary, OPT", ["printed", "ours"]].tolist() == ["50,272", "50,272"]
     assert table.loc["vocabulary, Pythia", "ours"] == "50,304 or 50,432 or 50,688"
+
+
+def test_coverage_is_the_mean_over_texts_and_statistics() -> None:
+    table = pd.read_csv(LADDER / "coverage.csv")
+    found = measurements.coverage()
+    row = found[found["kind"] == "percentile"].iloc[0]
+    own = table[(table["kind"] == "percentile") & (table["level"] == 0.95)]
+    effect = own["statistic"] == "ln design effect, k = 1"
+    of_24 = own[~effect & (own["documents"] == 24)]
+    assert set(of_24["text"]) == {"auslegal"}
+    assert row["covered_24"] == pytest.approx(sum(of_24["covered"]) / 11)
+    assert row["covered_effect"] == pytest.approx(own["covered"][effect].mean())
+    assert row["width"] == pytest.approx(own["width"][~effect].mean())
+    shown = measurements.coverage_shown(found)["table"]
+    assert shown["164"].tolist() == found["covered_164"].tolist()
+    assert len(shown) == 7

@@ -21,7 +21,6 @@ MINE = "myladder/ranks, published2, ./ladder"
 QUICK = {
     "12_large_k": {"thresholds": [120, 180]},
     "15_forecasts": {"draws": 100},
-    "06_ladder": {"resamples": 100},
     "25_noise": {"resamples": 100},
 }
 PUBLISHED_ONLY = {"03_measurements", "17_table1"}  # they are about the authors' numbers, and refuse others

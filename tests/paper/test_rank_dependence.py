@@ -11,7 +11,7 @@ from rbp.paper.independence import at_largest, dependence
 
 
 def test_what_a_store_says_is_what_the_functions_say(store):
-    found = dependence([store], [1, 2], resamples=50)
+    found = dependence([store], [1, 2])
     windows = Ranked(store).windows().query("k == 2 and n <= 5")
     p = found.query("k == 2 and quantity == 'p' and x <= 5")
     assert p["value"].to_numpy() == pytest.approx(windows["p"].to_numpy())
@@ -19,7 +19,7 @@ def test_what_a_store_says_is_what_the_functions_say(store):
     one, five = windows.query("n == 1")["p"].iloc[0], windows.query("n == 5")["p"].iloc[0]
     assert ratio == pytest.approx(np.log(five) / (5 * np.log(one)))
     assert set(found["size"]) == {1000}
-    assert (dependence([store], [1, 2], resamples=50)["low"].dropna() == found["low"].dropna()).all()
+    assert (dependence([store], [1, 2])["low"].dropna() == found["low"].dropna()).all()
 
 
 def test_intervals_are_by_documents(tmp_path):
@@ -27,7 +27,7 @@ def test_intervals_are_by_documents(tmp_path):
     rng = np.random.default_rng(0)
     hit = rng.random((60, 50)) < np.where(np.arange(60) % 2, 1.0, 0.25)[:, None]
     store = make_store(tmp_path / "s", np.where(hit.ravel(), 0, 5), [50] * 60)
-    rows = dependence([store], [1], resamples=300).set_index(["quantity", "x"])
+    rows = dependence([store], [1]).set_index(["quantity", "x"])
     one = rows.loc[("p", 1.0)]
     width = (one["high"] - one["low"]) / (2 * 1.96)
     assert width == pytest.approx(0.375 / np.sqrt(60), rel=0.2)  # sd of a document's share over √60

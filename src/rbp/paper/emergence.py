@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import sympy as sp
 from scipy.special import log_ndtr
-from scipy.stats import t as t_distribution
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
 from rbp.stats.newton import minimum
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import interval
 
 #: k → (α, R²) as figure 7 prints them above its panels
 PRINTED = {
@@ -228,9 +228,7 @@ def fit_joint(counts: pd.DataFrame, *, free_length: bool = True, level: float = 
         raise FitError(what, "model, n", "Give at least four models, and two lengths with successes.")
     best = _maximum(counts, free_length)
     without = np.array([_maximum(counts[counts["model"] != model], free_length) for model in models])
-    count = len(models)
-    spread = np.sqrt((count - 1) / count * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    half = t_distribution.ppf((1 + level) / 2, count - 1) * spread
+    _, low, high = interval(np.vstack([best, without]), level=level)
     constant, alpha, length, scatter = best
     seen = counts[(counts["successes"] > 0) & (counts["successes"] < counts["windows"])]
     y = pd.Series(np.log(-np.log(seen["successes"] / seen["windows"])), seen.index)
@@ -238,17 +236,17 @@ def fit_joint(counts: pd.DataFrame, *, free_length: bool = True, level: float = 
     about = y - y.groupby(seen["n"]).transform("mean")
     return JointFit(
         alpha=alpha,
-        alpha_low=alpha - half[1],
-        alpha_high=alpha + half[1],
+        alpha_low=low[1],
+        alpha_high=high[1],
         length=length,
-        length_low=length - half[2],
-        length_high=length + half[2],
+        length_low=low[2],
+        length_high=high[2],
         constant=constant,
         scatter=scatter,
         r_squared=1 - float((off**2).sum() / (about**2).sum()),
         points=len(seen),
         zeros=int((counts["successes"] == 0).sum()),
-        models=count,
+        models=len(models),
         level=level,
     )
 

@@ -16,18 +16,10 @@ from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.paper.wording import dataset_order
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import (
-    cluster_sums,
-    design_effect,
-    document_sums,
-    jackknife_interval,
-    log_design_effect,
-    log_neg_log_share,
-    studentized_interval,
-    variance_parts,
-)
+from rbp.stats.clustering import cluster_sums, log_design_effect, variance_parts
 from rbp.stats.compare import paired_exponents
 from rbp.stats.hit_models import PARAMETERS, fit_distance, held_out, summed
+from rbp.stats.resampling import document_sums, interval, log_neg_log_share, without_each
 from rbp.stats.windows import runs, with_error
 
 CELL = ["dataset", "family", "k"]
@@ -163,7 +155,6 @@ def closest(found: pd.DataFrame) -> "pd.Series[str]":
 K = (1, 10, 100)
 LEVEL = 0.95
 LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200)
-RESAMPLES = 1000
 
 Row = tuple[str, float, float, float, float]  # quantity, x, value, low, high
 _NONE = float("nan")
@@ -173,16 +164,15 @@ def dependence(
     stores: Sequence[RankStore],
     k: Sequence[int],
     *,
-    resamples: int = RESAMPLES,
     level: float = LEVEL,
 ) -> pd.DataFrame:
     """All that a chapter shows of hits along documents: dataset, model, family, size, k, quantity, x, value, low, high.
 
     quantity, with x:
-    - ratio: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows; low and high by drawing whole documents anew,
-      `clustering.studentized_interval`.
+    - ratio: −ln p(n) over n·(−ln RBP_k), x = n, of overlapping windows, with its interval by documents
+      (`rbp.stats.resampling`).
     - p: success of overlapping windows, x = n, with its interval by documents.
-    - shared: of `clustering.variance_parts`; design effect, with its `clustering.jackknife_interval`; x missing.
+    - shared: of `clustering.variance_parts`; design effect, with its interval by documents; x missing.
     - gain markov, gain documents, gain both: `hit_models.held_out`, nats per token, with intervals by documents.
     A k at which every token is a hit, or none, and a k beyond the vocabulary, are left out.
     """
@@ -194,7 +184,7 @@ def dependence(
             if hit.all() or not hit.any():
                 continue
             places = ranked.tokens["document"].to_numpy(), ranked.tokens["position"].to_numpy()
-            rows = list(_rows(hit, *places, resamples, level))
+            rows = list(_rows(hit, *places, level))
             table = pd.DataFrame(rows, columns=["quantity", "x", "value", "low", "high"])
             about: dict[str, Any] = {
                 "dataset": store.dataset,
@@ -239,8 +229,8 @@ def at_largest(table: pd.DataFrame) -> pd.DataFrame:
     return found.reset_index()
 
 
-def _rows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float) -> Iterator[Row]:
-    yield from _windows(hit, documents, positions, resamples, level)
+def _rows(hit: np.ndarray, documents: Integers, positions: Integers, level: float) -> Iterator[Row]:
+    yield from _windows(hit, documents, positions, level)
     yield "shared", _NONE, variance_parts(hit, documents).shared, _NONE, _NONE
     yield "design effect", _NONE, *_design_effect(hit, documents, level)
     try:
@@ -252,19 +242,20 @@ def _rows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: 
 
 
 def _design_effect(hit: np.ndarray, documents: Integers, level: float) -> tuple[float, float, float]:
-    sums = cluster_sums(hit, documents)
-    low, high = jackknife_interval(sums, log_design_effect, level=level)
-    return design_effect(hit, documents), float(np.exp(low)), float(np.exp(high))
+    with np.errstate(invalid="ignore", divide="ignore"):  # without one document the others may not vary
+        value, low, high = np.exp(interval(log_design_effect(without_each(cluster_sums(hit, documents))), level=level))
+    return float(value), float(low), float(high)
 
 
 def _log_ratio(totals: Any) -> Any:
     """ln of −ln p(n) over −ln p(1), from totals of successes and windows of n, hits and tokens."""
     good, all_, hits, tokens = (totals[..., i] for i in range(4))
-    return np.log(np.log(good / all_) / np.log(hits / tokens))
+    with np.errstate(divide="ignore"):  # no success
+        return np.log(np.log(good / all_) / np.log(hits / tokens))
 
 
-def _windows(hit: np.ndarray, documents: Integers, positions: Integers, resamples: int, level: float) -> Iterator[Row]:
-    """Window success and its ratio to independence, with intervals from documents drawn anew."""
+def _windows(hit: np.ndarray, documents: Integers, positions: Integers, level: float) -> Iterator[Row]:
+    """Window success and its ratio to independence, with intervals from documents."""
     reached, place = runs(hit, documents, positions), runs(np.ones_like(hit), documents, positions)
     lengths = [n for n in LENGTHS if (place >= n).any()]
     columns = [each >= n for n in lengths for each in (reached, place)]
@@ -272,11 +263,11 @@ def _windows(hit: np.ndarray, documents: Integers, positions: Integers, resample
     p = sums[:, ::2].sum(axis=0) / sums[:, 1::2].sum(axis=0)
     for i, length in enumerate(lengths):
         own = sums[:, 2 * i : 2 * i + 2]
-        ends = studentized_interval(own, log_neg_log_share, level=level, resamples=resamples)
+        _, *ends = interval(log_neg_log_share(without_each(own)), level=level)
         with np.errstate(over="ignore"):  # e to the power of minus infinity is 0
             high, low = np.exp(-np.exp(ends))
         yield "p", length, float(p[i]), float(low), float(high)
         if length > 1 and p[i] > 0:
             both = np.column_stack([own, sums[:, :2]])
-            low, high = np.exp(studentized_interval(both, _log_ratio, level=level, resamples=resamples)) / length
+            _, low, high = np.exp(interval(_log_ratio(without_each(both)), level=level)) / length
             yield "ratio", length, float(np.log(p[i]) / (length * np.log(p[0]))), float(low), float(high)

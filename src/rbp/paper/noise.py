@@ -21,7 +21,6 @@ from rbp.stats.clustering import (
     Statistic,
     cluster_sums,
     discordance,
-    jackknife_interval,
     log_design_effect,
     log_scatter_effect,
     log_size_weights,
@@ -31,6 +30,7 @@ from rbp.stats.clustering import (
 from rbp.stats.counting import alpha_error, tokens_needed
 from rbp.stats.overdispersion import scatter_about_law
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import interval, without_each
 
 CELL = ["dataset", "family"]
 
@@ -244,7 +244,7 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     about a line (`clustering.log_scatter_effect`, of three models or more). Columns dataset, what, model, other, size,
     other_size, rate (asked for), k, tokens, documents, misses, other_misses, shared (missed by both), z (McNemar's,
     tokens taken as independent), z_documents; effect with effect_low and effect_high (95%, by
-    `clustering.jackknife_interval` of the logarithm); effect_pieces, … (the same for `pieces` drawn as wholes, the
+    `resampling.interval` of the logarithm); effect_pieces, … (the same for `pieces` drawn as wholes, the
     interval still over documents).
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
@@ -293,7 +293,7 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
 
 def _effects(parts: Mapping[str, Sequence[Reals]], statistic: Statistic) -> dict[str, float]:
     """The geometric mean of a design effect over several sums by document, with its interval, for each of `parts`."""
-    found = {}
+    found: dict[str, float] = {}
     for name, sums in parts.items():
         if not sums:
             continue
@@ -304,9 +304,8 @@ def _effects(parts: Mapping[str, Sequence[Reals]], statistic: Statistic) -> dict
             return sum(statistic(block) for block in blocks) / len(blocks)
 
         with np.errstate(all="ignore"):
-            found[name] = float(np.exp(mean(wide.sum(axis=0))))
-        low, high = jackknife_interval(wide, mean)
-        found |= {f"{name}_low": float(np.exp(low)), f"{name}_high": float(np.exp(high))}
+            value, low, high = np.exp(interval(mean(without_each(wide))))
+        found |= {name: float(value), f"{name}_low": float(low), f"{name}_high": float(high)}
     return found
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.special import logit
-from scipy.stats import norm
 
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.newton import least_squares, minimum
+from rbp.stats.resampling import interval, without_each
 from rbp.stats.windows import runs
 
 
@@ -267,7 +267,7 @@ def held_out(documents: Documents, *, level: float = 0.95) -> pd.DataFrame:
     """How much better than independence each law foretells documents that it was not fitted to.
 
     Documents are dealt into FOLDS in turn; each is judged by the fit to the others. Columns model, gain (nats per
-    token: the mean log-likelihood less that of independence), low, high (a normal interval, documents being the
+    token: the mean log-likelihood less that of independence), low, high (documents being the
     units), independence (its own mean log-likelihood per token). Raises DataError for fewer than two documents a fold.
     """
     count = len(documents.all)
@@ -281,11 +281,8 @@ def held_out(documents: Documents, *, level: float = 0.95) -> pd.DataFrame:
             values[model][test] = log_likelihood(documents[~test], documents[test], model)
     tokens = documents.all.sum(axis=1)
     base = values["independence"]
-    z = norm.ppf((1 + level) / 2)
     rows = []
     for model in MODELS[1:]:
-        gain = float((values[model] - base).sum() / tokens.sum())
-        off = values[model] - base - gain * tokens
-        error = float(np.sqrt(count / (count - 1) * (off @ off)) / tokens.sum())
-        rows.append((model, gain, gain - z * error, gain + z * error, float(base.sum() / tokens.sum())))
+        gained, of = without_each(np.column_stack([values[model] - base, tokens])).T
+        rows.append((model, *interval(gained / of, level=level), float(base.sum() / tokens.sum())))
     return pd.DataFrame(rows, columns=["model", "gain", "low", "high", "independence"])

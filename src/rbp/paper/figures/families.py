@@ -68,7 +68,7 @@ def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, int | None
 def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
     """The exponent in S against D, by text, a line for each measure; apart from them, that along constant D/S.
 
-    by_budget, along: of `size_and_training`. Bars: documents drawn anew. Marks beside each other are moved apart.
+    by_budget, along: of `size_and_training`. Bars: by documents. Marks beside each other are moved apart.
     """
     by_budget, along = _labelled(by_budget), _labelled(along)
     measures = list(dict.fromkeys(by_budget["measure"]))
@@ -261,7 +261,7 @@ def exponents_shown(by_budget: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         f"<b>The exponent in S at each budget,</b> on the sizes that all have, with {level:.0%} intervals: from "
-        "documents drawn anew, and from the scatter about the line."
+        "the documents, and from the scatter about the line."
     )
     return shown(table, columns, caption=caption, data=by_budget)
 
@@ -282,7 +282,7 @@ def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
-        "difference: the same documents drawn anew for both, and the scatter about the line of the ratio."
+        "difference: from the documents, the same for both, and from the scatter about the line of the ratio."
     )
     rows = _labelled(table).assign(family=table["family"].map(family_label))
     return shown(rows, columns, caption=caption, data=table)
@@ -300,7 +300,7 @@ def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         "<b>−ln RBPₖ beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
-        "family ranks better. The transformer’s is interpolated between its models; intervals by documents drawn anew."
+        "family ranks better. The transformer’s is interpolated between its models; intervals by documents."
     )
     return shown(table, columns, caption=caption)
 
