@@ -243,8 +243,8 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
     """`matched` between the texts of each family: families may cut a text into other tokens, and nats per token of two
     tokenizers are two units.
 
-    Columns family, those of `matched`, and text_low, text_high: the interval of the offset by the documents of both texts,
-    where there are any. There, they are `apart` if that interval leaves out 0 as well.
+    Columns family, those of `matched`, and text_low, text_high: the interval of the offset by the documents of both
+    texts, where there are any. There, they are `apart` if that interval leaves out 0 as well.
     """
     found = matched(pairs, ["family", "k"], "dataset", level=level)
     there = {(one.counts.families[0], one.counts.dataset): one for one in texts}
