@@ -255,7 +255,7 @@ def legend_below(ax: Axes, styles: Mapping[str, Sequence[Any]] | None = None) ->
             for name, style in ((name, Style(*style)) for name, style in styles.items())
         ]
     longest = max((len(str(handle.get_label())) for handle in handles), default=0) + 6  # so wide are handle and space
-    letters = int(12 * ax.figure.get_figwidth())
+    letters = int(12 * ax.figure.bbox.width / ax.figure.dpi)
     rows = -(-len(handles) // max(1, letters // longest))
     ax.figure.legend(
         handles=handles,
