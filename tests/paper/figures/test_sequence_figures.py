@@ -4,10 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.core.errors import DataError
-from rbp.paper.figures.emergence import against_length, moved_curves, shades, success_panels
-from rbp.paper.figures.interactive import success_slider
-from rbp.paper.figures.noise import scatter_panels, scatter_shown, tokens_slider
+from rbp.paper.figures.emergence import against_length, independent_panels, moved_curves, shades, success_panels
+from rbp.paper.figures.noise import scatter_panels, scatter_shown, tokens_panels
 from rbp.paper.noise import BEYOND, OPEN
 
 SIZES = [10**6, 10**7, 10**8]
@@ -31,24 +29,18 @@ def counts() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "k", "n", "p"])
 
 
-def test_each_step_shows_what_was_measured_and_its_independent_twin() -> None:
+def test_points_stand_beside_their_independent_twins() -> None:
     table = counts()
-    figure = success_slider(table)
+    panels = independent_panels(table)
     single = table[table["n"] == 1].set_index(["size", "k"])["p"]
-    for frame in figure.frames:
-        own = table[table["n"] == int(frame.name)]
-        shown = [trace for trace in frame.data if trace.visible]
-        measured = [y for trace in shown if "markers" in trace.mode for y in trace.y]
-        dotted = [y for trace in shown if trace.mode == "lines" for y in trace.y]
-        rows = own.sort_values(["k", "size"])
-        assert measured == pytest.approx(rows["p"].tolist(), rel=1e-3)
-        expected = [single[size, k] ** n for size, k, n in zip(rows["size"], rows["k"], rows["n"], strict=True)]
-        assert dotted == pytest.approx(expected, rel=1e-3, abs=1e-12)
-
-
-def test_a_slider_shows_one_family() -> None:
-    with pytest.raises(DataError, match="one family"):
-        success_slider(pd.concat([counts(), counts().assign(family="Other")]))
+    assert list(panels.keys) == [5, 50]
+    for n in panels.keys:
+        (ax,) = panels.single(n).axes
+        rows = table[table["n"] == n].sort_values(["k", "size"])
+        measured = [y for line in ax.get_lines() if line.get_marker() == "o" for y in line.get_ydata()]
+        dotted = [y for line in ax.get_lines() if line.get_linestyle() == ":" for y in line.get_ydata()]
+        assert measured == rows["p"].tolist()
+        assert dotted == pytest.approx([single[size, k] ** n for size, k in zip(rows["size"], rows["k"], strict=True)])
 
 
 def test_points_without_success_are_hollow() -> None:
@@ -98,10 +90,10 @@ def test_a_fit_beyond_noise_is_filled() -> None:
 
 
 def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
-    table = pd.DataFrame({"k": 1, "half_width": [0.001, 0.01], "effect": 1.0, "tokens": [np.inf, 5000.0]})
-    figure = tokens_slider(pd.concat([table, table.assign(k=10)]), start=10, used=300.0)
-    assert [(frame.name, [list(trace.x) for trace in frame.data]) for frame in figure.frames] == [
-        ("1", [[0.01]]),
-        ("10", [[0.01]]),
-    ]
-    assert figure.layout.sliders[0].active == 1
+    table = pd.DataFrame({"k": 1, "half_width": [0.001, 0.01, 0.1], "effect": 1.0, "tokens": [np.inf, 5000.0, 50.0]})
+    panels = tokens_panels(pd.concat([table, table.assign(k=10), table.assign(effect=3.0)]), used=300.0)
+    assert list(panels.keys) == ["design effect 1", "design effect 3"]
+    (ax,) = panels.single("design effect 1").axes
+    lines = [list(line.get_xdata()) for line in ax.get_lines() if line.get_linestyle() == "-"]
+    assert [x for x in lines if x] == [[0.01, 0.1]] * 2
+    assert [300.0, 300.0] in [list(line.get_ydata()) for line in ax.get_lines()]

@@ -47,6 +47,21 @@ def success_panels(counts: pd.DataFrame, laws: pd.DataFrame) -> Panels:
     )  # fmt: skip
 
 
+def independent_panels(counts: pd.DataFrame) -> Panels:
+    """p(N) against S, a panel for each of four N and a colour for each k: measured points, and dotted RBP_k^N.
+
+    counts: size, k, n, p, of one family on one dataset, n = 1 included: that is RBP_k.
+    """
+    single = counts.loc[counts["n"] == 1, ["size", "k", "p"]].rename(columns={"p": "rbp"})
+    rows = counts[counts["n"].isin(spread(counts.loc[counts["n"] > 1, "n"], 4))]
+    alone = rows.merge(single, on=["size", "k"])
+    return curves(
+        rows, "size", "p", labels=(LABELS["size"], "share of windows that succeed"), panel="n", line="k",
+        styles={k: (colour, "o", ":") for k, colour in shades(rows["k"].unique()).items()},
+        fitted=[alone.assign(p=alone["rbp"] ** alone["n"])], ylim=(-0.03, 1.03), size=(4.6, 4.2),
+    )  # fmt: skip
+
+
 def joint_panels(counts: pd.DataFrame, joint: pd.DataFrame) -> Panels:
     """−ln p(N) against S in log-log axes, a panel for each of four k: points of four lengths N, and two joint fits.
 
@@ -150,7 +165,7 @@ def against_length(
     table: the columns `panel`, `line`, n, `value`, low and high (NaN: no interval). `reference` is drawn dashed.
     """
     at = [] if reference is None else [reference]
-    return curves(table, "n", value, labels=(LENGTH, ylabel), panel=panel, line=line, at=at, size=(4.8, 4.4))
+    return curves(table, "n", value, labels=(LENGTH, ylabel), panel=panel, line=line, at=at, size=(4.6, 4.8))
 
 
 def law_factors(found: pd.DataFrame) -> Panels:
@@ -164,7 +179,7 @@ def law_factors(found: pd.DataFrame) -> Panels:
     rows["of"] = [f"{row.family}, N = {row.n}" for row in rows.itertuples()]
     return curves(
         rows, "k", "factor", labels=("threshold k", "−ln p, predicted over measured"), panel="of", line="law",
-        styles=LAWS, log="xy", at=[1], size=(4.8, 4.4),
+        styles=LAWS, log="xy", at=[1], size=(4.6, 4.4),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from rbp.book.figure_style import (
     INK,
     LABELS,
     Panels,
+    legend_below,
     neg_log_rbp_label,
     rbp_label,
     single_panel,
@@ -61,7 +62,7 @@ def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, int | None
     styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
     return curves(
         rows, "size", "value", labels=(LABELS["size"], measure_axis(k)), styles=styles,
-        fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
+        fitted=lines, ends=True, log="xy", size=(4.6, 3.9),
     )  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
         ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
         sns.despine(ax=ax)
 
-    return Panels(dataset_order(by_budget["dataset"]), draw, size=(4.8, 3.9))
+    return Panels(dataset_order(by_budget["dataset"]), draw, size=(4.6, 3.9))
 
 
 def entropy_panels(points: pd.DataFrame, k: int) -> Panels:
@@ -139,10 +140,10 @@ def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
         ax.grid(visible=False, axis="x")
         ax.set_xlabel(VIEWS[view].title)
         ax.set_ylabel(f"{second}: percentage points more")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=1.2, columnspacing=1.2)
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.8, 4.1), columns=3)
+    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.6, 4.1), columns=3)
 
 
 def zigzag_panels(residuals: pd.DataFrame) -> Panels:
@@ -182,7 +183,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel("outcome, in predicted standard deviations from the middle")
+        ax.set_xlabel("predicted standard deviations from the middle")
         ax.tick_params(axis="y", length=0)
         sns.despine(ax=ax, left=True)
 

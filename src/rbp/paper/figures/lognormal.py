@@ -1,5 +1,6 @@
 """Figures on appendix C, on the curves that it predicts, and on distributions of ranks."""
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -8,7 +9,17 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rbp.book.figure_style import INK, LABELS, Panels, Style, family_style, label_line_ends, log_axis, single_panel
+from rbp.book.figure_style import (
+    INK,
+    LABELS,
+    Panels,
+    Style,
+    family_style,
+    label_line_ends,
+    legend_below,
+    log_axis,
+    single_panel,
+)
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper import predicted_curves, rank_distributions
 from rbp.paper.curves import curves, in_cells, melted
@@ -58,7 +69,7 @@ def path_panels(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> Pane
         sns.despine(ax=ax)
         label_line_ends(ax, ends)
 
-    return Panels(list(paths), draw, size=(5.0, 3.9))
+    return Panels(list(paths), draw, size=(4.6, 3.9))
 
 
 def predicted_panels(table: pd.DataFrame) -> Panels:
@@ -68,7 +79,7 @@ def predicted_panels(table: pd.DataFrame) -> Panels:
     looks = [(INK, "o", "-"), *((_COLOURS[i % 4], marker, "--") for i, marker in enumerate("Ds^vPX"))]
     return curves(
         table[table["kind"].isin(kinds)].replace({"metric": names}), "size", "value", labels=(LABELS["size"], "nats"),
-        panel="metric", line="kind", styles=dict(zip(kinds, looks, strict=False)), log="xy", size=(4.8, 5.0),
+        panel="metric", line="kind", styles=dict(zip(kinds, looks, strict=False)), log="xy", size=(4.6, 5.0),
     )  # fmt: skip
 
 
@@ -90,7 +101,7 @@ def entropy_panels(table: pd.DataFrame) -> Panels:
     return curves(
         melted(cells, {column: name for column, (name, _) in looks.items()}, "size", by=["cell"]), "size", "value",
         labels=(LABELS["size"], "nats"), panel="cell", styles=dict(looks.values()),
-        ends=True, size=(5.0, 3.9),
+        ends=True, size=(4.6, 3.9),
     )  # fmt: skip
 
 
@@ -147,16 +158,16 @@ def gap_panels(fits: pd.DataFrame) -> Panels:
                 at = (found["limit"] == limit).to_numpy()
                 label = family if not limit else None
                 ax.plot(found["gap"][at], heights[at], marker, color=colour, mfc=face, ms=6, label=label, zorder=3)
-        ax.set_yticks(range(len(names)), [FAMILIES[name].label for name in names])
+        ax.set_yticks(range(len(names)), [textwrap.fill(FAMILIES[name].label, 16) for name in names])
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.set_xlim(0.8e-5, 1.5 * shown["gap"].max())
         log_axis(ax, "x")
-        ax.set_xlabel("nats per token below the best fit")
+        ax.set_xlabel("nats per token below the best")
         ax.set_title(f"Ranks from {first}")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.16), ncols=len(families))
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return Panels(sorted(table["first"].unique()), draw, size=(5.6, 4.2))
+    return Panels(sorted(table["first"].unique()), draw, size=(4.6, 4.8))
 
 
 Cases = Mapping[str, tuple[MeasuredRanks, Mapping[str, RankDistribution]]]
@@ -213,7 +224,7 @@ def survival_panels(cases: Cases) -> Panels:
         ax.legend(loc="lower left")
         sns.despine(ax=ax)
 
-    return Panels(list(cases), draw, size=(4.9, 4.0))
+    return Panels(list(cases), draw, size=(4.6, 4.0))
 
 
 def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]]) -> Figure:
@@ -228,10 +239,10 @@ def profile_figure(grid: pd.DataFrame, marks: Mapping[str, tuple[float, float]])
         lines = ax.contour(
             wide.columns, wide.index, wide.to_numpy(), levels, colors="#2A7FC0", linewidths=1.2, linestyles="solid"
         )
-        ax.clabel(lines, fmt=lambda value: f"{value:g}".replace("-", "−"), fontsize=8.5)
+        ax.clabel(lines, fmt=lambda value: f"{value:g}".replace("-", "−"))
         for (name, (mu, sigma)), marker in zip(marks.items(), "oD^s", strict=False):
             ax.plot(mu, sigma, marker, color="#D55E00", ms=7, zorder=3)
-            ax.annotate(name, (mu, sigma), (8, 6), textcoords="offset points", color="#D55E00", fontsize=9.5)
+            ax.annotate(name, (mu, sigma), (8, 6), textcoords="offset points", color="#D55E00")
         ax.set_xlabel("μ")
         ax.set_ylabel("σ")
         sns.despine(ax=ax)
@@ -253,5 +264,5 @@ def parameter_panels(table: pd.DataFrame) -> Panels:
     return curves(
         rows.assign(hollow=rows["family"] != "Pythia"), "size", "value", labels=(LABELS["size"], ""), panel="of",
         line="cell", styles={cell: DATASET_STYLES.get(dataset, (INK, "v")) for cell, dataset in cells}, at=[0],
-        size=(5.0, 4.4),
+        size=(4.6, 4.4),
     )  # fmt: skip

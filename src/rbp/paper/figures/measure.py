@@ -12,7 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.book.figure_style import FAINT, INK, LABELS, Panels, family_style, log_axis, rbp_label, single_panel
+from rbp.book.figure_style import (
+    FAINT,
+    INK,
+    LABELS,
+    Panels,
+    family_style,
+    legend_below,
+    log_axis,
+    rbp_label,
+    single_panel,
+)
 from rbp.paper import toy_models
 from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
@@ -38,9 +48,7 @@ def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
         for y, width, truth in zip(place, own["probability"], own["truth"], strict=True):
             note = f"{width:.2f}" + (f"  truth, rank {y}" if truth else "")
             weight = "bold" if truth else "normal"
-            ax.annotate(
-                note, (width, y), (4, 0), textcoords="offset points", va="center", fontsize=9, fontweight=weight
-            )
+            ax.annotate(note, (width, y), (4, 0), textcoords="offset points", va="center", fontweight=weight)
         ax.set_yticks(place, [str(token) for token in own["token"]])
         ax.set_ylim(len(own) + 0.6, 0.4)
         ax.set_xlim(0, tokens["probability"].max() * 1.75)
@@ -48,7 +56,7 @@ def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
             ax.axhline(k + 0.5, color=INK, lw=1, ls=(0, (4, 3)))
             ax.annotate(
                 f"top {k}", (1, k + 0.5), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
-                ha="right", va="bottom", fontsize=9,
+                ha="right", va="bottom",
             )  # fmt: skip
         ax.grid(False, axis="y")
         ax.set_xlabel("probability")
@@ -139,7 +147,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
             colour = _FULL if full else _PART
             ax.add_patch(Rectangle((x - 0.45, y - 0.43), 0.9, 0.86, facecolor=colour, edgecolor="none"))
             ink = "white" if full else "black"
-            ax.text(x, y, str(models), ha="center", va="center", color=ink, fontsize=8)
+            ax.text(x, y, str(models), ha="center", va="center", color=ink)
         ax.set_xlim(-0.6, len(columns) - 0.4)
         ax.set_ylim(len(families) - 0.4, -0.6)
         ax.set_xticks(range(len(columns)), columns, rotation=90)
@@ -150,7 +158,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax, left=True, bottom=True)
 
-    return Panels(dataset_order(counted["dataset"]), draw, size=(5.2, 0.33 * len(families) + 1.5))
+    return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.33 * len(families) + 1.5))
 
 
 def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
@@ -187,7 +195,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.axvline(stated, color=INK, lw=1.2, ls=(0, (5, 3)))
         ax.annotate(
             f"the paper: at least {stated:,}", (stated, 1), (-5, 4), xycoords=("data", "axes fraction"),
-            textcoords="offset points", ha="right", fontsize=9.5,
+            textcoords="offset points", ha="right",
         )  # fmt: skip
         for place, family in enumerate(families):
             colour, marker = family_style(family, families)
@@ -205,10 +213,10 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 5)))
         ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
         ax.set_xlabel("tokens behind a point")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.18), ncols=4, columnspacing=0.8, handletextpad=0.1)
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return single_panel(draw, size=(4.9, 3.6))  # as wide as a phone shows it
+    return single_panel(draw, size=(4.6, 3.6))
 
 
 def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
@@ -292,7 +300,7 @@ def cell_panels(cells: pd.DataFrame) -> Panels:
             is_low = cell["printed_r_squared"] < 0.9
             colour = "#FFFFFF" if fill else LOW if is_low else INK
             text = f"{cell['printed_r_squared']:.3f}"
-            ax.text(x, y, text, ha="center", va="center", color=colour, fontsize=9.5, weight="bold" if is_low else None)
+            ax.text(x, y, text, ha="center", va="center", color=colour, weight="bold" if is_low else None)
         ax.set_xlim(-0.5, len(families) - 0.5)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.set_xticks(range(len(families)), families)

@@ -9,10 +9,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, family_style, legend_below, log_axis
-from rbp.paper.curves import numbered, shades
+from rbp.paper.curves import curves, numbered, shades
 from rbp.paper.display import Columns, shown
-from rbp.paper.figures.emergence import by_number
-from rbp.paper.figures.interactive import AXIS, with_slider
+from rbp.paper.figures.emergence import by_number, spread
 from rbp.paper.noise import BEYOND
 from rbp.paper.wording import dataset_label, dataset_order
 
@@ -80,56 +79,24 @@ def by_count_panels(table: pd.DataFrame) -> Panels:
         ax.set_ylabel("share of tokens missed")
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        legend_below(ax, numbered(colours, "S"), below=0.36)
+        legend_below(ax, numbered(colours, "S"))
 
-    return Panels(dataset_order(table["dataset"]), draw, size=(4.8, 4.8))
+    return Panels(dataset_order(table["dataset"]), draw, size=(4.6, 4.8))
 
 
-def tokens_slider(table: pd.DataFrame, *, start: int, used: float | None = None) -> Any:
-    """How many tokens a wanted precision of α takes, with a slider over k.
+def tokens_panels(table: pd.DataFrame, *, used: float | None = None) -> Panels:
+    """How many tokens a wanted precision of α takes: a panel for each design effect, a line for each of six k.
 
     table: k, half_width, effect (design effect), tokens (infinite: not drawn). `used`: the tokens that were in fact
-    used, a dashed line. Returns a plotly Figure.
+    used, a dashed line.
     """
-    import plotly.graph_objects as go
-
-    stops = sorted(int(k) for k in table["k"].unique())
-    effects = sorted(table["effect"].unique())
-    colours = ["#2A7FC0", "#D55E00", "#009E73", "#B8579A"]
-    table = table[np.isfinite(table["tokens"])]
-
-    def line(own: pd.DataFrame, effect: float) -> Any:
-        return go.Scatter(
-            x=own["half_width"].tolist(),
-            y=[float(f"{tokens:.4g}") for tokens in own["tokens"]],
-            mode="lines",
-            name=f"design effect {effect:g}",
-            line={"color": colours[effects.index(effect) % len(colours)], "width": 2},
-            hovertemplate="± %{x:.3g}: %{y:.3s} tokens<extra></extra>",
-        )
-
-    frames = {k: [line(table[(table["k"] == k) & (table["effect"] == e)], e) for e in effects] for k in stops}
-    widths = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
-    axis = AXIS | {"type": "log", "dtick": 1}
-    figure = with_slider(frames, start=start, prefix="threshold k = ", plot=340, legend=22 * len(effects), left=70)
-    figure.update_layout(
-        xaxis=axis
-        | {
-            "title": {"text": "wanted half-width of the interval of α"},
-            "range": np.log10([table["half_width"].min(), table["half_width"].max()]).tolist(),
-            "tickvals": widths,
-            "ticktext": widths,
-        },
-        yaxis=axis
-        | {
-            "title": {"text": "tokens for each model", "standoff": 8},
-            "range": np.log10([table["tokens"].min() / 2, table["tokens"].max() * 2]).tolist(),
-            "exponentformat": "power",
-        },
-    )
-    if used is not None:
-        figure.add_hline(y=used, line={"dash": "dash", "width": 1, "color": "#808080"}, annotation_text="tokens used")
-    return figure
+    rows = table[table["k"].isin(spread(table["k"], 6)) & np.isfinite(table["tokens"])]
+    return curves(
+        rows.assign(design=[f"design effect {effect:g}" for effect in rows["effect"]]), "half_width", "tokens",
+        labels=("wanted half-width of the interval of α", "tokens for each model"), panel="design", line="k",
+        styles={k: (colour, "") for k, colour in shades(rows["k"].unique()).items()}, log="xy",
+        at=[used] if used else [], ylim="shared", size=(4.6, 4.2),
+    )  # fmt: skip
 
 
 # ── Tables: what `Page.table` takes
