@@ -25,7 +25,7 @@ from rbp.paper.claims.page import _folded, _typeset
 from rbp.paper.claims.rules import Bar, Rule, above, at_least, by_share, every, met, r_squared, share, share_of, within
 
 EXPECTED = results.read_book(Project().expected)
-ACCEPTED = {key: str(each.value) for key, each in EXPECTED["claims"].items() if key.startswith("verdict.")}
+ACCEPTED = {key: str(each.value) for key, each in EXPECTED["ledger"].items() if key.startswith("verdict.")}
 CLAIMS = sorted([*ledger.CLAIMS, *ledger.read_claims()], key=lambda claim: claim.number)
 UNDECIDABLE = {30, 35, 57, 64}  # whatever the chapters record
 
