@@ -276,13 +276,13 @@ def places() -> dict[tuple[str, int, int], list[tuple[str, int]]]:
 def draw(seed: int, number: int) -> list[tuple[str, int, list[tuple[str, int]]]]:
     """So many places (file, line) by chance, each with its changes (operator, occurrence) in an order by chance.
 
-    `strict=True` of a zip is passed over: it guards against an error of ours that no input can bring about.
+    `strict=True` and `frozen=True` are passed over: they guard against errors of ours that no input brings about.
     """
     chance, every = random.Random(seed), places()  # noqa: S311
     found = []
     for file, line, column in chance.sample(sorted(every), min(number, len(every))):
         changes = chance.sample(every[file, line, column], k=len(every[file, line, column]))
-        if not Path(file).read_text().splitlines()[line - 1][:column].endswith("strict="):
+        if not Path(file).read_text().splitlines()[line - 1][:column].endswith(("strict=", "frozen=")):
             found.append((file, line, changes))
     return found
 
