@@ -276,13 +276,15 @@ def places() -> dict[tuple[str, int, int], list[tuple[str, int]]]:
 def draw(seed: int, number: int) -> list[tuple[str, int, list[tuple[str, int]]]]:
     """So many places (file, line) by chance, each with its changes (operator, occurrence) in an order by chance.
 
-    `strict=True` and `frozen=True` are passed over: they guard against errors of ours that no input brings about.
+    Passed over: `strict=True` and `frozen=True`, which guard against errors of ours that no input brings about; and the
+    star after which parameters have names.
     """
     chance, every = random.Random(seed), places()  # noqa: S311
     found = []
     for file, line, column in chance.sample(sorted(every), min(number, len(every))):
         changes = chance.sample(every[file, line, column], k=len(every[file, line, column]))
-        if not Path(file).read_text().splitlines()[line - 1][:column].endswith(("strict=", "frozen=")):
+        text = Path(file).read_text().splitlines()[line - 1]
+        if not (text[:column].endswith(("strict=", "frozen=")) or text[column:].startswith("*,")):
             found.append((file, line, changes))
     return found
 
