@@ -27,7 +27,7 @@ def write_page(folder: Path, body: str, *scripts: str) -> str:
 
 
 @contextmanager
-def opened(browser: Browser, address: str, *inside: str, **options: Any) -> Iterator[Page]:
+def watched(browser: Browser, address: str, *inside: str, **options: Any) -> Iterator[Page]:
     """A tab at an address, which asks for nothing but data and what begins with one of `inside`."""
     with closing(browser.new_context(**options)) as context:
         tab, wrong = context.new_page(), list[str]()

@@ -15,7 +15,7 @@ import torch
 from draws import loop_and_slow
 from playwright.sync_api import Browser, Page, expect
 from safetensors.numpy import load_file
-from tabs import PHONE, STATIC, opened
+from tabs import PHONE, STATIC, watched
 from tokenizers import Tokenizer
 
 from rbp.core.errors import DataError, ParameterError
@@ -270,7 +270,7 @@ def asked() -> list[str]:
 def tab(request: pytest.FixtureRequest, browser: Browser, folder: Path, asked: list[str]) -> Iterator[Page]:
     """The page; what fails in it, or leaves it, fails the test."""
     address, options = (folder / "page.html").as_uri(), request.param | {"offline": True}
-    with opened(browser, "about:blank", folder.as_uri(), "about:", **options) as tab:
+    with watched(browser, "about:blank", folder.as_uri(), "about:", **options) as tab:
         tab.context.set_default_timeout(PATIENCE)
         tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
         tab.goto(address)

@@ -1,10 +1,11 @@
 """Type a sentence in the built book, as the reader has it: what it computes is tested in `tests/paper`."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
-from tabs import opened
+from tabs import watched
 
 PAGE = "notebooks/see.html"
 
@@ -13,7 +14,7 @@ PAGE = "notebooks/see.html"
 def test_it_ranks_what_is_typed(browser: Browser, book: Path, address: str, how: str, width: int, scheme: str) -> None:
     place = (book / PAGE).as_uri() if how == "file" else f"{address}/{PAGE}"
     inside = book.as_uri() if how == "file" else address
-    with opened(browser, place, inside, viewport={"width": width, "height": 844}, color_scheme=scheme) as tab:
+    with watched(browser, place, inside, viewport={"width": width, "height": 844}, color_scheme=scheme) as tab:
         tab.get_by_label("Your text").fill("It is so, and it is not so.")
         expect(tab.get_by_role("status").filter(has_text="tokens ranked")).to_contain_text("ranked by 3 models")
         expect(tab.locator(".rbp-sentence-card")).to_have_count(3)
