@@ -85,8 +85,9 @@ def test_parameters_survive_their_natural_form(name: str, first: int) -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(DataError, match="whole"):
         RankCounts.of_ranks([1.5, 2.0], V)
-    with pytest.raises(DataError, match="within 1 … 400"):
-        RankCounts.of_ranks([1, 401], V)
+    for outside in (0, 401):
+        with pytest.raises(DataError, match="within 1 … 400"):
+            RankCounts.of_ranks([outside, 7], V)
     with pytest.raises(DataError, match="at least one"):
         RankCounts.of_ranks([1, 2], V).since(3)
     with pytest.raises(ParameterError, match="lognormal"):
