@@ -213,7 +213,7 @@ class Suite:
             first, last = around[-1][0], around[-1][2]
             return set().union(*(self.lines[file][each] for each in range(first, last + 1)))
         # Run when the module is imported: who runs what is in it, or what names it, and test files that name it.
-        first, last, _, _, names = around[0]
+        first, last, _, _, names = around[-1] if around[-1][3] else around[0]  # a method's head, or all of its class
         if (file, first) in seen or not names:
             return set()
         seen.add((file, first))
