@@ -84,12 +84,15 @@ def import_libraries(files: list[str]) -> None:
     """Import here what the tests import, but for this repository's own modules."""
 
     def imported() -> list[str]:
-        pytest.main([*PYTEST, "--collect-only", *files])
+        if pytest.main([*PYTEST, "--collect-only", *files]):
+            return []
         own = str(Path.cwd())
         found = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
         return [name for name, file in found.items() if file and not file.startswith(own)]
 
-    for name in forked(imported, 600):
+    if not (names := forked(imported, 600)):
+        sys.exit("The tests cannot be read, although nothing is changed.")
+    for name in names:
         try:
             importlib.import_module(name)
         except Exception:  # noqa: S112  # a module that only its package can import
