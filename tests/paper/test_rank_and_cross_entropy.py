@@ -11,7 +11,7 @@ from rank_stores import write_store
 from simulated import counts
 
 from rbp.core.errors import DataError, FitError
-from rbp.evidence import open_source, outside
+from rbp.evidence import open_source
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper import rank_and_cross_entropy as both
 from rbp.paper.figures import rank_and_cross_entropy as figures
@@ -194,16 +194,6 @@ def test_sweeps_are_compared_and_those_of_one_setting_are_known() -> None:
     assert found.alike.tolist() == [False, False, True]
     assert found.offset.tolist() == pytest.approx([0, 100 * np.expm1(0.012), 100 * np.expm1(0.012)], abs=0.02)
     assert found.architecture_second.tolist() == ["Llama", "mLSTM", "mLSTM"]
-
-
-def test_the_first_look_at_the_runs_of_others() -> None:
-    """The issue's numbers, as far as the data bear them out."""
-    runs = outside.xlstm_runs().query("~diverged")
-    assert len(runs) == 426
-    line = np.polynomial.Polynomial.fit(runs.loss, -np.log(runs.accuracy), 1)
-    assert line.convert().coef[1] == pytest.approx(0.27, abs=0.01)
-    alike = both.sweeps(runs).query("alike & architecture_first != architecture_second").iloc[0]
-    assert 0.007 < alike.difference_from < alike.difference_to < 0.0125
 
 
 # --- Documents
