@@ -2,7 +2,6 @@
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 from statsmodels.stats.proportion import proportion_confint
