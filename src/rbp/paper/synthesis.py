@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.evidence import select
-from rbp.paper.rank_and_cross_entropy import forecasts, pairs_by_k
+from rbp.paper.cross_entropy.equal import forecasts, pairs_by_k
 from rbp.stats.power_law import fit_power_law
 
 CELL = ["family", "k"]

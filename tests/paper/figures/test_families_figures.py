@@ -13,7 +13,7 @@ from rbp.paper.families import TRANSFORMER
 from rbp.paper.families import points as points_of
 from rbp.paper.figures import families as figures
 from rbp.paper.ladder import bends
-from rbp.paper.two_metrics import pair_metrics
+from rbp.paper.cross_entropy.exponents import pair_metrics
 
 sys.path.append(str(Path(__file__).parents[1]))
 from made_grid import KS, additive, make
