@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import FitError
-from rbp.paper import mixtures, synthesis
+from rbp.paper import synthesis
+from rbp.paper.cross_entropy.equal import straight_lines
+from rbp.paper.cross_entropy.exponents import pair_metrics
 from rbp.paper.figures.synthesis import argument
 
 SIZES = np.geomspace(1e6, 1e10, 6)
@@ -69,10 +71,10 @@ def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
 
 
 def titles(table: pd.DataFrame, power: float) -> list[str]:
-    pairs = mixtures.points(table)
+    pairs = pair_metrics(table)
     row = synthesis.in_a_row(windows(power), "m")
     cells = {"Pythia": (1, 10, 100)}
-    figure = argument(synthesis.lines(table, cells), synthesis.ahead(table), pairs, mixtures.slopes(pairs), row)
+    figure = argument(synthesis.lines(table, cells), synthesis.ahead(table), pairs, straight_lines(pairs), row)
     return [figure.single(key).axes[0].get_title("left")[0] for key in figure.keys]
 
 

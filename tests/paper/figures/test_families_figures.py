@@ -9,11 +9,11 @@ import pytest
 
 from rbp.book.figure_style import Panels
 from rbp.paper import architectures, predictions, size_and_training
+from rbp.paper.cross_entropy.exponents import pair_metrics
 from rbp.paper.families import TRANSFORMER
 from rbp.paper.families import points as points_of
 from rbp.paper.figures import families as figures
 from rbp.paper.ladder import bends
-from rbp.paper.cross_entropy.exponents import pair_metrics
 
 sys.path.append(str(Path(__file__).parents[1]))
 from made_grid import KS, additive, make

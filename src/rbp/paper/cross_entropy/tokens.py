@@ -283,7 +283,7 @@ def rate_panels(rates: pd.DataFrame) -> Panels:
         largest = own.groupby("family")["size"].transform("max")
         for (k, _, size), rows in own.groupby(["k", "family", "size"]):
             width = 2.2 if size == largest[rows.index[0]] else 0.9
-            ax.plot(rows["nll"], rows["share"], color=colours[k], lw=width)
+            ax.plot(rows["nll"], rows["share"], color=colours[int(str(k))], lw=width)
         for k in colours:
             ax.axvline(np.log(k + 1), color=INK, lw=0.7, ls=":")
         ax.set_xlim(0, 12)

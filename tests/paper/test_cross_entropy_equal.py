@@ -1,0 +1,404 @@
+"""Rank against cross-entropy: families where one is and is not a function of the other, of known slopes and offsets."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from draws import loop_and_slow, may_be
+from rank_stores import write_store
+from simulated import counts
+
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.evidence import open_source, outside
+from rbp.evidence.counts import Counts, Drawn
+from rbp.paper.cross_entropy import equal as both
+
+SIZES = np.geomspace(1e5, 1e9, 8)
+SLOPES = {1: 0.9, 10: 1.5}
+
+
+def family(name="A", dataset="news", *, scale=1.0, slopes=SLOPES, entropy=None, noise=0.0, seed=0, sizes=SIZES):
+    """Models whose −ln RBP_k is scale·(CE/10)^slope, up to noise; their CE falls from 7 to 3 by a power of S."""
+    rng = np.random.default_rng(seed)
+    at = 7 * (sizes / 1e5) ** (-np.log(7 / 3) / np.log(1e4)) if entropy is None else entropy
+    parts = []
+    for k, slope in slopes.items():
+        rank = scale * (at / 10) ** slope * np.exp(rng.normal(0, noise, len(at)))
+        about = {"dataset": dataset, "family": name, "k": k, "size": sizes.astype(int)}
+        parts.append(pd.DataFrame(about | {"cross_entropy": at, "neg_log_rbp": rank}))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(model=f"{name}-" + table["size"].astype(str))
+
+
+def test_pairs_are_those_of_both_metrics_at_every_k() -> None:
+    own = family(noise=0.1)
+    ranks = own.rename(columns={"neg_log_rbp": "value"}).assign(metric="neg_log_rbp")
+    entropy = own[own.k == 1].rename(columns={"cross_entropy": "value"}).assign(metric="cross_entropy", k=pd.NA)
+    columns = ["dataset", "family", "model", "size", "metric", "k", "value"]
+    table = pd.concat([ranks[columns], entropy[columns].iloc[1:]]).astype({"k": "Int64"})
+    pairs = both.pairs_by_k(table)
+    assert pairs.groupby("k").size().to_dict() == {1: 7, 10: 7}  # one has no cross-entropy
+    merged = pairs.merge(own, on=["model", "k"])
+    assert merged.neg_log_rbp_x.tolist() == merged.neg_log_rbp_y.tolist()
+    assert merged.cross_entropy_x.tolist() == merged.cross_entropy_y.tolist()
+    never_wrong = table.assign(value=table["value"].where((table["k"] != 10).fillna(True), 0.0))
+    assert set(both.pairs_by_k(never_wrong).k) == {1}
+    with pytest.raises(DataError, match="both its cross-entropy"):
+        both.pairs_by_k(ranks[columns])
+
+
+def test_a_function_of_cross_entropy_is_recovered_with_its_slopes() -> None:
+    found = both.entropy_curves(family(noise=0.004)).set_index("k")
+    for k, slope in SLOPES.items():
+        row = found.loc[k]
+        assert row.low < slope < row.high
+        assert row.slope == pytest.approx(slope, abs=0.02)
+        assert 0.1 < row.scatter < 1
+        assert np.log1p(row.in_entropy / 100) == pytest.approx(np.log1p(row.smooth / 100) / row.slope)
+    exact = both.entropy_curves(family(noise=1e-9)).set_index("k")
+    assert exact.slope.to_dict() == pytest.approx(SLOPES, rel=1e-6)
+
+
+def test_scatter_is_that_of_polynomials_by_another_library() -> None:
+    own = family(noise=0.02)
+    row = both.entropy_curves(own).set_index("k").loc[10]
+    one = own[own.k == 10]
+    for name, x, degree in (
+        ("scatter", one.cross_entropy, 1),
+        ("smooth", one.cross_entropy, 2),
+        ("scatter_size", one["size"], 1),
+        ("smooth_size", one["size"], 2),
+    ):
+        fit = np.polynomial.Polynomial.fit(np.log(x), np.log(one.neg_log_rbp), degree)
+        left = np.log(one.neg_log_rbp) - fit(np.log(x))
+        scatter = np.sqrt((left**2).sum() / (len(one) - degree - 1))
+        assert row[name] == pytest.approx(100 * (np.exp(scatter) - 1), rel=1e-6)
+
+
+def test_a_difference_of_logarithms_is_not_per_cent() -> None:
+    assert both.per_cent(0.099) == pytest.approx(10.4, abs=0.01)
+    assert both.per_cent(np.log(2)) == pytest.approx(100)
+
+
+def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.DataFrame:
+    """Models whose RBP_1 is a straight line in CE, 1.1 at CE = 0."""
+    h = np.array(hits)
+    about = {"dataset": "news", "family": family, "model": range(len(h)), "size": 10 ** np.arange(len(h))}
+    return pd.DataFrame(about | {"cross_entropy": (1.1 - h) / per_nat, "neg_log_rbp": -np.log(h)})
+
+
+def test_the_slope_follows_from_where_models_stand_on_a_straight_line() -> None:
+    h = np.array([0.2, 0.25, 0.3, 0.35, 0.4])
+    found = both.straight_lines(pd.concat([straight("Pythia", list(h)), straight("B", [0.5, 0.55, 0.6])])).set_index(
+        "family"
+    )
+    line = found.loc["Pythia"]
+    assert (line.per_nat, line.at_zero, line.r_squared) == pytest.approx((1 / 4.5, 1.1, 1))
+    cost = 4.5 * (1.1 - h)
+    slope = np.polynomial.Polynomial.fit(np.log(cost), np.log(-np.log(h)), 1).convert().coef[1]
+    assert line.slope == pytest.approx(slope)
+    assert found.expected.to_numpy() == pytest.approx(found.slope.to_numpy(), rel=0.03)  # b·C/(h·r), of one b
+    assert found.slope["B"] > found.slope["Pythia"] + 0.1
+    few = pd.concat([straight("A", [0.2, 0.3]), straight("B", [0.5, 0.7, 1.0])])
+    assert both.straight_lines(few).empty
+    shown = both.lines_shown(pd.concat([straight("Pythia", list(h)), few]), found.reset_index())
+    assert set(shown["data"]["family"]) == {"Pythia", "B"}
+    assert both.slopes_shown(found.reset_index(), "Pythia")["table"]["models"].tolist() == [3, 5]
+
+
+def test_what_follows_size_and_not_entropy_is_seen() -> None:
+    """CE scatters about its law in S, and −ln RBP_k follows S: then CE is not what tells it."""
+    rng = np.random.default_rng(4)
+    own = family(slopes={1: 1.0, 10: 1.0})
+    wobbly = own.assign(cross_entropy=own.cross_entropy * np.exp(np.tile(rng.normal(0, 0.05, 8), 2)))
+    row = both.entropy_curves(wobbly.assign(neg_log_rbp=own.neg_log_rbp * np.exp(rng.normal(0, 0.001, 16)))).iloc[0]
+    assert row.scatter > 10 * row.scatter_size
+    follows = both.entropy_curves(
+        wobbly.assign(neg_log_rbp=wobbly.cross_entropy / 10 * np.exp(rng.normal(0, 0.001, 16)))
+    )
+    assert follows.scatter_size[0] > 10 * follows.scatter[0]
+
+
+def test_too_few_models_have_no_curve() -> None:
+    with pytest.raises(FitError, match="four models"):
+        both.entropy_curves(family(sizes=SIZES[:3]))
+    twice = family(sizes=SIZES[:4], entropy=np.array([7.0, 6.0, 6.0, 5.0]))
+    with pytest.raises(FitError, match="four models"):
+        both.entropy_curves(twice)
+    assert both.entropy_curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
+
+
+def test_the_closest_k_by_hand() -> None:
+    table = pd.DataFrame({"k": [1, 10, 100, 5000], "in_entropy": [0.5, 0.2, 0.9, 0.1], "n": [8, 8, 8, 8]})
+    table = table.assign(dataset="d", family="f", smooth=[1.0, 2.0, 3.0, 9.0], smooth_size=[2.0, 1.5, 2.5, 1.0])
+    assert both.tightest(table).k.tolist() == [10]
+    assert both.tightest(table.assign(n=4)).empty
+
+
+# --- At equal cross-entropy
+
+
+def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
+    first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
+    for offset in (0.0, 0.08):
+        second = family("A", "law", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
+        found = both.at_equal_entropy(pd.concat([first, second]), []).set_index("k")
+        assert found[["first", "second"]].iloc[0].tolist() == ["news", "law"]
+        assert found.offset[1] == pytest.approx(100 * offset, abs=1)
+        assert found.apart[1] == bool(offset)
+
+
+def test_an_offset_that_grows_with_entropy_is_that_of_the_middle() -> None:
+    second = family("B", slopes={1: 1.3}, entropy=np.linspace(4, 6, 6), noise=1e-6, sizes=SIZES[:6])
+    row = both.matched(pd.concat([family("A", slopes={1: 0.9}), second]), ["dataset", "k"], "family").iloc[0]
+    assert row["at"] == 5
+    assert row.offset == pytest.approx(100 * (0.5**0.4 - 1), rel=1e-3)
+
+
+def test_the_analysis_of_covariance_is_statsmodels_own() -> None:
+    points = pd.concat([family("A", noise=0.03), family("B", scale=1.05, noise=0.03, seed=1, sizes=SIZES[1:6])])
+    one = points[points.k == 1]
+    row = both.matched(one, ["dataset", "k"], "family", level=0.9).iloc[0]
+    frame = one.assign(
+        y=np.log(one.neg_log_rbp), x=np.log(one.cross_entropy / row["at"]), other=one.family.eq("B") * 1.0
+    )
+    fit = smf.ols("y ~ x * other", frame).fit()
+    low, high = 100 * np.expm1(fit.conf_int(0.1).loc["other"])
+    assert (row.offset, row.low, row.high) == pytest.approx((100 * np.expm1(fit.params["other"]), low, high))
+    turned = both.matched(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
+    assert (1 + turned.offset / 100) * (1 + row.offset / 100) == pytest.approx(1)
+
+
+def test_groups_that_share_no_entropy_are_not_compared() -> None:
+    far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
+    assert both.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
+    assert both.at_equal_entropy(family("A"), []).empty
+
+
+def test_families_that_may_have_two_tokenizers_are_not_compared() -> None:
+    other = family("B", scale=1.1, noise=0.01, seed=1)
+    assert both.at_equal_entropy(pd.concat([family("A", noise=0.01), other]), []).empty
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(40, 800))
+def test_intervals_between_groups_cover_the_offset(draws: int) -> None:
+    found = 0
+    for seed in range(draws):
+        second = family("B", slopes={1: 0.9}, scale=1.03, noise=0.01, seed=2 * seed, sizes=SIZES[:6])
+        points = pd.concat([family("A", slopes={1: 0.9}, noise=0.01, seed=2 * seed + 1), second])
+        row = both.matched(points, ["dataset", "k"], "family").iloc[0]
+        found += row.low <= 3 <= row.high
+    assert may_be(found, draws, 0.95)
+
+
+def runs_of(effect: float) -> pd.DataFrame:
+    rng, parts = np.random.default_rng(0), []
+    for sweep, kind, context, shift in (
+        ("one", "Llama", 8, 0.0),
+        ("two", "Llama", 16, 0.0),
+        ("three", "mLSTM", 16, 0.012),
+    ):
+        n = 40 if kind == "Llama" else 30
+        size, loss = np.exp(rng.uniform(18, 22, n)), rng.uniform(2.8, 3.5, n)
+        rank = np.exp(np.log(loss / 3.2) + effect * (np.log(size) - 20) + shift + rng.normal(0, 1e-4, n)) * 0.9
+        about = {"run": [f"{sweep}{i}" for i in range(n)], "sweep": sweep, "architecture": kind, "context": context}
+        parts.append(pd.DataFrame(about | {"batch": 64, "size": size, "loss": loss, "accuracy": np.exp(-rank)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_the_effect_of_size_at_equal_entropy_is_recovered_in_each_sweep() -> None:
+    found = both.size_at_equal_entropy(runs_of(0.002))
+    assert found.effect.tolist() == pytest.approx([0.002] * 3, abs=1e-4)
+    assert found.per_tenfold[0] == pytest.approx(100 * (10**0.002 - 1), abs=0.03)
+    assert both.size_at_equal_entropy(runs_of(0.0)).effect.abs().max() < 1e-4
+
+
+def test_sweeps_are_compared_and_those_of_one_setting_are_known() -> None:
+    found = both.sweeps(runs_of(0.0)).set_index(["first", "second"])
+    assert found.index.tolist() == [("one", "two"), ("one", "three"), ("two", "three")]
+    assert found.alike.tolist() == [False, False, True]
+    assert found.offset.tolist() == pytest.approx([0, 100 * np.expm1(0.012), 100 * np.expm1(0.012)], abs=0.02)
+    assert found.architecture_second.tolist() == ["Llama", "mLSTM", "mLSTM"]
+
+
+def test_the_first_look_at_the_runs_of_others() -> None:
+    """The issue's numbers, as far as the data bear them out."""
+    runs = outside.xlstm_runs().query("~diverged")
+    assert len(runs) == 426
+    line = np.polynomial.Polynomial.fit(runs.loss, -np.log(runs.accuracy), 1)
+    assert line.convert().coef[1] == pytest.approx(0.27, abs=0.01)
+    alike = both.sweeps(runs).query("alike & architecture_first != architecture_second").iloc[0]
+    assert 0.5 < alike.low < alike.high < 2
+    again = pd.DataFrame({"k": [1], "family": "f", "size": 1, "dataset": "d", "apart": True, "offset": 1.0})
+    told = both.equal_told(
+        pd.DataFrame({"k": [], "apart": [], "offset": []}), again, both.sweeps(runs), both.size_at_equal_entropy(runs)
+    )
+    assert told["runs.offset"] == alike.offset
+    assert told["compared.k1"] == 0
+
+
+# --- Documents
+
+
+def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), offset=0.0) -> Counts:
+    """Documents that are easier or harder for all: in expectation, −ln RBP_1 is 0.3·CE^slope in every one of them.
+
+    Of two models of one size the second has −ln RBP_1 higher by `offset` (a share) at equal CE.
+    """
+    models = len(sizes)
+    again = np.append(False, np.diff(sizes) == 0)
+    typical = 5 * np.asarray(sizes, dtype=float) ** -0.1 * np.where(again, 0.99, 1.0)
+    hard = np.exp(rng.normal(0, 0.15, documents))[:, None]
+    tokens = rng.integers(800, 1200, documents)
+    nll = tokens[:, None] * (typical * hard + rng.normal(0, 3 / np.sqrt(1000), (documents, models)))
+    share = np.exp(-0.3 * typical**slope * np.where(again, 1 + offset, 1.0))
+    logit = np.log(share / (1 - share)) - (hard - 1)
+    hits = rng.binomial(tokens[:, None], 1 / (1 + np.exp(-logit)))
+    return counts([f"m{i}" for i in range(models)], sizes, [1], tokens, hits[:, :, None], nll, dataset=dataset)
+
+
+def truth(**how) -> Counts:
+    """The same from so many documents that chance is gone."""
+    return simulated(np.random.default_rng(99), documents=200_000, **how)
+
+
+def exact(one: Counts) -> Drawn:
+    return one.drawn(resamples=1)
+
+
+def test_a_line_on_the_text_itself_and_on_a_draw_by_another_library() -> None:
+    one = simulated(np.random.default_rng(1)).drawn(resamples=3, seed=0)
+    at_0, slope = both._line(one, 1)
+    rungs = one.counts.firsts
+    assert rungs.tolist() == [0, 1, 2, 3, 5]
+    for i, (x, y) in enumerate([(one.x, one.y[:, 0]), (one.xs[1], one.ys[1, :, 0])]):
+        fit = np.polynomial.Polynomial.fit(x[rungs], y[rungs], 1).convert().coef
+        assert (at_0[2 * i], slope[2 * i]) == pytest.approx(tuple(fit))
+    hits = one.counts
+    entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
+    assert np.exp(one.x) == pytest.approx(entropy)
+    assert np.exp(-np.exp(one.y[:, 0])) == pytest.approx(hits.hits[:, :, 0].sum(axis=0) / hits.tokens.sum())
+
+
+def test_both_metrics_come_from_the_same_documents() -> None:
+    """−ln RBP_1 that follows CE in every document: its slope has next to no interval, drawn apart it would."""
+    hits = simulated(np.random.default_rng(2))
+    entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
+    follows = np.tile(np.round(1000 * np.exp(-0.1 * entropy)), (30, 1))[:, :, None]
+    same = replace(hits, tokens=np.full(30, 1000), nll=np.tile(1000 * entropy, (30, 1)), hits=follows)
+    row = both.text_curves([same.drawn(resamples=100)]).iloc[0]
+    assert row.text_high - row.text_low < 1e-9
+    assert row.text_scatter < 1e-6
+
+
+@pytest.mark.parametrize(("documents", "tail"), [(5, 0.000956), (30, 0.018750)])
+def test_few_documents_take_percentiles_from_farther_out(documents: int, tail: float) -> None:
+    """Φ(t·√(D/(D − 1))) with Student's t for D − 1: −2.7764·1.1180 = −3.1041, and −2.0452·1.0171 = −2.0802."""
+    assert both._interval(np.linspace(0, 1, 100_001), documents, 0.95) == pytest.approx((tail, 1 - tail), abs=2e-5)
+
+
+def test_what_documents_explain_of_the_scatter_by_hand() -> None:
+    """Each draw's residuals about its own parabola; their variances, those of D documents, over n − 3."""
+    one = simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)).drawn(resamples=60, seed=0)
+    away = []
+    for x, y in zip(one.xs, one.ys[:, :, 0], strict=True):
+        away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
+    explained = 8 / 7 * np.var(away, axis=0).sum() / (5 - 3)
+    assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.sqrt(explained), rel=1e-6)
+
+
+def test_models_of_infinite_loss_are_left_out(tmp_path) -> None:
+    rng = np.random.default_rng(3)
+    for i, nll in enumerate((1.0, 2.0, np.inf, 3.0)):
+        write_store(tmp_path, f"m{i}", 10**i, rng.integers(0, 9, 400), nll=nll)
+    (one,) = both.drawn(open_source(tmp_path), [1], resamples=100, seed=0)
+    assert one.counts.names == ["m0", "m1", "m3"]
+    assert np.isfinite(both._line(one, 1)[1]).all()
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(30, 600))
+def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> None:
+    """Slope, seeds' offset and texts' offset, each against the value of a text without end."""
+    how, other = {"offset": 0.05}, {"offset": 0.05, "slope": 1.7, "dataset": "poems"}
+    news, poems = exact(truth(**how)), exact(truth(**other))
+    (at_0, slope), (at_1, slope_1) = both._line(news, 1), both._line(poems, 1)
+    at_seeds = 100 * np.expm1(news.y[4, 0] - news.y[3, 0] - slope[0] * (news.x[4] - news.x[3]))
+    at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
+    covered = np.zeros(3, dtype=int)
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        one, two = (simulated(rng, **h).drawn(resamples=300, seed=seed + i) for i, h in enumerate((how, other)))
+        row, again = both.text_curves([one]).iloc[0], both.seeds([one]).iloc[0]
+        texts = both._text_offset(one, two, 1, 4.4, 0.95)
+        covered += [
+            row.text_low <= slope[0] <= row.text_high,
+            again.low <= at_seeds <= again.high,
+            texts[0] <= at_texts <= texts[1],
+        ]
+    assert all(may_be(found, draws, 0.92, 0.975) for found in covered), covered / draws
+
+
+def test_a_change_of_seed_is_measured_against_the_curve() -> None:
+    one = simulated(np.random.default_rng(5), documents=2000, offset=0.05).drawn(resamples=100, seed=0)
+    row = both.seeds([one]).iloc[0]
+    assert row.entropy == pytest.approx(-1, abs=0.1)
+    assert row.offset > 4  # of the 5 per cent that its −ln RBP is higher, and what its CE is lower
+    assert row.apart
+    assert both.seeds([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).drawn(resamples=100, seed=0)]).empty
+
+
+def test_only_sources_with_ranks_have_documents() -> None:
+    assert open_source("published").ranked.stores == []
+    assert both.drawn(open_source("published"), [1], resamples=100, seed=0) == []
+    joined = open_source("published,ladder").ranked
+    assert joined.is_exactly("ladder")
+    with pytest.raises(ParameterError, match="too few"):
+        both.drawn(joined, [1], resamples=10, seed=0)
+
+
+# --- Ahead in size
+
+
+def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
+    told = both.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
+    assert told[["direct", "control"]].abs().max().max() < 1e-3
+    floor = family("Pythia", entropy=2 + 5 * (SIZES / 1e5) ** -0.2, noise=1e-7)
+    misled = both.forecasts(floor, holdout=2, holdout_few=1)
+    assert (misled[["direct", "control"]] < -1).all().all()
+    at_1, at_10 = (misled[misled.k == k].direct.to_numpy() for k in SLOPES)
+    control = misled[misled.k == 1].control.to_numpy()
+    for found, slope in ((at_1, 0.9), (at_10, 1.5)):  # a miss in CE, times the slope
+        assert 1 + found / 100 == pytest.approx((1 + control / 100) ** slope, rel=1e-4)
+    said = both.ahead_told(misled)
+    assert [said[key] for key in ("forecasts.all", "hopeful.all", "control_hopeful.all")] == [4, 4, 4]
+    assert said["direct.Pythia.k1"] == pytest.approx(np.median(np.abs(at_1)))
+
+
+def test_what_decides_the_claims_is_counted_by_kind() -> None:
+    texts = pd.DataFrame({"k": [1, 1, 10], "apart": [True, False, True], "offset": [3.0, -0.5, 4.0]})
+    again = pd.DataFrame({"k": [1, 1, 1, 10, 50], "apart": [True, False, False, True, True]})
+    again = again.assign(
+        offset=[1.0, -2.0, 0.5, 3.0, 9.0], family="f", size=[1, 1, 2, 1, 1], dataset=["a", "b", "a", "a", "a"]
+    )
+    across, by_size = both.sweeps(runs_of(0.0)), both.size_at_equal_entropy(runs_of(0.0))
+    table = both.entropy_curves(family(noise=0.01))
+    found = both.claims(
+        texts, again, across, by_size, table, both.forecasts(family(noise=0.01), holdout=1, holdout_few=1)
+    )
+    kinds = ("runs", "runs_apart", "texts", "texts_apart", "seeds", "seeds_apart")
+    assert [found["not_deduced"][key] for key in kinds] == [1, 1, 2, 1, 3, 1]
+    assert [found["greedy_and_lists"][key] for key in kinds] == [1, 1, 3, 2, 4, 2]  # at the k of the forecasts: 1, 10
+    assert (found["equal_entropy"]["models"], found["equal_entropy"]["texts_offset"]) == (2, 3.0)
+    assert found["tightest"]["cells"] == 1
+
+
+def test_what_pages_show() -> None:
+    pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
+    texts = [simulated(np.random.default_rng(1)).drawn(resamples=100, seed=0)]
+    found = both.entropy_curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
+    told = both.forecasts(pairs, holdout=2, holdout_few=1)
+    assert both.scatter_shown(both.along_k(found))["figure"].keys == ["A on law", "A on news"]
+    assert both.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
+    assert both.forecasts_shown(told)["table"]["forecasts"].tolist() == [4, 4]
