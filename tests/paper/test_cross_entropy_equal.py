@@ -100,7 +100,7 @@ def test_the_slope_follows_from_where_models_stand_on_a_straight_line() -> None:
     slope = np.polynomial.Polynomial.fit(np.log(cost), np.log(-np.log(h)), 1).convert().coef[1]
     assert line.slope == pytest.approx(slope)
     assert found.expected.to_numpy() == pytest.approx(found.slope.to_numpy(), rel=0.03)  # b·C/(h·r), of one b
-    assert found.slope["B"] > found.slope["Pythia"] + 0.1
+    assert found.slope["B"] < found.slope["Pythia"] - 0.3  # where hits are rarer it is steeper
     few = pd.concat([straight("A", [0.2, 0.3]), straight("B", [0.5, 0.7, 1.0])])
     assert both.straight_lines(few).empty
     shown = both.lines_shown(pd.concat([straight("Pythia", list(h)), few]), found.reset_index())
@@ -306,7 +306,7 @@ def test_what_documents_explain_of_the_scatter_by_hand() -> None:
     for x, y in zip(one.xs, one.ys[:, :, 0], strict=True):
         away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
     explained = 8 / 7 * np.var(away, axis=0).sum() / (5 - 3)
-    assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.sqrt(explained), rel=1e-6)
+    assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.expm1(np.sqrt(explained)), rel=1e-6)
 
 
 def test_models_of_infinite_loss_are_left_out(tmp_path) -> None:

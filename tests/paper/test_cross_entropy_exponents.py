@@ -7,6 +7,7 @@ from own_sources import stores
 
 from rbp.core.errors import DataError
 from rbp.evidence import open_source, published
+from rbp.paper.cross_entropy import exponents
 from rbp.paper.cross_entropy.exponents import (
     by_text,
     claims,
@@ -16,8 +17,6 @@ from rbp.paper.cross_entropy.exponents import (
     paired_table,
     printed_differences,
     printed_told,
-    tests_shown,
-    tests_told,
 )
 from rbp.stats.compare import paired_exponents
 from rbp.stats.power_law import fit_power_law
@@ -74,8 +73,8 @@ def test_a_pair_is_near_where_its_whole_interval_is():
     assert found.verdict.to_dict() == {"near": "near", "more": "outside", "less": "outside", "wild": "not decided"}
     assert found.relative["more"] == pytest.approx(30, abs=1)
     assert found.relative["less"] == pytest.approx(-30, abs=1)
-    assert tests_shown(found.reset_index(), 1, 0.95)["table"]["verdict"].tolist() == found["verdict"].tolist()
-    told = tests_told(found.reset_index())
+    assert exponents.tests_shown(found.reset_index(), 1, 0.95)["table"]["verdict"].tolist() == found["verdict"].tolist()
+    told = exponents.tests_told(found.reset_index())
     assert [told[key] for key in ("tested", "near", "outside", "faster", "slower")] == [4, 1, 2, 2, 1]
     assert told["outside_min"] < 31
     assert told["outside_max"] == found.relative.abs().max()
@@ -175,7 +174,7 @@ def test_what_table_1_says_is_counted_by_hand():
     ce = pd.Series([0.1, 0.101, 0.109, 0.091, 0.111, 0.119, 0.13, 0.07])
     r = pd.Series([0.99] * 8)
     rows = {"dataset": list("abcdefgh"), "family": "f", "k": 1, "alpha_ce": ce, "alpha_rbp": rbp}
-    rows |= {"r_squared_ce": r, "r_squared_rbp": r + [0, 0.005, -0.01, -0.02, 0.009, 0.008, 0.007, 0.004]}
+    rows |= {"r_squared_ce": r, "r_squared_rbp": r + np.array([0, 0.005, -0.01, -0.02, 0.009, 0.008, 0.007, 0.004])}
     table = pd.DataFrame(rows).assign(difference=ce - rbp, relative=100 * (ce / rbp - 1))
     table = table.assign(within=table.difference.abs() <= 0.0010001)
     table[["relative_low", "relative_high"]] = np.column_stack([table.relative - 1.5, table.relative + 1.5])
@@ -183,9 +182,8 @@ def test_what_table_1_says_is_counted_by_hand():
     counts = ("cells", "faster", "slower", "within_tenth", "within_fifth", "tenth_least", "tenth_most")
     assert [told[f"printed_{name}"] for name in counts] == [8, 4, 2, 4, 6, 2, 5]
     assert (told["printed_r_squared_comparable"], told["printed_r_squared_worst"]) == (7, "f on d")
-    tests = pd.DataFrame(
-        {"dataset": ["a", "mine"], "family": "f", "difference": 0.1, "relative": 9.0, "verdict": "outside"}
-    )
+    tests = pd.DataFrame({"dataset": ["a", "mine"], "family": "f", "difference": 0.1, "verdict": "outside"})
+    tests[["relative", "relative_low", "relative_high"]] = 9.0
     own = claims(tests, table)["exponents_alike"]
     assert (own["tested"], own["outside"]) == (1, 1)  # a family that the paper does not have is no evidence on it
     assert own["relative"] == pytest.approx(list(table.relative.abs()))
