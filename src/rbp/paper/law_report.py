@@ -16,8 +16,7 @@ from rbp.evidence import Source
 from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.paper.curves import scaling_panels
-from rbp.paper.display import shown
-from rbp.paper.figures.ranking import coloured_text
+from rbp.paper.display import coloured_text, shown
 from rbp.paper.holds import fits_shown
 from rbp.paper.wording import model_label
 from rbp.stats.cells import fit_table

@@ -31,8 +31,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import parse_json, write_file
 from rbp.core.paths import LADDER
 from rbp.paper.curves import curves
-from rbp.paper.display import shown
-from rbp.paper.figures.ranking import CLASSES, COLOUR
+from rbp.paper.display import CLASSES, COLOUR, shown
 from rbp.paper.near_ties import ROUNDING, NearTies, possible_counts
 from rbp.ranks import metric
 from rbp.ranks.extraction import quiet
