@@ -8,7 +8,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis
+from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
 from rbp.evidence import select
 from rbp.paper.cross_entropy.equal import forecasts, pairs_by_k
 from rbp.stats.power_law import fit_power_law
@@ -85,8 +85,8 @@ def argument(
 ) -> Panels:
     """Four panels: −ln RBP_k by size, forecasts of hidden models, RBP_1 by cross-entropy, N tokens in a row.
 
-    lines, ahead and row: of `synthesis`; pairs and curves: of `exponents.pair_metrics` and `equal.straight_lines` of
-    `paper.cross_entropy`. Each panel's title has its verdict, which follows from what it draws.
+    pairs and curves: of `exponents.pair_metrics` and `equal.straight_lines` of `paper.cross_entropy`. Each panel's
+    title has its verdict, which follows from what it draws.
     """
     panels = {
         "size": lambda ax: _size(ax, lines),
@@ -99,7 +99,7 @@ def argument(
         panels[key](ax)
         sns.despine(ax=ax)
 
-    return Panels(list(panels), draw, size=(4.7, 3.9))
+    return Panels(list(panels), draw, size=(4.6, 3.9))
 
 
 def _size(ax: Axes, lines: pd.DataFrame) -> None:
@@ -123,7 +123,7 @@ def _size(ax: Axes, lines: pd.DataFrame) -> None:
 
 
 def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
-    metrics = ["CE", *(f"RBP, k = {k}" for k in SMALL_K)]
+    metrics = ["CE", *map(rbp_label, SMALL_K)]
     families = sorted(ahead["family"].unique())
     for i, family in enumerate(families):
         colour, marker = family_style(family, families)
@@ -139,7 +139,7 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
     ax.grid(axis="x", visible=False)
     hopeful, count = int((ahead["error"] < 0).sum()), len(ahead)
     cut = " or ".join(map(str, sorted(ahead["hidden"].unique())))
-    ax.text(0.02, 0.03, f"below 0: too hopeful, {hopeful} of {count}", transform=ax.transAxes, fontsize=9)
+    ax.text(0.02, 0.03, f"below 0: too hopeful, {hopeful} of {count}", transform=ax.transAxes)
     ax.set_ylabel("forecast less measured (%)")
     ax.set_title(
         f"{FAILS} Largest {cut} hidden: too hopeful" if 2 * hopeful > count else f"{NEARLY} Largest {cut} hidden"
@@ -177,9 +177,7 @@ def _in_a_row(ax: Axes, row: pd.DataFrame) -> None:
     log_axis(ax, "x")
     log_axis(ax, "y")
     times = times_as_often(row, 1, LENGTH)
-    ax.text(
-        0.98, 0.03, f"{LENGTH} at k = 1: {times:.0f} times as often", transform=ax.transAxes, ha="right", fontsize=9
-    )
+    ax.text(0.98, 0.03, f"{LENGTH} at k = 1: {times:.0f} times as often", transform=ax.transAxes, ha="right")
     ax.set_xlabel("tokens in a row")
     ax.set_ylabel("−ln p (dotted: if independent)")
     ax.set_title(f"{FAILS} In a row: not independent" if times > 1.1 else f"{NEARLY} In a row")
@@ -187,9 +185,7 @@ def _in_a_row(ax: Axes, row: pd.DataFrame) -> None:
 
 def _label(ax: Axes, text: str, place: tuple[float, float], away: tuple[float, float], *, color: str) -> None:
     """A name beside a line, so many points away."""
-    ax.annotate(
-        text, place, xytext=away, textcoords="offset points", color=color, fontsize=9, fontweight="bold", va="center"
-    )
+    ax.annotate(text, place, xytext=away, textcoords="offset points", color=color, fontweight="bold", va="center")
 
 
 def _handle(name: str, colour: str, marker: str) -> Line2D:
