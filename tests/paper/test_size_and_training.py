@@ -41,7 +41,7 @@ def test_a_product_is_found_where_it_is_the_law():
 
 
 def test_exponents_at_a_budget_are_those_of_the_law(texts):
-    found = study.by_budget(study.lines(texts, [1], resamples=100))
+    found = study.by_budget(study.lines(texts, [1]))
     sizes = np.array(list(SIZES.values()))
     for budget in BUDGETS:
         by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, budget)), 1)[0]
@@ -53,13 +53,13 @@ def test_exponents_at_a_budget_are_those_of_the_law(texts):
 
 
 def test_along_constant_tokens_per_parameter_both_terms_fall(texts):
-    direct = study.along_ratio(study.lines(texts, [1], resamples=50), 20).dropna(subset="k").set_index(study.CELL)
+    direct = study.along_ratio(study.lines(texts, [1]), 20).dropna(subset="k").set_index(study.CELL)
     sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
     by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, 20 * sizes)), 1)[0]
     assert direct.alpha["wikipedia", 1] == pytest.approx(by_hand, rel=0.05)  # linear between budgets
     assert direct.sizes.unique() == [len(sizes)]
     with pytest.raises(ParameterError, match="0 sizes"):
-        study.along_ratio(study.lines(texts, [1], resamples=5), 1e6)
+        study.along_ratio(study.lines(texts, [1]), 1e6)
 
 
 def test_the_jackknife_has_the_exponents_of_the_law(texts):
@@ -75,9 +75,9 @@ def test_the_jackknife_has_the_exponents_of_the_law(texts):
 
 def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts):
     some = [text.keep((text.sizes < 5e5) | (text.models["budget"] == BUDGETS[-1])) for text in texts]
-    found = study.by_budget(study.lines(some, [1], resamples=50))
+    found = study.by_budget(study.lines(some, [1]))
     assert set(found.n) == {5}
     only = [text.keep(text.models["budget"] == BUDGETS[0]) for text in texts]
-    assert len(study.by_budget(study.lines(only, [1], resamples=50)).training_tokens.unique()) == 1
+    assert len(study.by_budget(study.lines(only, [1])).training_tokens.unique()) == 1
     with pytest.raises(FitError, match="2 sizes"):
-        study.lines([text.keep(text.sizes < 5e4) for text in some], [1], resamples=5)
+        study.lines([text.keep(text.sizes < 5e4) for text in some], [1])

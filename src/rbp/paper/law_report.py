@@ -166,7 +166,7 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     tables = [with_intervals(store_table(ranked, ks), ranked, level).dropna(subset="low") for ranked in stores]
     some = pd.concat(tables, ignore_index=True)
     alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
-    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # nothing to resample
+    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # one document is no sample
     shares = {f"rbp_{end}": np.exp(-some[end]) for end in ("value", "low", "high", "document_low", "document_high")}
     interval = "{:.4f} to {:.4f}"
     columns: dict[Any, Any] = {
@@ -179,7 +179,7 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     kinds = "of independent tokens"
     if some["document_low"].notna().any():
         columns["rbp_document_high", "rbp_document_low"] = "by documents", interval
-        kinds += ", and by resampling whole documents"
+        kinds += ", and with documents as the units"
     return shown(some.assign(**shares), columns, caption=f"<b>RBPₖ</b> with {level:.0%} intervals, {kinds}.")
 
 

@@ -5,16 +5,16 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import FitError, ParameterError
-from rbp.evidence.counts import Counts, Drawn
-from rbp.paper.families import TRANSFORMER, interval
+from rbp.evidence.counts import Counts, LeftOut
+from rbp.paper.families import TRANSFORMER
 from rbp.paper.ladder import exponents
 from rbp.stats.compare import aicc
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import interval
 from rbp.stats.surface import ADDITIVE, FORMS, PRODUCT, RAISED, Surface, fit_surface, leave_one_out
 
 _PARAMETERS = {ADDITIVE: 5, PRODUCT: 3, RAISED: 4}
@@ -107,14 +107,12 @@ def jackknifed(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return _as_rows(parts, [*CELL, "quantity", "estimate", "se", "low", "high", "units"])
 
 
-Lines = dict[str, dict[int, Drawn]]
+Lines = dict[str, dict[int, LeftOut]]
 """Text → budget → its models, of the sizes that all budgets of the text have."""
 
 
-def lines(
-    texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER, *, resamples: int = 1000, seed: int = 0
-) -> Lines:
-    """The models of a family by text and budget, with the documents drawn anew, alike for all.
+def lines(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER) -> Lines:
+    """The models of a family by text and budget, each document left out of all alike.
 
     Sizes that a budget lacks are left out of all. Raises FitError where fewer than three remain.
     """
@@ -126,36 +124,35 @@ def lines(
         if (sizes := own.models.loc[common, "size"].nunique()) < 3:
             what = f"{sizes} sizes are at every budget of {family} on {text.dataset}"
             raise FitError(what, "the ladder", "A law needs three: train them: rbp ladder train --family.")
-        drawn = own.keep(common).drawn(resamples=resamples, seed=seed)
-        found[text.dataset] = {b: drawn.keep(drawn.counts.models["budget"] == b) for b in budgets}
+        left = own.keep(common).left_out()
+        found[text.dataset] = {b: left.keep(left.counts.models["budget"] == b) for b in budgets}
     return found
 
 
 def by_budget(found: Lines, *, level: float = 0.95) -> pd.DataFrame:
     """The exponent in S at each budget, and how it differs from that of the smallest.
 
-    Columns dataset, k, training_tokens, n, alpha; low, high: from documents drawn anew; scatter_low,
+    Columns dataset, k, training_tokens, n, alpha; low, high: by documents; scatter_low,
     scatter_high: from the scatter about the line; r_squared; difference, difference_low, difference_high: α less that
-    of the smallest budget, the same documents drawn for both.
+    of the smallest budget, by the same documents.
     """
     check_level(level)
     rows = []
     for dataset, line_of in found.items():
         first = line_of[min(line_of)]
-        for k, y_first, ys_first in first.each():
-            reference = _alpha(first.counts.sizes, y_first)
-            drawn_first = exponents(first.counts.sizes, ys_first)
+        for k, y_first in first.each():
+            reference = exponents(first.counts.sizes, y_first)
             for budget, line in line_of.items():
-                (y, ys), sizes = line.at(k), line.counts.sizes
-                fit = fit_power_law(sizes, np.exp(y), level=level)
-                slopes = exponents(sizes, ys)
-                low, high = interval(slopes, level)
-                less, more = interval(slopes - drawn_first, level)
+                y, sizes = line.at(k), line.counts.sizes
+                fit = fit_power_law(sizes, np.exp(y[0]), level=level)
+                slopes = exponents(sizes, y)
+                alpha, low, high = interval(slopes, level=level)
+                difference, less, more = interval(slopes - reference, level=level)
                 rows.append(
                     {"dataset": dataset, "k": k, "training_tokens": budget, "n": fit.n}
-                    | {"alpha": fit.alpha, "low": low, "high": high}
+                    | {"alpha": alpha, "low": low, "high": high}
                     | {"scatter_low": fit.alpha_low, "scatter_high": fit.alpha_high, "r_squared": fit.r_squared}
-                    | {"difference": fit.alpha - reference, "difference_low": less, "difference_high": more}
+                    | {"difference": difference, "difference_low": less, "difference_high": more}
                 )
     return pd.DataFrame(rows).astype({"k": "Int64"})
 
@@ -164,7 +161,7 @@ def along_ratio(found: Lines, per_parameter: float, *, level: float = 0.95) -> p
     """The exponent in S where every size has read `per_parameter` tokens for each of its parameters.
 
     ln y between two budgets is taken linear in ln D: no law of S and D is asked. Sizes whose D would lie outside the
-    budgets are left out. Columns dataset, k, per_parameter, sizes, alpha, low, high (from documents drawn anew).
+    budgets are left out. Columns dataset, k, per_parameter, sizes, alpha, low, high (by documents).
     Raises ParameterError where fewer than three sizes remain.
     """
     rows = []
@@ -180,16 +177,10 @@ def along_ratio(found: Lines, per_parameter: float, *, level: float = 0.95) -> p
         # the weight of each budget at each size, [budgets, sizes]: the corners of the interpolation
         place = np.log(wanted[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])
-        for k, _, _ in next(iter(line_of.values())).each():
-            y, ys = zip(*(line.at(k) for line in line_of.values()), strict=True)
-            at, drawn_at = np.stack(y)[:, inside], np.stack(ys)[:, :, inside]
-            slopes = exponents(sizes[inside], np.einsum("bs,bds->ds", weights, drawn_at))
-            low, high = interval(slopes, level)
-            alpha = _alpha(sizes[inside], (weights * at).sum(axis=0))
+        for k, _ in next(iter(line_of.values())).each():
+            y = np.stack([line.at(k)[:, inside] for line in line_of.values()])
+            slopes = exponents(sizes[inside], np.einsum("bs,bds->ds", weights, y))
+            alpha, low, high = interval(slopes, level=level)
             row = {"dataset": dataset, "k": k, "per_parameter": per_parameter, "sizes": int(inside.sum())}
             rows.append(row | {"alpha": alpha, "low": low, "high": high})
     return pd.DataFrame(rows).astype({"k": "Int64"})
-
-
-def _alpha(sizes: npt.ArrayLike, y: Reals) -> float:
-    return float(exponents(sizes, y[None])[0])

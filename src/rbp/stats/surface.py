@@ -20,6 +20,7 @@ from scipy.stats import t as t_distribution
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.newton import minimum
+from rbp.stats.resampling import interval, variance
 
 ADDITIVE, PRODUCT, RAISED = "additive", "product", "product above E"
 FORMS = (ADDITIVE, PRODUCT, RAISED)
@@ -182,22 +183,18 @@ def leave_one_out(
 ) -> pd.DataFrame:
     """Estimates with intervals that treat whole units as the independent draws: the jackknife over `table[unit]`.
 
-    A row for each of what `estimate` returns: quantity, estimate, se, low, high, units. se² = (G − 1)/G·Σ(θ_g − θ)²
-    over the G estimates θ_g without one unit; Student's t with G − 1 degrees of freedom. Of few units that makes wide
-    intervals, where drawing units anew would cover too seldom. Raises DataError for fewer than three units.
+    A row for each of what `estimate` returns: quantity, estimate, se, low, high (`resampling.interval`), units. Of few
+    units that makes wide intervals. Raises DataError for fewer than three units.
     """
-    check_level(level)
     units = list(pd.unique(table[unit]))
     count = len(units)
     if count < 3:
         raise DataError(f"{count} of {unit} are too few to leave one out", unit, "Give three at least.")
     whole = dict(estimate(table))
     without = pd.DataFrame([estimate(table[table[unit] != one]) for one in units])[list(whole)]
-    at = np.array(list(whole.values()))
-    error = np.sqrt((count - 1) / count * ((without.to_numpy() - at) ** 2).sum(axis=0))
-    half = t_distribution.ppf((1 + level) / 2, count - 1) * error
-    columns = {"quantity": list(whole), "estimate": at, "se": error, "low": at - half, "high": at + half}
-    return pd.DataFrame(columns).assign(units=count)
+    values = np.vstack([list(whole.values()), without])
+    columns = interval(values, level=level)._asdict() | {"se": np.sqrt(variance(values)), "units": count}
+    return pd.DataFrame({"quantity": list(whole)} | columns)[["quantity", "estimate", "se", "low", "high", "units"]]
 
 
 def explained_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> float:

@@ -39,7 +39,7 @@ def test_the_surface_and_its_exponents(texts):
     surfaces = size_and_training.surfaces(points[points.k.isin([1]) | points.k.isna()])
     for k in (None, 10):  # with a surface and without
         drawn(figures.surface_panels(points, surfaces, k), ["wikipedia", "humaneval"])
-    lines = size_and_training.lines(texts, [1], resamples=50)
+    lines = size_and_training.lines(texts, [1])
     by_budget, along = size_and_training.by_budget(lines), size_and_training.along_ratio(lines, 20)
     drawn(figures.exponent_panels(by_budget, along), ["wikipedia", "humaneval"])
     assert len(figures.exponents_shown(by_budget, level=0.9)["table"]) == len(by_budget)
@@ -49,8 +49,8 @@ def test_the_surface_and_its_exponents(texts):
 
 
 def test_families_side_by_side(texts):
-    beside = architectures.exponents_beside(texts, "lstm", [1], resamples=50)
-    apart = architectures.offsets(texts, "lstm", [1], resamples=50)
+    beside = architectures.exponents_beside(texts, "lstm", [1])
+    apart = architectures.offsets(texts, "lstm", [1])
     assert len(figures.beside_shown(beside, level=0.95)["table"]) == 4
     assert len(figures.offsets_shown(apart, level=0.95)["table"]) == len(apart)
     curve = pair_metrics(pd.concat([points_of(texts, [1], family) for family in (TRANSFORMER, "lstm")]))

@@ -353,7 +353,7 @@ def time_bars(tables: Mapping[str, pd.DataFrame]) -> Figure:
             ax.barh(places, shares, height=0.9 * height, color=colour, label=dtype)
             for place, share, value in zip(places, shares, table["hours"], strict=True):
                 words = f"{value:.2g} h"
-                ax.annotate(words, (share, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
+                ax.annotate(words, (share, place), (4, 0), textcoords="offset points", va="center")
         ax.set_yticks(range(len(table)), table["part"])
         ax.invert_yaxis()
         ax.margins(x=0.12)

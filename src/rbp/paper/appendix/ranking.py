@@ -36,9 +36,9 @@ from rbp.ranks.metric import TieRule, rank, rbp
 from rbp.ranks.models import find_model, load_tokenizer
 from rbp.ranks.protocols import Protocol
 from rbp.ranks.store import RankStore, open_store
-from rbp.stats.clustering import neg_log_rbp_document_interval
 from rbp.stats.counting import neg_log_rbp_interval
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import neg_log_rbp_document_interval
 
 SIZES = 3  # the fewest that carry a power law
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -197,7 +197,7 @@ def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: Tie
 
 
 def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
-    """How many times as wide as the binomial interval of RBP_k the one by documents drawn anew is."""
+    """How many times as wide as the binomial interval of RBP_k the one by documents is."""
     hits = int((np.asarray(ranks) <= k).sum())
     by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
     by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))

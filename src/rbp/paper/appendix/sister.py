@@ -241,7 +241,9 @@ def _tokens(ranked: Ranked) -> tuple[Integers, Reals, Integers]:
 def half_width(influence: Reals, level: float) -> float:
     """Half of the interval of a number that documents move by `influence`, shape (D,): Student's t of D − 1.
 
-    The documents are drawn from many; each moves the number by its own, as D/(D − 1)·Σ influence² says.
+    The documents are drawn from many; each moves the number by its own, as D/(D − 1)·Σ influence² says. The terms of a
+    tail are no sums over documents, so none can be left out: this is `resampling.interval` to first order, which covers
+    a point or two less where documents are few (data/ladder/coverage.csv, “linearised”).
     """
     count = len(influence)
     error = np.sqrt(count / (count - 1) * float(influence @ influence))

@@ -21,7 +21,7 @@ from rbp.paper.display import shown
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import document_sums, draws
+from rbp.stats.resampling import document_sums, interval, without_each
 
 K = (1, 10, 100)
 FOLDS = 5
@@ -96,9 +96,9 @@ def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed
 
     The regression is the mean in each of `Cells`, learnt on four fifths of the documents and scored on the last, in
     turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained (the share that is gone of the squared deviations of
-    ln rank, or of the hits' binomial deviance, McFadden's R²), low, high (by documents drawn anew, the regressions as
-    they are), wrong (the share of hits and misses said wrongly; NaN for ln rank). Left out: an entropy that is not
-    known, a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents.
+    ln rank, or of the hits' binomial deviance, McFadden's R²), low, high (by documents, the regressions as they are),
+    wrong (the share of hits and misses said wrongly; NaN for ln rank). Left out: an entropy that is not known, a k at
+    which all tokens are hits or misses, and a text of fewer than FOLDS documents.
     """
     check_level(level)
     documents = int(tokens.document.max()) + 1
@@ -135,10 +135,9 @@ def _loss(outcome: str, y: Reals, said: Reals) -> Reals:
 
 
 def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) -> tuple[float, float]:
-    """The interval of 1 − Σ loss/Σ none: both means over the same documents drawn anew."""
-    sums = document_sums(np.column_stack([loss, none]), document)
-    left, whole = (next(draws(len(sums), 400)) @ sums).T
-    low, high = np.quantile(1 - left / whole, [(1 - level) / 2, (1 + level) / 2])
+    """The interval of 1 − Σ loss/Σ none, from that of the ratio's logarithm."""
+    left, whole = without_each(document_sums(np.column_stack([loss, none]), document)).T
+    _, high, low = 1 - np.exp(interval(np.log(left / whole), level=level))
     return float(low), float(high)
 
 
@@ -174,13 +173,13 @@ def about(store: RankStore) -> dict[str, Any]:
     return {name: getattr(store, name) for name in _ABOUT}
 
 
-def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamples: int = 400) -> pd.DataFrame:
+def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95) -> pd.DataFrame:
     """Is the rank the same function of −ln p, or of −ln p and entropy, in the smallest and the largest model of a text?
 
     The chance of a hit, by `Cells` learnt on one of the two, is averaged over the other's tokens, which are the same.
     Columns dataset, family, k, by, learnt ("smallest", "largest"), first (−ln RBP_k of that one), measured (of the
-    other), said, and moved: (said − first)/(measured − first), with low and high by documents drawn anew, what was
-    learnt as it is. Left out: texts with one size, and a k at which a model has no hit, or both as many.
+    other), said, and moved: (said − first)/(measured − first), with low and high by documents, what was learnt
+    as it is. Left out: texts with one size, and a k at which a model has no hit, or both as many.
     """
     check_level(level)
     found, rows = _ends(source), []
@@ -200,22 +199,16 @@ def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95, re
                     columns += [hits[0], hits[1], cells.means(places[0], hits[0])[places[1]]]
                     cases.append((store.dataset, store.family, each, name, label))
         if cases:
-            drawn = -np.log(_drawn_means(large.document, columns, resamples)).reshape(resamples + 1, -1, 3)
-            first, measured, said = np.moveaxis(drawn, -1, 0)
+            sums = np.column_stack([np.bincount(large.document), *(np.bincount(large.document, c) for c in columns)])
+            tokens_, *hit = without_each(sums).T
+            first, measured, said = -np.log(np.reshape(hit, (-1, 3, len(tokens_))) / tokens_).transpose(1, 2, 0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 moved = (said - first) / (measured - first)
-            ends = np.nanquantile(moved[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
-            whole = [each[0] for each in (first, measured, said, moved)]
+            whole = [each[0] for each in (first, measured, said)]
+            ends = interval(moved, level=level)
             rows += [(*case, *values) for case, *values in zip(cases, *whole, *ends, strict=True)]
     names = ["dataset", "family", "k", "by", "learnt", "first", "measured", "said", "moved", "low", "high"]
     return pd.DataFrame(rows, columns=names)
-
-
-def _drawn_means(document: Integers, columns: Sequence[Reals], resamples: int) -> Reals:
-    """Means of the columns over all tokens, then over documents drawn anew: shape (1 + resamples, columns)."""
-    sums = np.column_stack([np.bincount(document), *(np.bincount(document, each) for each in columns)])
-    total = np.concatenate([np.ones((1, len(sums))), next(draws(len(sums), resamples))]) @ sums
-    return np.asarray(total[:, 1:] / total[:, :1])
 
 
 def hit_rates(source: Source, k: Sequence[int] = K, width: float = 0.5) -> pd.DataFrame:

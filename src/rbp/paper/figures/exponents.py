@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import INK, LABELS, Panels, Style, label_line_ends, log_axis, power_of_ten
+from rbp.book.figure_style import INK, LABELS, Panels, Style, label_line_ends, legend_below, log_axis, power_of_ten
 from rbp.paper.curves import curves, ramp
 from rbp.paper.exponents import SUBJECTS
 from rbp.paper.tries import LIST, TRIES
@@ -68,7 +68,7 @@ def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, st
         sns.despine(ax=ax)
 
     draw = {LINES: lines, OVER_TRAINING: exponents}
-    return Panels(list(draw), lambda ax, key: draw[key](ax), size=(5.2, 4.0))
+    return Panels(list(draw), lambda ax, key: draw[key](ax), size=(4.6, 4.0))
 
 
 def local_panels(forms: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.DataFrame]) -> Panels:
@@ -97,12 +97,12 @@ def local_panels(forms: Mapping[str, pd.DataFrame], ratios: Mapping[str, pd.Data
         log_axis(ax, "x", plain=False)
         ax.set_ylim(0, 1.3 * table[["at_d", "at_ratio"]].max().max())  # a bar of few sizes may leave the picture
         ax.set_xlabel("training tokens D")
-        ax.set_ylabel(f"local exponent in S of {SUBJECTS[str(table['measure'].iloc[0])]}")
+        ax.set_ylabel(f"exponent in S of {SUBJECTS[str(table['measure'].iloc[0])]}")
         ax.set_title(name)
-        ax.legend(loc="upper right")
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return Panels(list(forms), draw, size=(5.2, 4.2))
+    return Panels(list(forms), draw, size=(4.6, 4.8))
 
 
 def tries_panels(table: pd.DataFrame, fitted: int) -> Panels:

@@ -15,6 +15,7 @@ from rbp.book.figure_style import (
     INK,
     LABELS,
     Panels,
+    legend_below,
     neg_log_rbp_label,
     rbp_label,
     single_panel,
@@ -60,14 +61,14 @@ def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, int | None
     styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
     return curves(
         rows, "size", "value", labels=(LABELS["size"], measure_axis(k)), styles=styles,
-        fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
+        fitted=lines, ends=True, log="xy", size=(4.6, 3.9),
     )  # fmt: skip
 
 
 def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
     """The exponent in S against D, by text, a line for each measure; apart from them, that along constant D/S.
 
-    by_budget, along: of `size_and_training`. Bars: documents drawn anew. Marks beside each other are moved apart.
+    by_budget, along: of `size_and_training`. Bars: by documents. Marks beside each other are moved apart.
     """
     by_budget, along = _labelled(by_budget), _labelled(along)
     measures = list(dict.fromkeys(by_budget["measure"]))
@@ -100,7 +101,7 @@ def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
         ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
         sns.despine(ax=ax)
 
-    return Panels(dataset_order(by_budget["dataset"]), draw, size=(4.8, 3.9))
+    return Panels(dataset_order(by_budget["dataset"]), draw, size=(4.6, 3.9))
 
 
 def entropy_panels(points: pd.DataFrame, k: int) -> Panels:
@@ -138,10 +139,10 @@ def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
         ax.grid(visible=False, axis="x")
         ax.set_xlabel(VIEWS[view].title)
         ax.set_ylabel(f"{second}: percentage points more")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=1.2, columnspacing=1.2)
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.8, 4.1), columns=3)
+    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.6, 4.1), columns=3)
 
 
 def zigzag_panels(residuals: pd.DataFrame) -> Panels:
@@ -181,7 +182,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel("outcome, in predicted standard deviations from the middle")
+        ax.set_xlabel("predicted standard deviations from the middle")
         ax.tick_params(axis="y", length=0)
         sns.despine(ax=ax, left=True)
 
@@ -260,7 +261,7 @@ def exponents_shown(by_budget: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         f"<b>The exponent in S at each budget,</b> on the sizes that all have, with {level:.0%} intervals: from "
-        "documents drawn anew, and from the scatter about the line."
+        "the documents, and from the scatter about the line."
     )
     return shown(table, columns, caption=caption, data=by_budget)
 
@@ -281,7 +282,7 @@ def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
-        "difference: the same documents drawn anew for both, and the scatter about the line of the ratio."
+        "difference: from the documents, the same for both, and from the scatter about the line of the ratio."
     )
     rows = _labelled(table).assign(family=table["family"].map(family_label))
     return shown(rows, columns, caption=caption, data=table)
@@ -299,7 +300,7 @@ def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         "<b>−ln RBPₖ beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
-        "family ranks better. The transformer’s is interpolated between its models; intervals by documents drawn anew."
+        "family ranks better. The transformer’s is interpolated between its models; intervals by documents."
     )
     return shown(table, columns, caption=caption)
 
