@@ -390,6 +390,10 @@ def test_what_pages_show() -> None:
     texts = [simulated(np.random.default_rng(1)).left_out()]
     found = both.entropy_curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
     told = both.forecasts(pairs, holdout=2, holdout_few=1)
+    said = both.family_told(
+        found.assign(smooth=[1, 2, 1, 2], smooth_size=[2, 1, 2, 2]), both.straight_lines(pairs[pairs.k == 1])
+    )
+    assert (said["smooth.closer"], said["smooth.cells"], said["told_by_cross_entropy.cells"]) == (2, 4, 2)
     assert both.scatter_shown(both.along_k(found))["figure"].keys == ["A on law", "A on news"]
     assert both.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
     assert both.forecasts_shown(told)["table"]["forecasts"].tolist() == [4, 4]

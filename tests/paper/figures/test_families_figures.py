@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from rbp.book.figure_style import Panels
-from rbp.paper import architectures, predictions, size_and_training
+from rbp.paper import architectures, size_and_training
+from rbp.paper.appendix import predictions
 from rbp.paper.cross_entropy.exponents import pair_metrics
 from rbp.paper.families import TRANSFORMER
 from rbp.paper.families import points as points_of

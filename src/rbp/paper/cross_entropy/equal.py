@@ -407,6 +407,8 @@ def family_told(curves_in: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
         told |= {f"{name}.{row['dataset']}.{row['family']}": row[name] for name in ("slope", "expected")}
     told |= {"per_nat.min": lines["per_nat"].min(), "per_nat.max": lines["per_nat"].max()}
     told |= {f"tightest.{row['dataset']}.{row['family']}": row["k"] for row in tightest(curves_in).to_dict("records")}
+    moderate = along_k(curves_in[curves_in["k"] <= 100])
+    told |= {"smooth.closer": int((moderate["smooth"] < moderate["smooth_size"]).sum()), "smooth.cells": len(moderate)}
     return told | {"r_squared.min": lines["r_squared"].min()}
 
 
@@ -555,7 +557,8 @@ def scatter_shown(along_k: pd.DataFrame) -> dict[str, Any]:
         "figure": scatter_panels(along_k),
         "caption": "<b>How closely −ln RBPₖ follows cross-entropy, and size, at each k:</b> the scatter about "
         "parabolas in logarithms, and what documents explain of that about cross-entropy.",
-        "alt": "The scatter about cross-entropy is smallest at moderate k, and below that about size at nearly every k",
+        "alt": "For Pythia the scatter about cross-entropy is far below that about size; on the ladder’s texts both are "
+        "alike, and rise with k as what documents explain does",
         "data": along_k,
     }
 
