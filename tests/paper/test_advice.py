@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import FitError
-from rbp.paper import advice, mixtures
+from rbp.paper import advice
 from rbp.paper.advice import argument
+from rbp.paper.cross_entropy.equal import straight_lines
+from rbp.paper.cross_entropy.exponents import pair_metrics
 
 SIZES = np.geomspace(1e6, 1e10, 6)
 
@@ -69,10 +71,10 @@ def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
 
 
 def titles(table: pd.DataFrame, power: float) -> list[str]:
-    pairs = mixtures.points(table)
+    pairs = pair_metrics(table)
     row = advice.in_a_row(windows(power), "m")
     cells = {"Pythia": (1, 10, 100)}
-    figure = argument(advice.lines(table, cells), advice.ahead(table), pairs, mixtures.slopes(pairs), row)
+    figure = argument(advice.lines(table, cells), advice.ahead(table), pairs, straight_lines(pairs), row)
     return [figure.single(key).axes[0].get_title("left")[0] for key in figure.keys]
 
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
 from rbp.evidence import select
-from rbp.paper.rank_and_cross_entropy import forecasts, pairs_by_k
+from rbp.paper.cross_entropy.equal import forecasts, pairs_by_k
 from rbp.stats.power_law import fit_power_law
 
 CELL = ["family", "k"]
@@ -85,7 +85,7 @@ def argument(
 ) -> Panels:
     """Four panels: −ln RBP_k by size, forecasts of hidden models, RBP_1 by cross-entropy, N tokens in a row.
 
-    lines, ahead and row: of `synthesis`; pairs and curves: of `mixtures.points` and `mixtures.slopes`. Each panel's
+    pairs and curves: of `exponents.pair_metrics` and `equal.straight_lines` of `paper.cross_entropy`. Each panel's
     title has its verdict, which follows from what it draws.
     """
     panels = {
@@ -154,8 +154,9 @@ def _entropy(ax: Axes, pairs: pd.DataFrame, curves: pd.DataFrame) -> None:
         own = pairs[(pairs["dataset"] == cell.dataset) & (pairs["family"] == cell.family)]
         colour, marker = family_style(cell.family, families)
         few = len(own) < MANY
-        ax.plot(own["cost"], own["hit"], marker, color=colour, ms=5 if few else 2, mew=0, alpha=0.9 if few else 0.35)
-        ends = np.array([own["cost"].min(), own["cost"].max()])
+        costs, hits = own["cross_entropy"], np.exp(-own["neg_log_rbp"])
+        ax.plot(costs, hits, marker, color=colour, ms=5 if few else 2, mew=0, alpha=0.9 if few else 0.35)
+        ends = np.array([costs.min(), costs.max()])
         ax.plot(ends, cell.at_zero - cell.per_nat * ends, color=colour, lw=1)
     texts = curves.groupby("family")["dataset"].nunique()
     names = {family: f"{family}, {texts[family]} texts" if texts[family] > 1 else family for family in families}

@@ -78,8 +78,8 @@ LOOP = {  # what has failed once, where it is cheap
     ("ladder", "all hits"),
     ("emergence", "three stores"),
     ("noise", "all hits"),
-    ("rank_and_cross_entropy", "all hits"),
-    ("rank_and_cross_entropy", "one family"),
+    ("cross_entropy", "all hits"),
+    ("cross_entropy", "one family"),
 }
 
 

@@ -1,81 +1,9 @@
-"""Claims on cross-entropy beside RBP₁, on k beside S, on the metric's definition, and on Table 1."""
+"""Claims on k beside S, on the metric's definition, and on Table 1."""
 
-from rbp.paper.claims.ledger import EARLIER, OPEN, UNCHECKED, Judged, Numbers, claim
-from rbp.paper.claims.rules import Rule, at_least, at_most, below, every, share
+from rbp.paper.claims.ledger import EARLIER, UNCHECKED, Judged, Numbers, claim
+from rbp.paper.claims.rules import Rule, at_least, at_most, every, share
 
-TWO_METRICS, MORE_K, DEFINITION = "Cross-entropy and RBP₁", "More k", "Definition and table"
-
-
-@claim(
-    18,
-    TWO_METRICS,
-    "5.2, figure 8a, Table 1",
-    "The exponents of cross-entropy and of −ln RBP₁ are nearly identical.",
-    rule="near: by two one-sided tests at 5% over the scatter of models, and of documents where ranks are kept, α of cross-entropy lies within ±10% of α of −ln RBP₁. Holds if every tested pair of family and text is near, ours included; in part if in at least half the cells of Table 1 the printed exponents lie so, and no tested cell of it is shown to lie outside",
-    evidence="cross_entropy#near-tests",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    cells, within = n.count("cross_entropy::printed_cells"), n.count("cross_entropy::printed_within_tenth")
-    tested, near, outside = (n.count(f"cross_entropy::{key}") for key in ("tested", "near", "outside"))
-    of_table_1 = n.count("cross_entropy::outside_table_1")
-    least, most = (n.count(f"cross_entropy::printed_tenth_{end}") for end in ("least", "most"))
-    rule = Rule(
-        at_least(near / tested, "near"),
-        every(at_least(within / cells, "cells"), of_table_1 == 0),
-        {
-            "near": share("tested pairs shown to be near, to hold", 1),
-            "cells": share("cells of Table 1 within 10%, in part", 0.5),
-        },
-    )
-    pythia, low, high, ladder = (
-        f"{n.number(f'cross_entropy::{key}'):+.1f}".replace("-", "−")
-        for key in (*(f"relative{end}.wikipedia.Pythia" for end in ("", "_low", "_high")), "relative.wikipedia.neox")
-    )
-    return rule, (
-        f"Of {tested} pairs of family and text with both metrics model by model, {near} are shown to be near, and {outside} "
-        f"to lie outside, {of_table_1} of them in Table 1. On Wikipedia, cross-entropy's exponent differs by {pythia}% for "
-        f"Pythia, with the 90% interval {low} to {high}%, and by {ladder}% for the ladder. The printed exponents lie within "
-        f"10% in {within} of {cells} cells; by what rounding hides, in {least} to {most}."
-    )
-
-
-def told_by_cross_entropy(n: Numbers) -> tuple[int, int] | None:
-    """In how many cells cross-entropy tells −ln RBP₁ more closely than S does, and of how many; None: not recorded."""
-    found = {key.partition("::")[2]: n.count(key) for key in n if "::told_by_cross_entropy." in key}
-    return (found["told_by_cross_entropy.closer"], found["told_by_cross_entropy.cells"]) if found else None
-
-
-def seldom_told(closer: int, cells: int) -> Rule:
-    """Cross-entropy is to tell −ln RBP₁ more closely in few cells."""
-    bars = {
-        "holds": share("cells told more closely by cross-entropy, to hold: less than", 0.5, harder=-1),
-        "part": share("cells told more closely by cross-entropy, in part: less than", 0.9, harder=-1),
-    }
-    return Rule(below(closer / cells, "holds"), below(closer / cells, "part"), bars)
-
-
-@claim(
-    33,
-    TWO_METRICS,
-    "3.2, 4.1, 4.2",
-    "The law of RBP_k cannot be deduced from that of cross-entropy.",
-    rule="holds if, in most cells of family and dataset, a curve in cross-entropy tells −ln RBP₁ of the models less closely than the law "
-    "in S does; fails if it tells it more closely in nine of ten; in part between",
-    evidence="rank_and_cross_entropy",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    told = told_by_cross_entropy(n)
-    if told is None:
-        return (
-            OPEN,
-            "Logic does not deduce it (claim 19). Whether measurements do is left to a chapter on rank and cross-entropy.",
-        )
-    closer, cells = told
-    return seldom_told(closer, cells), (
-        f"In {closer} of {cells} cells, a curve in cross-entropy tells −ln RBP₁ more closely than the law in S does."
-    )
+MORE_K, DEFINITION = "More k", "Definition and table"
 
 
 @claim(

@@ -7,14 +7,16 @@ from own_sources import stores
 
 from rbp.core.errors import DataError
 from rbp.evidence import open_source
-from rbp.paper.two_metrics import (
+from rbp.paper.cross_entropy import exponents
+from rbp.paper.cross_entropy.exponents import (
     by_text,
+    claims,
     exponents_by_document,
-    near_test_shown,
     nearest,
     pair_metrics,
     paired_table,
     printed_differences,
+    printed_told,
 )
 from rbp.stats.power_law import fit_power_law
 
@@ -40,11 +42,10 @@ def test_a_family_too_small_is_named_not_dropped(pairs):
         paired_table(pairs[(pairs.family == "GPT-2") & (pairs["size"] < 4e8)])
 
 
-def test_the_difference_moves_the_ratio_as_its_fitted_line_says(pairs):
+def test_the_difference_is_the_slope_of_the_ratio(pairs):
     row = paired_table(pairs).set_index("family").loc["Pythia"]
     own = pairs[pairs.family == "Pythia"]
-    ends = fit_power_law(own["size"], own.ratio).predict([row.size_min, row.size_max]).value.to_numpy()
-    assert row.drift == pytest.approx(100 * (ends[1] / ends[0] - 1))
+    assert row.difference == pytest.approx(fit_power_law(own["size"], own.cross_entropy / own.neg_log_rbp).alpha)
     assert row.relative == pytest.approx(100 * (row.alpha_first / row.alpha_second - 1))
 
 
@@ -62,7 +63,11 @@ def test_a_pair_is_near_where_its_whole_interval_is():
     assert found.verdict.to_dict() == {"near": "near", "more": "outside", "less": "outside", "wild": "not decided"}
     assert found.relative["more"] == pytest.approx(30, abs=1)
     assert found.relative["less"] == pytest.approx(-30, abs=1)
-    assert near_test_shown(found.reset_index(), 0.95)["table"]["verdict"].tolist() == found["verdict"].tolist()
+    assert exponents.tests_shown(found.reset_index(), 1, 0.95)["table"]["verdict"].tolist() == found["verdict"].tolist()
+    told = exponents.tests_told(found.reset_index())
+    assert [told[key] for key in ("tested", "near", "outside", "faster", "slower")] == [4, 1, 2, 2, 1]
+    assert told["outside_min"] < 31
+    assert told["outside_max"] == found.relative.abs().max()
 
 
 def documents(rng, count=60, models=5):
@@ -139,3 +144,24 @@ def test_the_nearest_threshold_is_counted_over_cells():
     assert (nearest(table, 1), nearest(table, 10)) == (1, 1)
     table.loc[2, "difference"] = 0.001  # as near as at 10: a tie counts for each
     assert (nearest(table, 1), nearest(table, 10)) == (2, 1)
+
+
+def test_what_table_1_says_is_counted_by_hand():
+    """Of eight cells with differences of 0, ±10 … per cent, and with R² that is higher for either."""
+    rbp = pd.Series([0.1] * 8)
+    ce = pd.Series([0.1, 0.101, 0.109, 0.091, 0.111, 0.119, 0.13, 0.07])
+    r = pd.Series([0.99] * 8)
+    rows = {"dataset": list("abcdefgh"), "family": "f", "k": 1, "alpha_ce": ce, "alpha_rbp": rbp}
+    rows |= {"r_squared_ce": r, "r_squared_rbp": r + np.array([0, 0.005, -0.01, -0.02, 0.009, 0.008, 0.007, 0.004])}
+    table = pd.DataFrame(rows).assign(difference=ce - rbp, relative=100 * (ce / rbp - 1))
+    table = table.assign(within=table.difference.abs() <= 0.0010001)
+    table[["relative_low", "relative_high"]] = np.column_stack([table.relative - 1.5, table.relative + 1.5])
+    told = printed_told(table)
+    counts = ("cells", "faster", "slower", "within_tenth", "within_fifth", "tenth_least", "tenth_most")
+    assert [told[f"printed_{name}"] for name in counts] == [8, 4, 2, 4, 6, 2, 5]
+    assert (told["printed_r_squared_comparable"], told["printed_r_squared_worst"]) == (7, "f on d")
+    tests = pd.DataFrame({"dataset": ["a", "mine"], "family": "f", "difference": 0.1, "verdict": "outside"})
+    tests[["relative", "relative_low", "relative_high"]] = 9.0
+    own = claims(tests, table)["exponents_alike"]
+    assert (own["tested"], own["outside"]) == (1, 1)  # a family that the paper does not have is no evidence on it
+    assert own["relative"] == pytest.approx(list(table.relative.abs()))

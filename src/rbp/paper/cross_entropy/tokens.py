@@ -1,39 +1,34 @@
-"""How much of a token's rank its own −ln p and the entropy of the prediction tell, and what one temperature changes."""
+"""How much of a token's rank its own −ln p and the entropy of the prediction tell."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy.interpolate import CubicSpline
-from scipy.stats import rankdata
+import seaborn as sns
+from matplotlib.axes import Axes
 
+from rbp.book.figure_style import INK, Panels, legend_below
 from rbp.book.steps import step
-from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals, check_level
-from rbp.core.errors import DataError, ParameterError
+from rbp.core.errors import DataError
 from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
+from rbp.paper.curves import numbered, shades
 from rbp.paper.display import shown
-from rbp.paper.mixtures import FEWEST, local_slope
-from rbp.paper.wording import dataset_label, dataset_order, model_label
-from rbp.ranks.entropies import TEMPERATURES, Entropies, has_entropies
+from rbp.paper.wording import dataset_label, dataset_order
+from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.store import RankStore
 from rbp.stats.resampling import document_sums, interval, without_each
 
 K = (1, 10, 100)
 FOLDS = 5
 LN_RANK = "ln rank"
+EXPLAINED = ["outcome", "by", "explained", "low", "high", "wrong"]
 BY = ("−ln p", "entropy", "both")
 _ABOUT = ["dataset", "family", "model", "size"]
-CALIBRATED = (
-    *_ABOUT,
-    *("hit", "temperature", "entropy", "cost", "calibrated", "gain", "gain_low", "gain_high"),
-    *("slope", "slope_calibrated", "slope_change", "slope_change_low", "slope_change_high"),
-)
 
 
 class Tokens(NamedTuple):
@@ -132,7 +127,7 @@ def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed
             low, high = _ratio_interval(loss, none, tokens.document, level)
             wrong = np.nan if outcome == LN_RANK else float(((said[outcome][0] > 0.5) != (y > 0.5)).mean())
             rows.append((outcome, name, 1 - loss.sum() / none.sum(), low, high, wrong))
-    return pd.DataFrame(rows, columns=["outcome", "by", "explained", "low", "high", "wrong"])
+    return pd.DataFrame(rows, columns=EXPLAINED)
 
 
 def _loss(outcome: str, y: Reals, said: Reals) -> Reals:
@@ -151,7 +146,8 @@ def explained_by_all(source: Source) -> pd.DataFrame:
     """`explained` of every store of a source, with dataset, family, model and size."""
     known = {one.store.folder: one for one in entropies_of(source)}
     parts = [explained(Tokens.of(store, known.get(store.folder))).assign(**about(store)) for store in source.stores]
-    return pd.concat(parts, ignore_index=True)[[*_ABOUT, *parts[0].columns[: -len(_ABOUT)]]]
+    columns = [*_ABOUT, *EXPLAINED]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
 def entropies_of(source: Source) -> list[Entropies]:
@@ -242,159 +238,7 @@ def _ends(source: Source) -> list[tuple[RankStore, Tokens]]:
     return tokens_of(source, [store for own in several for store in (own[0], own[-1])])
 
 
-# Where rank and probability disagree
-
-
-def extremes(store: RankStore, tokens: Tokens, count: int = 4, before: int = 12) -> pd.DataFrame:
-    """The tokens of a store whose rank and −ln p disagree most, by where they stand among all its tokens.
-
-    The rule: take the share of the store's tokens with a smaller −ln p (ties by half) less the share with a smaller
-    rank. Its `count` largest values are sort "improbable, high", its smallest "probable, yet not first";
-    of each token of the vocabulary the most extreme alone. Columns sort, context (the `before` tokens that come
-    before, with line breaks as ⏎), token, rank, p, entropy (nats; NaN where it is not known), document, position.
-    """
-    ranks = store.ranks()
-    apart = (_standing(tokens.nll) - _standing(tokens.rank)) / len(ranks)
-    decode, rows = _decoder(store), []
-    token, document = ranks["token"].to_numpy(), ranks["document"].to_numpy()
-    for sort, value in (("improbable, high", -apart), ("probable, not first", apart)):
-        order = np.lexsort((np.arange(len(value)), value))
-        first = np.unique(token[order], return_index=True)[1]
-        for i in order[np.sort(first)[:count]]:
-            start = max(int(i) - before, int(np.searchsorted(document, document[i])))
-            about_it = {"document": document[i], "position": ranks["position"].iloc[i], "rank": int(tokens.rank[i])}
-            entropy = np.nan if tokens.entropy is None else tokens.entropy[i]
-            about_it |= {"p": float(np.exp(-tokens.nll[i])), "entropy": entropy}
-            rows.append(
-                {"sort": sort, "context": decode(token[start:i]), "token": decode(token[i : i + 1]), **about_it}
-            )
-    columns = ["sort", "context", "token", "rank", "p", "entropy", "document", "position"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _standing(values: Reals) -> Reals:
-    """How many values are smaller, and half of those that are the same."""
-    found: Reals = rankdata(values)
-    return found
-
-
-def _decoder(store: RankStore) -> Callable[[npt.NDArray[Any]], str]:
-    """From tokens to text, by the tokenizer beside a ladder's ranks; where there is none, the tokens' numbers."""
-    beside = (folder / "tokenizer" / "tokenizer.json" for folder in store.folder.resolve().parents[1:3])
-    path = next((path for path in beside if path.is_file()), None)
-    if path is None:
-        return lambda tokens: " ".join(f"#{token}" for token in tokens)
-    from tokenizers import Tokenizer
-
-    provenance.note(path)
-    tokenizer = Tokenizer.from_file(str(path))
-    return lambda tokens: tokenizer.decode(tokens.tolist(), skip_special_tokens=False).replace("\n", "⏎")
-
-
-# One temperature
-
-
-def calibrated(found: Sequence[Entropies], *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
-    """What one temperature for each model changes in the cross-entropy, and in the slope of ln(−ln RBP_1) in ln CE.
-
-    found: of one family on one text. The temperature that is best on one half of the documents (drawn with `seed`, the
-    same for all models) is used on the other, and the reverse. One row for each model:
-    dataset, family, model, size, hit (RBP_1), temperature (mean of the halves'), entropy (of the predictions, nats),
-    cost and calibrated (CE as it is, and with the temperature), gain, gain_low, gain_high (their difference, by
-    documents); and of the family, in every row, slope, slope_calibrated, slope_change, slope_change_low,
-    slope_change_high, NaN for fewer than three models. Raises DataError for fewer than two documents.
-    """
-    check_level(level)
-    ordered = sorted(found, key=lambda one: (one.store.size, one.store.model))
-    sums, tokens, hits = (np.stack(part, axis=1) for part in zip(*map(_by_document, ordered), strict=True))
-    documents = len(tokens)
-    if documents < 2:
-        what = "half of one document is none"
-        raise DataError(what, ordered[0].store.dataset, "Rank more documents.")
-    rng = np.random.default_rng(seed)
-    half = rng.permutation(documents) % 2 == 0
-    scored = [_scored(half, sums[:, m], tokens[:, m]) for m in range(len(ordered))]
-    cost, better, temperature = (np.stack(part, axis=1) for part in zip(*scored, strict=True))
-    hit = without_each(hits) / without_each(tokens)
-    rows: list[dict[str, Any]] = []
-    for m, one in enumerate(ordered):
-        gain = cost[:, m] - better[:, m]
-        _, low, high = interval(gain, level=level)
-        known = {"hit": hit[0, m], "temperature": temperature[0, m], "entropy": one.entropy.mean(), "cost": cost[0, m]}
-        known |= {"calibrated": better[0, m], "gain": gain[0], "gain_low": low, "gain_high": high}
-        rows.append(about(one.store) | known)
-    table, names = pd.DataFrame(rows), list(CALIBRATED[-5:])
-    if len(ordered) < FEWEST or not ((hit[0] > 0) & (hit[0] < 1)).all():
-        return table.assign(**dict.fromkeys(names, np.nan))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        before, after = (local_slope(hit, each) for each in (cost, better))
-    changed = interval(after - before, level=level)
-    return table.assign(**dict(zip(names, (before[0], after[0], *changed), strict=True)))
-
-
-def calibrated_by_all(found: Sequence[Entropies], *, level: float = 0.95) -> pd.DataFrame:
-    """`calibrated` of each family on each text that has two documents; an empty table if there is none."""
-    groups: dict[tuple[str, str], list[Entropies]] = {}
-    for one in found:
-        groups.setdefault((one.store.dataset, one.store.family), []).append(one)
-    parts = [calibrated(own, level=level) for own in groups.values() if len(own[0].temperatures) > 1]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=CALIBRATED)
-
-
-def _by_document(one: Entropies) -> tuple[Reals, Reals, Reals]:
-    """Σ −ln p at each temperature, tokens and hits of each document."""
-    ranked = Ranked(one.store)
-    _, place = np.unique(ranked.tokens["document"], return_inverse=True)
-    tokens, hits = np.bincount(place).astype(np.float64), np.bincount(place, ranked.ranks <= 1).astype(np.float64)
-    return one.temperatures.to_numpy(np.float64), tokens, hits
-
-
-_FINE = np.linspace(np.log(TEMPERATURES[0]), np.log(TEMPERATURES[-1]), 601)
-
-
-def _scored(half: npt.NDArray[np.bool_], sums: Reals, tokens: Reals) -> tuple[Reals, Reals, Reals]:
-    """A model's CE as it is and by temperatures of the other half, and the mean of those: shape (1 + D,) each.
-
-    Of all documents, then of all but each. half: whether a document is in the first; sums: (documents, temperatures);
-    tokens: (documents,). A half without a document has no temperature: NaN.
-    """
-    grid, total = np.log(TEMPERATURES), without_each(tokens)
-    cost = without_each(sums[:, TEMPERATURES.index(1.0)]) / total
-    better, best = np.zeros_like(cost), np.zeros_like(cost)
-    halves = [without_each(np.column_stack([sums, tokens]) * mine[:, None]) for mine in (half, ~half)]
-    for learnt, scored in (halves, halves[::-1]):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            known = learnt[:, :-1] / learnt[:, -1:]
-        at = minimum(grid, known)
-        better += _at(CubicSpline(grid, scored[:, :-1].T), at) / total
-        best += np.exp(at) / 2
-    return cost, better, best
-
-
-def minimum(grid: Reals, values: Reals) -> Reals:
-    """Where the cubic spline through `values`, along their last axis at `grid`, is least: to a parabola's vertex.
-
-    NaN where a value is not finite. The least of _FINE and its neighbours make the parabola; at an end, the end.
-    """
-    whole: Any = np.isfinite(values).all(-1)
-    fine = CubicSpline(grid, np.moveaxis(np.where(whole[..., None], values, 0.0), -1, 0))(_FINE)
-    least = np.clip(fine.argmin(0), 1, len(_FINE) - 2)
-    left, middle, right = (np.take_along_axis(fine, (least + step)[None], 0)[0] for step in (-1, 0, 1))
-    bend = left - 2 * middle + right
-    step = np.clip(np.where(bend > 0, (left - right) / (2 * np.where(bend > 0, bend, 1.0)), 0.0), -1, 1)
-    found: Reals = np.where(whole, _FINE[least] + step * (_FINE[1] - _FINE[0]), np.nan)
-    return found
-
-
-def _at(curve: CubicSpline, at: Reals) -> Reals:
-    """The spline of each element at its own place."""
-    place = np.clip(np.searchsorted(curve.x, at, side="right") - 1, 0, len(curve.x) - 2)
-    away = at - curve.x[place]
-    terms = [np.take_along_axis(c, place[None], 0)[0] for c in curve.c]
-    return np.asarray(((terms[0] * away + terms[1]) * away + terms[2]) * away + terms[3])
-
-
-# As a page shows it
+# ── What the page says, and shows
 
 NO_ENTROPIES = (
     "<p>These ranks come without the entropies of the predictions, so what needs them is left out. "
@@ -402,17 +246,9 @@ NO_ENTROPIES = (
 )
 
 
-def chosen(source: Source, text: str) -> tuple[RankStore, Tokens]:
-    """The largest model on a text (no name: the first) and its tokens. Raises ParameterError for an unknown text."""
-    texts = dataset_order(store.dataset for store in source.stores)
-    if text and text not in texts:
-        raise ParameterError(f"there are no ranks of {text!r}", "text", f"There is: {', '.join(texts)}.")
-    return tokens_of(source, [store for store in source.stores if store.dataset == (text or texts[0])][-1:])[0]
-
-
-def summary(shares: pd.DataFrame, transfer: pd.DataFrame, calibrated: pd.DataFrame) -> dict[str, float]:
-    """The least and the most of `explained_by_all`, `transferred` (from the smallest, k = 1), `calibrated_by_all`."""
-    found: dict[str, float] = {}
+def told(shares: pd.DataFrame, transfer: pd.DataFrame) -> dict[str, Any]:
+    """What the page says: least and most of `explained_by_all`, and of `transferred` (from the smallest, k = 1)."""
+    found: dict[str, Any] = {}
 
     def ends(name: str, values: "pd.Series[float]") -> None:
         found.update({f"{name}.min": float(values.min()), f"{name}.max": float(values.max())})
@@ -424,9 +260,44 @@ def summary(shares: pd.DataFrame, transfer: pd.DataFrame, calibrated: pd.DataFra
         up = transfer[(transfer["by"] == by) & (transfer["learnt"] == "smallest") & (transfer["k"] == 1)]
         ends(f"moved.{label}", up["moved"])
     ends("moved.both.all", transfer.loc[transfer["by"] == "both", "moved"])
-    ends("temperature", calibrated["temperature"])
-    gain, change = calibrated["gain"].max(), calibrated["slope_change"].abs().max()
-    return found | {"gain.max": float(gain), "slope_change": float(change)}
+    return found
+
+
+def rate_panels(rates: pd.DataFrame) -> Panels:
+    """The share of tokens of rank ≤ k against −ln p, a panel for each text and a colour for each k.
+
+    rates: of `hit_rates`. Thin: the smallest model, thick: the largest. Dotted: from here on, to the left, rank ≤ k is
+    certain, as p times rank is at most 1.
+    """
+    colours = shades(rates["k"].unique())
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = rates[rates["dataset"] == dataset]
+        largest = own.groupby("family")["size"].transform("max")
+        for (k, _, size), rows in own.groupby(["k", "family", "size"]):
+            width = 2.2 if size == largest[rows.index[0]] else 0.9
+            ax.plot(rows["nll"], rows["share"], color=colours[int(str(k))], lw=width)
+        for k in colours:
+            ax.axvline(np.log(k + 1), color=INK, lw=0.7, ls=":")
+        ax.set_xlim(0, 12)
+        ax.set_xlabel("−ln p of the token (nats)")
+        ax.set_ylabel("share of rank ≤ k")
+        ax.set_title(dataset_label(dataset))
+        legend_below(ax, numbered(colours, "k"))
+        sns.despine(ax=ax)
+
+    return Panels(dataset_order(rates["dataset"]), draw)
+
+
+def rates_shown(rates: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `rate_panels`."""
+    return {
+        "figure": rate_panels(rates),
+        "caption": "<b>The share of tokens of rank ≤ k by their −ln p</b>, in the smallest model (thin) and the "
+        "largest (thick). To the left of a dotted line, rank ≤ k is certain.",
+        "alt": "The share of rank at most k falls from one to zero as −ln p grows, earlier in the largest model",
+        "data": rates,
+    }
 
 
 def explained_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -467,21 +338,4 @@ def transferred_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
         caption="<b>Is it the same function in small and large models?</b> The chance of rank ≤ k, learnt from the "
         "smallest model, over the largest one’s tokens.",
         data=table,
-    )
-
-
-def extremes_shown(table: pd.DataFrame, store: RankStore) -> dict[str, Any]:
-    """`extremes` as a page shows it."""
-    return shown(
-        table,
-        {
-            "sort": "sort",
-            "context": "before",
-            "token": "token",
-            "rank": "rank",
-            "p": ("p", "{:.5f}"),
-            "entropy": ("entropy (nats)", "{:.2f}"),
-        },
-        caption=f"<b>Where rank and probability disagree most</b>: {model_label(store.model)} on "
-        f"{dataset_label(store.dataset)}, by a token’s place among all in −ln p less that in rank. ⏎ is a line break.",
     )

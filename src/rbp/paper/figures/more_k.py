@@ -1,4 +1,4 @@
-"""Figures that set two quantities side by side: cross-entropy and −ln RBP_k, the threshold k and the size."""
+"""Figures that set the threshold k beside the size: −ln RBP_k along k, its exponents, and the exchange of both."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 
 from rbp.book.figure_style import (
     INK,
@@ -19,10 +18,8 @@ from rbp.book.figure_style import (
     legend_below,
     log_axis,
     neg_log_rbp_label,
-    single_panel,
 )
-from rbp.paper.curves import curves, fitted_lines, in_cells, melted
-from rbp.paper.two_metrics import ROUNDING
+from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.law_in_k import exact_factor, local_factor
 
@@ -133,59 +130,3 @@ def exchange_panels(steps: pd.DataFrame, k_from: int) -> Panels:
         sns.despine(ax=ax)
 
     return Panels(dataset_order(steps["dataset"]), draw)
-
-
-METRICS = {"cross_entropy": ("#B0457B", "D"), "neg_log_rbp": ("#2A7FC0", "o")}
-
-
-def fall_panels(pairs: pd.DataFrame, k: int) -> Panels:
-    """Both metrics of `two_metrics.pair_metrics` against S, each over its fitted line at the smallest model.
-
-    One panel for each dataset and family with three sizes or more.
-    """
-    names = {"cross_entropy": "cross-entropy", "neg_log_rbp": neg_log_rbp_label(k)}
-    several = pairs.groupby(["dataset", "family"])["size"].transform("nunique") >= 3
-    rows = melted(in_cells(pairs[several]), names, "size", by=["cell"])
-    lines = fitted_lines(rows, ["cell", "line"])
-    starts = {(line["cell"].iloc[0], line["line"].iloc[0]): line["value"].iloc[0] for line in lines}
-    rows["value"] /= [starts.get(key, np.nan) for key in zip(rows["cell"], rows["line"], strict=True)]
-    lines = [line.drop(columns=["low", "high"]).assign(value=line["value"] / line["value"].iloc[0]) for line in lines]
-    styles = dict(zip(names.values(), METRICS.values(), strict=True))
-    labels = (LABELS["size"], "relative to the smallest model")
-    return curves(
-        rows.dropna(subset="value"), "size", "value", labels=labels, panel="cell", styles=styles, fitted=lines,
-        ends=True, log="xy", size=(4.6, 3.7),
-    )  # fmt: skip
-
-
-def difference_dots(printed: pd.DataFrame, tests: pd.DataFrame) -> Figure:
-    """Printed α of cross-entropy minus α of −ln RBP_1, a row for each dataset, a marker for each family.
-
-    `printed`: rows of `two_metrics.printed_differences` at one k; `tests`: a `paired_table`, whose intervals are
-    drawn where there is one. The grey band is what rounding can do.
-    """
-    datasets = dataset_order(printed["dataset"])[::-1]
-    families = sorted(printed["family"].unique())
-
-    def place(dataset: str, family: str) -> float:
-        return datasets.index(dataset) + 0.16 * ((len(families) - 1) / 2 - families.index(family))
-
-    def draw(ax: Axes) -> None:
-        ax.axvspan(-ROUNDING, ROUNDING, color="#8a8d91", alpha=0.35, lw=0)
-        ax.axvline(0, color=INK, lw=0.8)
-        for row in tests.to_dict("records"):
-            if row["dataset"] in datasets and row["family"] in families:
-                colour = family_style(row["family"])[0]
-                ax.hlines(place(row["dataset"], row["family"]), row["low"], row["high"], color=colour, lw=1.6)
-        for family in families:
-            own = printed[printed["family"] == family]
-            colour, marker = family_style(family, families)
-            heights = [place(dataset, family) for dataset in own["dataset"]]
-            ax.plot(own["difference"], heights, marker, color=colour, mew=0, label=family, zorder=3)
-        ax.set_yticks(range(len(datasets)), [dataset_label(dataset) for dataset in datasets])
-        ax.set_xlabel("α of cross-entropy − α of −ln RBP₁, as printed")
-        ax.grid(axis="y", visible=False)
-        legend_below(ax)
-        sns.despine(ax=ax)
-
-    return single_panel(draw, size=(6.4, 4.6))

@@ -1,4 +1,4 @@
-"""What −ln p and entropy tell of a rank, on tokens made so that it is known; and one temperature."""
+"""What −ln p and entropy tell of a rank, on tokens made so that it is known."""
 
 from pathlib import Path
 
@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from patsy import dmatrix
-from scipy.interpolate import CubicSpline
-from scipy.optimize import minimize_scalar
 from toy_stores import make_store
 
-from rbp.core.errors import ParameterError
 from rbp.evidence import open_source
-from rbp.paper import token_by_token as tokens
-from rbp.paper.token_by_token import Cells, Tokens
-from rbp.ranks.entropies import TEMPERATURES, Entropies, write_entropies
-from rbp.ranks.store import RankStore
+from rbp.paper.cross_entropy import tokens
+from rbp.paper.cross_entropy.tokens import Cells, Tokens
 
 DOCUMENTS, LENGTH = 40, 500
 
@@ -139,76 +134,23 @@ def test_a_function_that_is_the_same_is_carried_and_another_is_not(tmp_path: Pat
     assert (np.abs(other["moved"] - 1) > 0.3).all()
 
 
-def test_the_extremes_are_those_of_the_rule(tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    greater, nll = rng.integers(0, 50, 300), rng.gamma(2, 2, 300).astype("float32")
-    store = make_store(tmp_path / "ranks" / "one", greater, [100, 200], nll=nll)
-    own = Tokens.of(store)
-    found = tokens.extremes(store, own, count=3)
-    apart = [
-        sum(nll < x) + sum(nll == x) / 2 - sum(greater < g) - sum(greater == g) / 2
-        for x, g in zip(nll, greater, strict=True)
-    ]
-    for sort, order in found.groupby("sort"):
-        best = sorted(range(300), key=lambda i, s=sort: apart[i] if s.startswith("probable") else -apart[i])
-        unlike, seen = [], set()
-        for i in best:  # of each token of the vocabulary the first alone; token i is i modulo 100
-            if i % 100 not in seen:
-                seen.add(i % 100)
-                unlike.append(i)
-        assert list(order["p"]) == pytest.approx(list(np.exp(-nll[unlike[:3]])))
-        assert list(order["rank"]) == [greater[i] + 1 for i in unlike[:3]]
-    assert found["token"].str.fullmatch(r"#\d+").all(), "without a tokenizer, tokens are numbers"
+def test_of_one_size_and_of_no_ranks_there_is_nothing_to_carry(tmp_path: Path) -> None:
+    pair(tmp_path, 0)
+    one = open_source(tmp_path / "m0")
+    assert tokens.transferred(one).empty
+    assert tokens.hit_rates(one).empty
+    none = open_source("published").ranked
+    assert tokens.explained_by_all(none).empty
+    assert tokens.entropies_of(none) == []
+    said = tokens.told(tokens.explained_by_all(one), tokens.transferred(one))
+    assert said["explained.first.alone.min"] == said["explained.first.alone.max"] > 0.1
+    assert np.isnan(said["moved.alone.min"])
 
 
-def test_the_minimum_of_a_spline_is_found() -> None:
-    grid, rng = np.log(TEMPERATURES), np.random.default_rng(5)
-    for _ in range(20):
-        best, width = rng.uniform(-0.5, 0.5), rng.uniform(0.5, 2)
-        values = np.cosh((grid - best) / width)
-        spline = CubicSpline(grid, values)
-        exact = minimize_scalar(spline, bounds=(grid[0], grid[-1]), method="bounded", options={"xatol": 1e-10}).x
-        assert float(tokens.minimum(grid, values)) == pytest.approx(exact, abs=1e-5)
-        assert exact == pytest.approx(best, abs=0.01)
-    assert float(tokens.minimum(grid, grid)) == pytest.approx(grid[0], abs=0.003)
-    assert np.isnan(tokens.minimum(grid, np.full(len(grid), np.nan)))
-
-
-def scaled(folder: Path, sizes: dict[int, float], best: float) -> list[Entropies]:
-    """Models whose logits are `best` times too large: those of a chain over 20 tokens, which the text follows."""
-    rng, found = np.random.default_rng(6), []
-    for size, spread in sizes.items():
-        logits = rng.normal(0, spread, (DOCUMENTS * LENGTH, 20))
-        chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-        truth = (chances.cumsum(1) < rng.random((len(logits), 1))).sum(1).clip(max=19)
-        logits = logits * best
-        own = logits[np.arange(len(logits)), truth]
-        nll = np.stack([np.log(np.exp(logits / t).sum(1)) - own / t for t in TEMPERATURES], axis=1)
-        sharp = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-        greater = (logits > own[:, None]).sum(1)
-        about = {"model": f"m{size}", "size": size, "nll": nll[:, TEMPERATURES.index(1.0)].astype("float32")}
-        store: RankStore = make_store(folder / f"m{size}", greater, [LENGTH] * DOCUMENTS, **about)
-        document = np.repeat(np.arange(DOCUMENTS), LENGTH)
-        write_entropies(store, -(sharp * np.log(sharp)).sum(1), document, nll)
-        found.append(Entropies(store))
-    return found
-
-
-def test_a_temperature_that_is_known_is_found_and_moves_no_rank(tmp_path: Path) -> None:
-    right = tokens.calibrated(scaled(tmp_path / "right", {1: 1.0, 10: 1.5, 100: 2.0}, 1.0))
-    wrong = tokens.calibrated(scaled(tmp_path / "wrong", {1: 1.0, 10: 1.5, 100: 2.0}, 1.3))
-    np.testing.assert_allclose(right["temperature"], 1.0, atol=0.03)
-    np.testing.assert_allclose(wrong["temperature"], 1.3, atol=0.04)
-    np.testing.assert_allclose(right["gain"], 0, atol=0.002)
-    assert (wrong["gain_low"] > 0.01).all()
-    np.testing.assert_array_equal(right["hit"], wrong["hit"])
-    np.testing.assert_allclose(wrong["calibrated"], right["cost"], atol=0.003)  # the same predictions again
-    np.testing.assert_allclose(wrong["entropy"] < wrong["cost"] - 0.05, True)  # too sure
-    np.testing.assert_allclose(right["entropy"], right["cost"], atol=0.03)
-    assert wrong["slope_calibrated"][0] == pytest.approx(right["slope"][0], abs=0.03)
-    assert wrong["slope_change"][0] == pytest.approx(wrong["slope_calibrated"][0] - wrong["slope"][0])
-
-
-def test_a_text_that_is_not_there_is_said() -> None:
-    with pytest.raises(ParameterError, match="There is: wikipedia"):
-        tokens.chosen(open_source("ladder"), "poems")
+def test_the_figure_tells_the_smallest_from_the_largest(tmp_path: Path) -> None:
+    pair(tmp_path, 0)
+    rates = tokens.hit_rates(open_source(tmp_path), (1, 10))
+    (key,) = tokens.rates_shown(rates)["figure"].keys
+    lines = tokens.rate_panels(rates).single(key).axes[0].lines
+    widths = [line.get_linewidth() for line in lines if len(line.get_xdata()) > 2]
+    assert sorted(widths) == [0.9, 0.9, 2.2, 2.2]

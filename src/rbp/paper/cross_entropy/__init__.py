@@ -1,0 +1,1 @@
+"""Rank or cross-entropy? Models at equal cross-entropy, their exponents, and rank and probability token by token."""
