@@ -1,6 +1,6 @@
 """Figures and tables of the ladder's families: their surface, exponents, architectures, and predictions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,87 +20,15 @@ from rbp.book.figure_style import (
     single_panel,
 )
 from rbp.paper.architectures import VIEWS
-from rbp.paper.curves import K_SHADES, LINES, MARKERS, SIGNED, curves, melted, off_the_line, ramp
-from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
-from rbp.paper.families import family_label, measure_label, of_measure
+from rbp.paper.curves import K_SHADES, LINES, MARKERS, SIGNED, curves, melted, off_the_line
+from rbp.paper.display import INTERVAL_1, Columns, shown
+from rbp.paper.families import family_label, measure_label
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.surface import Surface
-
-
-def millions(tokens: float) -> str:
-    """A number of tokens in millions: 0.5 M."""
-    return f"{tokens / 1e6:g} M"
-
-
-def measure_axis(k: int | None) -> str:
-    """The axis label of −ln RBP_k, or of the cross-entropy (None)."""
-    return LABELS["cross_entropy"] if k is None else neg_log_rbp_label(k)
 
 
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """With the column measure, what is shown for k."""
     return table.assign(measure=[measure_label(k) for k in table["k"]])
-
-
-def surface_panels(points: pd.DataFrame, surfaces: Mapping[tuple[str, int | None], Surface], k: int | None) -> Panels:
-    """−ln RBP_k, or the cross-entropy (None), against S, a line of points for each D, by text, with the sum's curves.
-
-    points: `families.points`; surfaces: `size_and_training.surfaces`.
-    """
-    own = of_measure(points, k).sort_values("training_tokens")
-    budgets = {f"D = {millions(budget)}": float(budget) for budget in own["training_tokens"].unique()}
-    rows = own.assign(line=own["training_tokens"].map({value: name for name, value in budgets.items()}))
-    lines = []
-    for dataset, there in rows.groupby("dataset"):
-        sizes = np.geomspace(there["size"].min(), there["size"].max(), 60)
-        if law := surfaces.get((str(dataset), k)):
-            for name in there["line"].unique():
-                value = law.predict(sizes, budgets[name])
-                lines.append(pd.DataFrame({"dataset": dataset, "line": name, "size": sizes, "value": value}))
-    styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
-    return curves(
-        rows, "size", "value", labels=(LABELS["size"], measure_axis(k)), styles=styles,
-        fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
-    )  # fmt: skip
-
-
-def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
-    """The exponent in S against D, by text, a line for each measure; apart from them, that along constant D/S.
-
-    by_budget, along: of `size_and_training`. Bars: documents drawn anew. Marks beside each other are moved apart.
-    """
-    by_budget, along = _labelled(by_budget), _labelled(along)
-    measures = list(dict.fromkeys(by_budget["measure"]))
-    budgets = sorted(by_budget["training_tokens"].unique())
-    last = budgets[-1] * 3.2
-    low = min(0.0, float(pd.concat([by_budget["low"], along["low"]]).min()))
-    high = float(pd.concat([by_budget["high"], along["high"]]).max())
-
-    def draw(ax: Axes, dataset: str) -> None:
-        for i, measure in enumerate(measures):
-            colour, marker = K_SHADES[i % len(K_SHADES)], MARKERS[i % len(MARKERS)]
-            dodge = 1.05 ** (i - (len(measures) - 1) / 2)
-            own = by_budget[(by_budget["dataset"] == dataset) & (by_budget["measure"] == measure)]
-            x = own["training_tokens"].to_numpy(float) * dodge
-            ax.plot(x, own["alpha"], marker, ls="-", lw=1.1, color=colour, ms=5, mew=0, label=measure, zorder=3)
-            ax.vlines(x, own["low"], own["high"], color=colour, lw=1.3)
-            there = along[(along["dataset"] == dataset) & (along["measure"] == measure)]
-            ax.plot(last * dodge, there["alpha"], marker, color=colour, mfc="none", mew=1.4, ms=6, zorder=3)
-            ax.vlines(np.full(len(there), last * dodge), there["low"], there["high"], color=colour, lw=1.3)
-        ax.axhline(0, color=INK, lw=0.8)
-        ax.axvline(np.sqrt(budgets[-1] * last), color=INK, lw=0.4, alpha=0.5)
-        ax.set_xscale("log")
-        ratio = along["per_parameter"].iloc[0] if len(along) else np.nan
-        ax.set_xticks([*budgets, last], [f"{budget / 1e6:g}" for budget in budgets] + [f"{ratio:g}·S"])
-        ax.minorticks_off()
-        ax.set_ylim(low - 0.05 * (high - low), high + 0.22 * (high - low))
-        ax.set_xlabel("training tokens D (millions)")
-        ax.set_ylabel("exponent α in S")
-        ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
-        sns.despine(ax=ax)
-
-    return Panels(dataset_order(by_budget["dataset"]), draw, size=(4.8, 3.9))
 
 
 def entropy_panels(points: pd.DataFrame, k: int) -> Panels:
@@ -220,51 +148,6 @@ def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
     return shown(rows, columns, caption=caption, data=costs)
 
 
-def forms_shown(forms: pd.DataFrame) -> dict[str, Any]:
-    """The forms of the surface (`size_and_training.forms`)."""
-    columns: Columns = {
-        "dataset": "Text",
-        "measure": "of",
-        "form": "form",
-        "alpha": ("a", "{:.3f}"),
-        "beta": ("b", "{:.3f}"),
-        "offset": ("E", "{:.3f}"),
-        "r_squared": ("R²", "{:.4f}"),
-        "scatter": ("scatter, %", "{:.1f}"),
-        "aicc": ("AICc", "{:.0f}"),
-        "unseen_budget": ("error at an unseen D, %", "{:.1f}"),
-        "unseen_size": ("at an unseen S, %", "{:.1f}"),
-    }
-    caption = (
-        "<b>Three forms of the surface.</b> Additive: E + A·S<sup>−a</sup> + B·D<sup>−b</sup>; product: "
-        "A·S<sup>−a</sup>·D<sup>−b</sup>; and a product above an E. Errors: root mean square of ln y at the largest D, "
-        "or S, by a fit that did not see it. Lower AICc is better."
-    )
-    return shown(_labelled(forms), columns, caption=caption, data=forms)
-
-
-def exponents_shown(by_budget: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The exponents at each budget (`size_and_training.by_budget`)."""
-    table = _labelled(by_budget).assign(tokens=by_budget["training_tokens"].map(millions))
-    columns: Columns = {
-        "dataset": "Text",
-        "measure": "of",
-        "tokens": "D",
-        "n": "sizes",
-        "alpha": ("α in S", "{:.3f}"),
-        ("low", "high"): ("from the text", INTERVAL),
-        ("scatter_low", "scatter_high"): ("from the scatter", INTERVAL),
-        "r_squared": ("R²", "{:.4f}"),
-        "difference": ("less that at the smallest D", "{:+.3f}"),
-        ("difference_low", "difference_high"): ("from the text, paired", "[{:+.3f}, {:+.3f}]"),
-    }
-    caption = (
-        f"<b>The exponent in S at each budget,</b> on the sizes that all have, with {level:.0%} intervals: from "
-        "documents drawn anew, and from the scatter about the line."
-    )
-    return shown(table, columns, caption=caption, data=by_budget)
-
-
 def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The exponents of families side by side (`architectures.exponents_beside`)."""
     columns: Columns = {
@@ -319,25 +202,6 @@ def ties_shown(table: pd.DataFrame) -> dict[str, Any]:
         "RBPₖ up to k = 1000 between two of the three tie rules."
     )
     return shown(percent, columns, caption=caption, data=table)
-
-
-def bends_shown(parts: Sequence[tuple[str, pd.DataFrame]], *, level: float) -> dict[str, Any]:
-    """The curvatures of the same lines over several sets of points (`ladder.bends`), by their labels."""
-    whole = pd.concat([table.assign(over=label) for label, table in parts], ignore_index=True)
-    columns: Columns = {
-        "over": "over",
-        "dataset": "Text",
-        "k": "k",
-        "coefficient": ("curvature", "{:+.4f}"),
-        ("low", "high"): (f"{level:.0%} interval", "[{:+.4f}, {:+.4f}]"),
-        "p": ("p", "{:.2g}"),
-        "p_holm": ("p, Holm", "{:.2g}"),
-    }
-    caption = (
-        "<b>Is the law bent?</b> The coefficient of (ln S)² in ln(−ln RBPₖ): above 0 where the points bend "
-        "upwards and growth pays less and less. Holm: corrected over the lines of one set."
-    )
-    return shown(whole, columns, caption=caption)
 
 
 def predictions_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
