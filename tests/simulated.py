@@ -5,19 +5,21 @@ import pandas as pd
 
 from rbp.evidence.counts import Counts
 from rbp.stats.rank_counts import RankCounts
+from rbp.stats.rank_fits import RankDistribution
 
 #: a member of each family of rank distributions
 MEMBERS = {
     "lognormal": {"mu": 0.7, "sigma": 1.6},
     "lognormal_rounded": {"mu": 0.7, "sigma": 1.6},
-    "log_quadratic": {"s": 1.9, "tau": -0.1},
     "power_law": {"s": 1.7},
     "power_law_cutoff": {"s": 1.1, "scale": 60.0},
     "zipf_mandelbrot": {"s": 2.0, "shift": 1.5},
-    "weibull": {"scale": 4.0, "shape": 0.5},
-    "negative_binomial": {"size": 0.4, "mean": 12.0},
-    "mass_at_1_lognormal": {"share_1": 0.45, "mu": 1.0, "sigma": 1.2},
 }
+
+
+def drawn(it: RankDistribution, size: int, seed: int) -> np.ndarray:
+    """Ranks drawn independently from a distribution."""
+    return np.random.default_rng(seed).choice(it.ranks.astype(np.int64), size, p=it.masses / it.masses.sum())
 
 
 def chain(rng, documents, length, hit, stay):

@@ -20,7 +20,7 @@ from rbp.core.errors import FitError, RbpError
 from rbp.core.paths import ROOT
 from rbp.evidence import Source, open_source
 from rbp.evidence.tokens import known_tokens
-from rbp.paper.explorer import explorer
+from rbp.paper.forecasts import explorer
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import fit_power_law
 

@@ -7,7 +7,6 @@ import pytest
 from rbp.core.errors import FitError
 from rbp.evidence import open_source, select
 from rbp.paper import forecasts
-from rbp.paper.figures.law import cut_panels
 from rbp.stats import cells
 from rbp.stats.power_law import fit_power_law
 
@@ -48,7 +47,7 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: p
 
 def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None:
     told = forecasts.every_cut(points, level=0.95)
-    figure = cut_panels(told)
+    figure = forecasts.cut_panels(told)
     assert figure.keys == ["Pythia", "OPT, Qwen2.5, GPT-2"]
     shown, dots = [], 0
     for key in figure.keys:

@@ -23,7 +23,7 @@ from rbp.evidence.shipped import RANKS
 from rbp.ladder.measuring import measure
 from rbp.ladder.ranking import evaluation_documents
 from rbp.ladder.shipping import RESOLUTION
-from rbp.paper import sentence
+from rbp.paper import see
 from rbp.ranks.protocols import Row
 from rbp.ranks.store import MANIFEST, open_store
 
@@ -32,8 +32,8 @@ SCRIPTS = ("neox.js", "charts.js", "sentence.js")
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
 TEXT = "The court of the United States, which was in the city, held that it was not."
 DOMAINS = ("wikipedia", "humaneval", "hotpotqa", "auslegal")
-RUNGS = sentence.rungs()
-TOKENIZER = Tokenizer.from_file(str(sentence.tokenizer_file()))
+RUNGS = see.rungs()
+TOKENIZER = Tokenizer.from_file(str(see.tokenizer_file()))
 PATIENCE = 120_000  # milliseconds that a busy machine may take
 NEAR = 1e-4  # logits of two programs this near may stand in another order
 
@@ -59,15 +59,15 @@ async function model(file) {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """page.html, the sentence as its chapter shows it; bare.html, the arithmetic alone; and the weights of both."""
     folder = tmp_path_factory.mktemp("sentence")
-    weights = sentence.write_weights(RUNGS, folder / "weights")
-    body = sentence.sentence(TEXT, sentence.read(TEXT, RUNGS), weights, "weights")
+    weights = see.write_weights(RUNGS, folder / "weights")
+    body = see.sentence(TEXT, see.read(TEXT, RUNGS), weights, "weights")
     for name in (*SCRIPTS, "rbp.css"):
         shutil.copy(STATIC / name, folder)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     scripts = "".join(f'<script src="{name}"></script>' for name in SCRIPTS)
     page = f'{head}<link rel="stylesheet" href="rbp.css">{scripts}'
     (folder / "page.html").write_text(f"<!doctype html><html><head>{page}</head><body>{body}</body></html>")
-    start = f"const tokenizer = new neox.Tokenizer({json.dumps(sentence.tokenizer_data())});"
+    start = f"const tokenizer = new neox.Tokenizer({json.dumps(see.tokenizer_data())});"
     bare = f'{head}<script src="neox.js"></script><script>{start}{BARE}</script>'
     (folder / "bare.html").write_text(f"<!doctype html><html><head>{bare}</head></html>")
     return folder
@@ -154,7 +154,7 @@ def test_weights_arrive_without_loss(bare: Page) -> None:
     rung = RUNGS[0]
     unpacked = """async file => Object.fromEntries(
       Object.entries(await neox.unpack(await weights(file))).map(([name, values]) => [name, [...values]]))"""
-    found = bare.evaluate(unpacked, sentence.script_name(rung))
+    found = bare.evaluate(unpacked, see.script_name(rung))
     right = load_file(rung.folder / "model.safetensors")
     assert {f"gpt_neox.{name}".replace("gpt_neox.embed_out", "embed_out") for name in found} == set(right)
     for name, values in right.items():
@@ -191,14 +191,14 @@ def passages(count: int) -> list[tuple[str, int, str]]:
 
 @pytest.mark.parametrize("drawn_from", loop_and_slow((RUNGS[::3], 1), (RUNGS, 25)))
 def test_ranks_of_drawn_passages_are_those_of_the_projects_ranker(
-    bare: Page, drawn_from: tuple[list[sentence.Shipped], int], record_property: Any
+    bare: Page, drawn_from: tuple[list[see.Shipped], int], record_property: Any
 ) -> None:
     (rungs, count), compared, near = drawn_from, 0, 0
     drawn = passages(count)
     for rung in rungs:
-        model = sentence.load(rung).model
+        model = see.load(rung).model
         for domain, i, text in drawn:
-            ids, ranks, nll = bare.evaluate(READ, [sentence.script_name(rung), text])
+            ids, ranks, nll = bare.evaluate(READ, [see.script_name(rung), text])
             right = measure(model, [Row(0, 0, np.asarray(ids), np.arange(1, len(ids)))])
             sure = alone(model, ids)
             wrong = (np.asarray(ranks) != right.greater + right.equal) & sure
@@ -220,9 +220,9 @@ def test_ranks_of_drawn_passages_are_those_of_the_shipped_stores(bare: Page, eve
     drawn = passages(2 if every == 1 else 1)
     for store in stores[::every]:
         rung, ranks = rungs[store.model], store.ranks()
-        model = sentence.load(rung).model
+        model = see.load(rung).model
         for _, i, text in (each for each in drawn if each[0] == store.dataset):
-            ids, found, nll = bare.evaluate(READ, [sentence.script_name(rung), text])
+            ids, found, nll = bare.evaluate(READ, [see.script_name(rung), text])
             mine = ranks[ranks["document"] == i].head(len(ids) - 1)
             same = np.cumprod(mine["token"].to_numpy() == ids[1 : len(mine) + 1]).astype(bool)  # the text may be cut
             assert same.sum() > len(same) - 5
@@ -252,7 +252,7 @@ def test_typing_on_gives_what_reading_anew_gives(bare: Page) -> None:
       return kept;
     }"""
     texts = ["The court", "The court held", "The court held that", "The cat held", "", "The"]
-    kept = bare.evaluate(grown, [sentence.script_name(RUNGS[1]), texts])
+    kept = bare.evaluate(grown, [see.script_name(RUNGS[1]), texts])
     assert kept is not None
     assert kept[1] == len(TOKENIZER.encode(texts[0]).ids)
     assert kept[4] == 0
@@ -296,9 +296,9 @@ def said(tab: Page, text: str) -> None:
     expect(tab.get_by_role("status")).to_contain_text(text, timeout=PATIENCE)
 
 
-def agrees(tab: Page, text: str, temperature: float = 1.0, chosen: tuple[str, ...] = sentence.FIRST) -> None:
+def agrees(tab: Page, text: str, temperature: float = 1.0, chosen: tuple[str, ...] = see.FIRST) -> None:
     """The page shows Python's ranks of a text, its shares, and its cross-entropy."""
-    found = {each.rung.name: each for each in sentence.read(text, [rung for rung in RUNGS if rung.label in chosen])}
+    found = {each.rung.name: each for each in see.read(text, [rung for rung in RUNGS if rung.label in chosen])}
     tokens = len(next(iter(found.values())).ids)
     said(tab, f"{tokens - 1} tokens ranked by {len(chosen)} models")
     shown, summary = tab.evaluate(SHOWN), tab.evaluate(SUMMARY)
@@ -306,7 +306,7 @@ def agrees(tab: Page, text: str, temperature: float = 1.0, chosen: tuple[str, ..
     for name, each in found.items():
         first, *ranks, after = (rank for _, rank in shown[name])
         assert (first, after) == ("–", "next")
-        ranks, sure = np.asarray(list(map(int, ranks))), alone(sentence.load(each.rung).model, each.ids.tolist())
+        ranks, sure = np.asarray(list(map(int, ranks))), alone(see.load(each.rung).model, each.ids.tolist())
         assert (ranks == each.ranks()[0])[sure].all()
         *shares, cost = summary[name]
         assert shares == [float((ranks <= k).mean()) for k in (1, 10, 100)]
@@ -317,7 +317,7 @@ def test_it_opens_with_the_ranks_of_python_and_loads_no_weights(tab: Page, asked
     agrees(tab, TEXT)
     assert asked == []
     tab.get_by_label("2.7m").check()
-    agrees(tab, TEXT, chosen=(*sentence.FIRST, "2.7m"))
+    agrees(tab, TEXT, chosen=(*see.FIRST, "2.7m"))
     assert asked == [], "of the first text all ranks are there"
 
 
@@ -327,7 +327,7 @@ def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
     tab.keyboard.press("Control+End")
     tab.keyboard.type(" The judge said")
     agrees(tab, f"{TEXT} The judge said")
-    assert asked == [rung.name for rung in RUNGS if rung.label in sentence.FIRST]
+    assert asked == [rung.name for rung in RUNGS if rung.label in see.FIRST]
     box.fill("x = [1, 2]\nfor é in x:\n    print('中文 👍')")
     agrees(tab, "x = [1, 2]\nfor é in x:\n    print('中文 👍')")
     box.fill("a")
@@ -335,7 +335,7 @@ def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
     box.fill("")
     said(tab, "Type more")
     tab.get_by_label("or an example").select_option("a question")
-    agrees(tab, sentence.EXAMPLES["a question"])
+    agrees(tab, see.EXAMPLES["a question"])
 
 
 def test_a_long_text_is_read_up_to_the_context(tab: Page) -> None:
@@ -344,23 +344,23 @@ def test_a_long_text_is_read_up_to_the_context(tab: Page) -> None:
     )
     text = "The court held that it was not so. " * 60
     tab.get_by_label("Your text").fill(text)
-    left = len(TOKENIZER.encode(text[: sentence.LONGEST]).ids) - RUNGS[0].context
+    left = len(TOKENIZER.encode(text[: see.LONGEST]).ids) - RUNGS[0].context
     said(tab, "255 tokens ranked by 3 models")
-    over = f"The last {len(text) - sentence.LONGEST} characters are left out. The last {left} tokens are left out."
+    over = f"The last {len(text) - see.LONGEST} characters are left out. The last {left} tokens are left out."
     expect(tab.locator("#rbp-sentence-limit")).to_contain_text(over)
     agrees(tab, text)
 
 
 def test_a_model_that_is_quoted_is_ticked(tab: Page) -> None:
-    found = sentence.read(TEXT, RUNGS)
-    quoted = sentence.recorded(found, {rung.name: 1 for rung in RUNGS})
+    found = see.read(TEXT, RUNGS)
+    quoted = see.recorded(found, {rung.name: 1 for rung in RUNGS})
     sizes = {quoted["size.smaller"], quoted["size.larger"]}
     ticked = [each.rung.label for each in found if each.size in sizes]
     assert len(ticked) == 2
     for label in ticked:
         expect(tab.get_by_role("checkbox", name=f"{label} (")).to_be_checked()
     last = next(each for each in found if each.size == quoted["size.larger"])
-    told = {key: value for values, _ in sentence.recorded_ranks(found) for key, value in values.items()}
+    told = {key: value for values, _ in see.recorded_ranks(found) for key, value in values.items()}
     assert told["rbp1.larger"] == (np.asarray(last.ranks()[0]) == 1).mean()
     assert told["cross_entropy.larger.t2"] == last.cross_entropy(2)
 
@@ -421,7 +421,7 @@ def test_an_address_is_text_and_its_unknown_models_are_named(tab: Page, asked: l
 def test_the_size_of_the_weights_is_said_before_they_load(tab: Page, asked: list[str]) -> None:
     said_so = tab.locator("#rbp-sentence-loads")
     bytes_of = {path.stem: path.stat().st_size for path in folder_of(tab)}
-    first = sum(bytes_of[rung.name] for rung in RUNGS if rung.label in sentence.FIRST)
+    first = sum(bytes_of[rung.name] for rung in RUNGS if rung.label in see.FIRST)
     expect(said_so).to_contain_text(f"Not loaded yet: 10k, 59k, 390k, {first / 1e6:.1f} MB")
     assert asked == []
     tab.get_by_label("Your text").fill("The court held")
@@ -449,7 +449,7 @@ TOP = """() => [...document.querySelectorAll('.rbp-sentence-top table')].map(tab
 def top(tab: Page, at: int, text: str) -> None:
     """The page shows the top ten of each model at a token, and the token itself."""
     for (caption, rows), each in zip(
-        tab.evaluate(TOP), sentence.read(text, [rung for rung in RUNGS if rung.label in sentence.FIRST]), strict=True
+        tab.evaluate(TOP), see.read(text, [rung for rung in RUNGS if rung.label in see.FIRST]), strict=True
     ):
         best = torch.softmax(each.logits[at - 1].double(), 0).topk(10)
         words = [TOKENIZER.decode([token], skip_special_tokens=False) for token in best.indices.tolist()]
@@ -536,15 +536,15 @@ def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path,
 
 
 def test_the_scripts_keep_to_their_weight(folder: Path) -> None:
-    sizes = {rung.label: (folder / "weights" / sentence.script_name(rung)).stat().st_size for rung in RUNGS}
-    assert sum(sizes[label] for label in sentence.FIRST) <= 6e6
+    sizes = {rung.label: (folder / "weights" / see.script_name(rung)).stat().st_size for rung in RUNGS}
+    assert sum(sizes[label] for label in see.FIRST) <= 6e6
     assert sum(sizes.values()) <= 24e6
 
 
 def test_the_same_ranks_as_the_ranker() -> None:
-    (read,) = sentence.read(TEXT, RUNGS[2:3])
+    (read,) = see.read(TEXT, RUNGS[2:3])
     ids = read.ids.numpy()
-    right = measure(sentence.load(RUNGS[2]).model, [Row(0, 0, ids, np.arange(1, len(ids)))], (2.0,))
+    right = measure(see.load(RUNGS[2]).model, [Row(0, 0, ids, np.arange(1, len(ids)))], (2.0,))
     assert read.ranks()[0] == (right.greater + right.equal).tolist()
     assert read.ranks()[1] == pytest.approx(right.nll.tolist(), abs=1e-5)
     assert read.cross_entropy(2.0) == pytest.approx(float(right.tempered.mean()), abs=1e-5)
@@ -552,6 +552,6 @@ def test_the_same_ranks_as_the_ranker() -> None:
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="fewer than two tokens"):
-        sentence.read("a", RUNGS[:1])
+        see.read("a", RUNGS[:1])
     with pytest.raises(DataError, match="weights of the GPT-NeoX family are missing"):
-        sentence.rungs(tmp_path)
+        see.rungs(tmp_path)

@@ -31,14 +31,8 @@ def test_one_interface(name: str, first: int) -> None:
     np.testing.assert_allclose(it.cdf(ranks), np.cumsum(it.pmf(ranks)), atol=1e-12)
     np.testing.assert_allclose(it.cdf(ranks) + it.sf(ranks), 1, atol=1e-12)
     assert it.pmf([first - 1, V + 1, first + 0.5]).tolist() == [0, 0, 0]
-    assert (it.quantile(it.cdf(ranks[:50])) == ranks[:50]).all()
     p = it.pmf(ranks)
     assert it.entropy == pytest.approx(-(p[p > 0] * np.log(p[p > 0])).sum())
-    drawn = it.sample(20_000, 3)
-    assert drawn.min() >= first
-    seen = np.bincount(drawn, minlength=V + 1)[first:]
-    some = p * len(drawn) > 5
-    assert stats.chisquare(seen[some], p[some] / p[some].sum() * seen[some].sum()).pvalue > 1e-4
 
 
 def _truncated(masses: np.ndarray) -> np.ndarray:
@@ -51,8 +45,6 @@ def _truncated(masses: np.ndarray) -> np.ndarray:
         ("power_law", lambda k: stats.zipfian.pmf(k, 1.7, V)),
         ("power_law_cutoff", lambda k: k**-1.1 * stats.planck.pmf(k, 1 / 60)),
         ("lognormal", lambda k: stats.lognorm.pdf(k, 1.6, scale=np.exp(0.7))),
-        ("negative_binomial", lambda k: stats.nbinom.pmf(k - 1, 0.4, 0.4 / 12.4)),
-        ("weibull", lambda k: stats.weibull_min.sf(k - 1, 0.5, scale=4) - stats.weibull_min.sf(k, 0.5, scale=4)),
         ("zipf_mandelbrot", lambda k: (k + 1.5) ** -2.0),
     ],
 )
@@ -74,26 +66,20 @@ def test_rounded_lognormal_is_scipys_with_no_end() -> None:
 
 @pytest.mark.parametrize("rank", [1, 2, 7, 99, 700, 50_000])
 def test_rounded_masses_keep_their_digits_in_the_tail(rank: int) -> None:
-    v, c = 50_688, mp.mpf("0.1")
     with mp.workdps(40):
         above = lambda x: mp.ncdf(-(mp.log(x) + 14) / mp.mpf("5.5"))  # noqa: E731
-        beyond = lambda k: mp.exp(-((k / mp.mpf("1e-6")) ** c))  # noqa: E731
         half = mp.mpf(1) / 2
         rounded = (above(rank - half) - above(rank + half)) / above(half)
-        up = (beyond(rank - 1) - beyond(rank)) / (1 - beyond(v))
-    it = RankDistribution.of(family("lognormal_rounded"), {"mu": -14.0, "sigma": 5.5}, v)
+    it = RankDistribution.of(family("lognormal_rounded"), {"mu": -14.0, "sigma": 5.5}, 50_688)
     assert it.pmf(rank) == pytest.approx(float(rounded), rel=2e-12)
-    it = RankDistribution.of(family("weibull"), {"scale": 1e-6, "shape": 0.1}, v)
-    assert it.pmf(rank) == pytest.approx(float(up), rel=2e-12)
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("first", [1, 2])
-def test_parameters_survive_their_natural_and_their_free_form(name: str, first: int) -> None:
+def test_parameters_survive_their_natural_form(name: str, first: int) -> None:
     kind, values = family(name), np.array(list(MEMBERS[name].values()))
     natural = kind.natural(values, first)
     np.testing.assert_allclose(kind.named(natural, first), values, rtol=1e-13)
-    np.testing.assert_allclose(kind.bounded(kind.free(values, first), first), values, rtol=1e-13)
 
 
 def test_lognormal_over_a_large_vocabulary_is_equation_10() -> None:
@@ -102,12 +88,6 @@ def test_lognormal_over_a_large_vocabulary_is_equation_10() -> None:
         expected = weight[0] / mp.fsum(weight)
     it = RankDistribution.of(family("lognormal"), {"mu": -6.4, "sigma": 4.8}, 20_000)
     assert it.pmf(1) == pytest.approx(float(expected), rel=1e-12)
-
-
-def test_point_mass_leaves_the_other_ranks_their_shape() -> None:
-    it, plain = member("mass_at_1_lognormal"), RankDistribution.of(family("lognormal"), {"mu": 1.0, "sigma": 1.2}, V)
-    assert it.pmf(1) == pytest.approx(0.45)
-    assert it.pmf(9) / it.pmf(4) == pytest.approx(plain.pmf(9) / plain.pmf(4))
 
 
 def test_bad_input_is_named() -> None:

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.evidence import open_source, select
-from rbp.evidence import tokens as tokens_module
 from rbp.stats import counting
 from rbp.stats.cells import fit_table
 
@@ -32,11 +30,3 @@ def test_scatter_of_pure_counting_is_all_noise() -> None:
     table = counting.scatter_beside_counting(points, fit_table(points), behind)
     assert (1 / table["noise_share"]).mean() == pytest.approx(1, abs=0.1)
     assert table["r_squared_counting"].mean() == pytest.approx(table["r_squared"].mean(), abs=0.02)
-
-
-def test_ends_count_the_missed() -> None:
-    table = select(open_source("published").table, dataset="wikipedia", family="GPT-2", k=10000)
-    ends = counting.misses_at_ends(table, tokens_module.tokens_behind(table)).iloc[0]
-    misses = (table["tokens"] - table["hits"]).tolist()
-    assert [ends["misses_smallest"], ends["misses_largest"]] == pytest.approx([misses[0], misses[-1]])
-    assert ends["misses_min"] == pytest.approx(min(misses))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rbp.core.errors import DataError
 from rbp.evidence import published
-from rbp.stats.clustering import discordance, log_size_weights, trend_bound
+from rbp.stats.clustering import log_size_weights, trend_bound
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=40), st.integers(0, 3))
@@ -39,19 +39,3 @@ def test_gpt2_rises_by_more_than_chance_allows():
 def test_weights_must_balance():
     with pytest.raises(DataError, match="sum must be 0"):
         trend_bound([3, 4], [1, 1])
-
-
-def test_the_test_of_two_models_sees_documents():
-    """One document in which the second model misses all: significant by tokens, not by documents."""
-    document = np.repeat(np.arange(50), 40)
-    rng = np.random.default_rng(1)
-    first = rng.random(2000) < 0.05
-    second = first | (document == 7)
-    found = discordance(first, second, document)
-    assert found.first_only == 0
-    assert found.second_only == (~first & (document == 7)).sum()
-    assert found.both == first.sum()
-    assert found.z == pytest.approx(np.sqrt(found.second_only))
-    assert found.z > 5
-    assert found.z_documents < 1.5
-    assert found.design_effect > 10

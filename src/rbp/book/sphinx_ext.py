@@ -34,7 +34,6 @@ def _set_address(app: Sphinx, config: Config) -> None:
 SCRIPTS = {
     "plotly-graph-div": ["plotly.min.js"],
     'class="rbp-explorer"': ["fits.js", "charts.js", "explorer.js"],
-    'class="rbp-hide ': ["fits.js", "charts.js", "hide.js"],
     'class="rbp-ledger"': ["ledger.js"],
     'class="rbp-sentence"': ["neox.js", "charts.js", "sentence.js"],
 }

@@ -21,7 +21,7 @@ from rbp.core.paths import Project
 # Of the book's scripts, those that a page without navigation can use.
 USEFUL: tuple[str, ...] = ("mathjax/", "plotly.min.js", "documentation_options.js", "doctools.js", "clipboard.min.js")
 USEFUL += ("copybutton.js", "copybutton_funcs.js", "togglebutton.js", "design-tabs.js", "_static/fits.js")
-USEFUL += ("_static/charts.js", "_static/explorer.js", "_static/hide.js", "_static/ledger.js")
+USEFUL += ("_static/charts.js", "_static/explorer.js", "_static/ledger.js")
 USEFUL += ("_static/neox.js", "_static/sentence.js")
 NAVIGATION = (
     *(".skip-link", ".pst-skip-link", "#pst-skip-link", "#pst-back-to-top", "#pst-scroll-pixel-helper"),

@@ -1,6 +1,6 @@
 """Lines in panels, which half of the book's figures are: one way to draw, name and shade them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -56,6 +56,19 @@ def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
 def whole(value: int) -> str:
     """A whole number as it is, or with two digits and a power of ten where it is long."""
     return str(value) if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
+
+
+def spread(values: "pd.Series[int]", count: int) -> list[int]:
+    """So many of the different values, from the smallest to the largest, evenly by place; all where there are fewer."""
+    every = sorted(int(value) for value in values.unique())
+    places = np.linspace(0, len(every) - 1, min(count, len(every))).round().astype(int)
+    return [every[place] for place in places]
+
+
+def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFrame]]:
+    """The rows of each whole number in `column`, in ascending order."""
+    for value in sorted(int(value) for value in table[column].unique()):
+        yield value, table[table[column] == value]
 
 
 def in_cells(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,35 +1,38 @@
-"""Success on N tokens in a row against size: figure 7 as printed, transitions, and one law for all N and S."""
+"""Chapter "Emergence": success on N tokens in a row against size, and how far from independent the tokens are."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import sympy as sp
 from scipy.special import log_ndtr
+from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
+from rbp.book.figure_style import LABELS, Panels
 from rbp.core.arrays import Reals
-from rbp.core.errors import FitError, ParameterError
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.evidence.ranked import Ranked
+from rbp.paper.curves import curves, shades, spread
+from rbp.paper.display import Columns, shown
+from rbp.paper.wording import dataset_label, dataset_order
+from rbp.ranks.store import RankStore
+from rbp.stats.clustering import (
+    Statistic,
+    cluster_sums,
+    document_sums,
+    jackknife_interval,
+    log_design_effect,
+    variance_parts,
+)
+from rbp.stats.compare import paired_exponents
+from rbp.stats.hit_models import PARAMETERS, fit_distance
 from rbp.stats.newton import minimum
-from rbp.stats.power_law import fit_power_law
+from rbp.stats.windows import runs, runs_alive, with_error
 
-#: k → (α, R²) as figure 7 prints them above its panels
-PRINTED = {
-    1: (0.090, 0.884),
-    5: (0.110, 0.947),
-    10: (0.115, 0.967),
-    50: (0.141, 0.972),
-    100: (0.143, 0.979),
-    500: (0.229, 0.975),
-    2500: (0.295, 0.991),
-    10000: (0.351, 0.989),
-}
-SEPARATE, POOLED, COMMON = "mean of a line for each N", "one line for all N", "lines of one slope"
-COMBINATIONS = (SEPARATE, POOLED, COMMON)
-#: what is done with p = 0: left out, or replaced by a small number
-ZEROS: tuple[float | None, ...] = (None, *(10.0**power for power in range(-20, -3)))
+CELL = ["dataset", "family", "k"]
 
 
 def on_dataset(windows: pd.DataFrame, dataset: str) -> pd.DataFrame:
@@ -49,6 +52,308 @@ def one_family(windows: pd.DataFrame, family: str = "") -> pd.DataFrame:
         there = ", ".join(sorted(set(windows["family"])))
         raise ParameterError(f"no windows of {family}", "family", f"On this dataset there is: {there}.")
     return own
+
+
+# ── Is p(N, k) = RBP_k^N, as equation 6 has it for independent tokens that are alike?
+
+
+def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """−ln p(N) over N·(−ln RBP_k) for every model, k and N > 1: 1 where the tokens are independent.
+
+    counts: dataset, model, family, size, k, n, successes, windows, with n = 1 for every k. Adds single (−ln RBP_k),
+    ratio, ratio_low, ratio_high, and log10_gain (log₁₀ of p(N) over RBP_k^N: how many times more often windows succeed
+    than equation 6 says, as a power of ten). The interval is that of `windows.share_error`, normal on ln p; the error
+    of the single token, far smaller, is left out. Where no window succeeds, ratio and ratio_high are missing and
+    ratio_low is what one success would give.
+    """
+    first = counts[counts["n"] == 1].set_index(["dataset", "model", "k"])
+    if first.empty:
+        raise DataError("there are no windows of one token", "windows", "Count windows for n = 1 too.")
+    table = with_error(counts)
+    single = pd.Series(-np.log((first["successes"] / first["windows"]).astype(float)), first.index)
+    table = table[table["n"] > 1].join(single.rename("single"), on=["dataset", "model", "k"])
+    table = table[table["single"] > 0]
+    count, windows = table["successes"].to_numpy(float), table["windows"].to_numpy(float)
+    neg_log = -np.log(np.where(count > 0, count, np.nan) / windows)
+    half = norm.ppf((1 + level) / 2) * table["error"].to_numpy()
+    independent = table["n"].to_numpy() * table["single"].to_numpy()
+    low = np.where(count > 0, np.maximum(neg_log - half, 0), np.log(windows))
+    return table.assign(
+        ratio=neg_log / independent,
+        ratio_low=low / independent,
+        ratio_high=(neg_log + half) / independent,
+        log10_gain=(independent - neg_log) / np.log(10),
+    ).reset_index(drop=True)
+
+
+def ratio_by_length(found: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The ratio by family, k and N over the models: its geometric mean, with the spread of models as the interval.
+
+    found: `ratios`. Only cells in which every model has a success. Columns CELL, n, models, ratio, low, high (a t
+    interval of the mean of ln ratio: of models drawn anew on this very text), effective (ratio·N: as many independent
+    tokens would succeed as rarely).
+    """
+    rows = []
+    for key, own in found.groupby([*CELL, "n"]):
+        if own["ratio"].isna().any() or len(own) < 2:
+            continue
+        logs = np.log(own["ratio"].to_numpy())
+        half = t_distribution.ppf((1 + level) / 2, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+        mean, low, high = np.exp([logs.mean(), logs.mean() - half, logs.mean() + half])
+        rows.append((*key, len(logs), mean, low, high, mean * key[-1]))
+    return pd.DataFrame(rows, columns=[*CELL, "n", "models", "ratio", "low", "high", "effective"])
+
+
+# ── Does −ln p(N, k) grow in proportion to N, as equation 7 has it?
+
+
+def powers_of_length(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """β in −ln p = C·N^β·S^(−α), of each family at each k on each dataset: 1 by equation 7 of the paper.
+
+    By maximum likelihood of ln(−ln p) = c + β·ln N − α·ln S + ε, ε normal. A length without success is known to have p
+    below 1/windows, so −ln p above ln(windows): it enters by that probability. Columns CELL, models, constant (c),
+    alpha, length (β), scatter (of ε), length_low, length_high: by leaving out one model at a time, since the errors of
+    one model's lengths hang together. Cells of fewer than four models, or of one length with successes, are left out,
+    and so are those whose points determine no law.
+    """
+    rows = []
+    for key, own in counts.groupby(CELL):
+        models = sorted(set(own["model"]))
+        if len(models) < 4 or own.loc[own["successes"] > 0, "n"].nunique() < 2:
+            continue
+        try:
+            best = _likeliest(own)
+            without = np.array([_likeliest(own[own["model"] != model])[2] for model in models])
+        except FitError:
+            continue
+        count = len(models)
+        error = np.sqrt((count - 1) / count * np.sum((without - without.mean()) ** 2))
+        half = t_distribution.ppf((1 + level) / 2, count - 1) * error
+        rows.append((*key, count, *best, best[2] - half, best[2] + half))
+    names = [*CELL, "models", "constant", "alpha", "length", "scatter", "length_low", "length_high"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _likeliest(counts: pd.DataFrame) -> Reals:
+    """c, α, β and the scatter of the highest likelihood; with θ = parameters/σ and h = 1/σ it has one maximum only."""
+    counts = counts[counts["successes"] < counts["windows"]]  # p = 1 has no ln(−ln p)
+    zero = (counts["successes"] == 0).to_numpy()
+    share = np.where(zero, 1, counts["successes"]) / counts["windows"].to_numpy(dtype=float)
+    y = np.log(-np.log(share))
+    log_n, log_s = np.log(counts["n"].to_numpy(float)), np.log(counts["size"].to_numpy(float))
+    middle = log_s.mean()
+    design = np.column_stack([np.ones_like(y), middle - log_s, log_n])
+    lines = np.column_stack([-design, y])  # (h·y − design·θ) = lines·(θ, h)
+    seen = int((~zero).sum())
+
+    def loss(free: Reals) -> tuple[float, Reals, Reals]:
+        height = free[-1]
+        if height <= 0:
+            return np.inf, free, np.eye(free.size)
+        away = lines @ free
+        tail = log_ndtr(-away[zero])  # ln P(the value lies above its limit)
+        push, bend = away.copy(), np.ones_like(away)
+        push[zero] = np.exp(-(away[zero] ** 2) / 2 - tail) / np.sqrt(2 * np.pi)
+        bend[zero] = push[zero] * (push[zero] - away[zero])
+        value = 0.5 * float(away[~zero] @ away[~zero]) - seen * np.log(height) - float(tail.sum())
+        gradient, hessian = lines.T @ push, (lines * bend[:, None]).T @ lines
+        gradient[-1] -= seen / height
+        hessian[-1, -1] += seen / height**2
+        return value, gradient, hessian
+
+    start = np.linalg.lstsq(design[~zero], y[~zero], rcond=None)[0]
+    sigma = max(float(np.std(y[~zero] - design[~zero] @ start)), 1e-6)
+    free = minimum(loss, np.append(start, 1.0) / sigma)
+    constant, alpha, length = free[:-1] / free[-1]
+    return np.array([constant + alpha * middle, alpha, length, 1 / free[-1]])
+
+
+# ── With size: a sigmoid that a larger N makes sharper, as section 5.1 has it?
+
+
+def by_size(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Does the exponent change with N? α of −ln p(N), less that of −ln RBP_k, for the same models.
+
+    Under independence both are the same. The steepest rise of exp(−C·S^(−α)) in ln S is α/e, so the difference also
+    says whether success rises more steeply than that of single tokens. Only cells in which every model has a success,
+    and three models at least. Columns CELL, n, models, alpha (of −ln p(N)), alpha_single, difference, low, high, p:
+    `compare.paired_exponents`. The models are the only source of error that the test knows: few windows stand behind
+    a long N.
+    """
+    rows = []
+    for key, own in counts.groupby(CELL):
+        share = (own["successes"] / own["windows"]).where(own["successes"] > 0)
+        wide = own.assign(y=-np.log(share.astype(float)))
+        wide = wide.pivot_table(values="y", index="size", columns="n", dropna=False)
+        lengths = [int(n) for n in wide.columns]
+        for n in (n for n in lengths if n > 1 and 1 in lengths):
+            both = wide[[1, n]]
+            if both.isna().any(axis=None) or len(both) < 3:
+                continue
+            try:
+                test = paired_exponents(both.index.to_numpy(), both[n], both[1], level=level)
+            except FitError:
+                continue
+            found = (len(both), test.alpha_first, test.alpha_second, test.difference, test.low, test.high, test.p)
+            rows.append((*key, n, *found))
+    names = [*CELL, "n", "models", "alpha", "alpha_single", "difference", "low", "high", "p"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def transitions(counts: pd.DataFrame) -> pd.DataFrame:
+    """What each curve of success against size shows of a sigmoid: a row for each family, k and N.
+
+    Columns CELL, n; visible (it runs from below 0.1 to above 0.9); turns (it passes 1/e, where a curve of the law is
+    steepest in ln S); steps (to the next larger model), and rises (how many of them raise p).
+    """
+    rows = []
+    for key, own in counts.groupby([*CELL, "n"]):
+        own = own.sort_values("size")
+        p = (own["successes"].astype(float) / own["windows"]).to_numpy()
+        low, high = p.min(), p.max()
+        rows.append((*key, low < 0.1 and high > 0.9, low < np.exp(-1) < high, len(p) - 1, int((np.diff(p) > 0).sum())))
+    return pd.DataFrame(rows, columns=[*CELL, "n", "visible", "turns", "steps", "rises"])
+
+
+def algebra() -> dict[str, str]:
+    """What follows from the premises of section 5.1, "yes" or "no", by computer algebra.
+
+    - equation_6: p(N) = RBP_k^N for independent tokens that are alike.
+    - equation_6_dependent, equation_6_unlike: the same without the one premise or the other (a stationary two-state
+      chain; two independent places of unlike rates, RBP_k their mean).
+    - sigmoid: exp(−C·N·S^(−α)) runs from 0 to 1 in ln S with one turning point.
+    - sharper: its steepest rise in ln S grows with N.
+    """
+    rate, other, stay, n, c, alpha = sp.symbols("rate other stay N C alpha", positive=True)
+    x = sp.Symbol("x", real=True)
+    curve = sp.exp(-c * n * sp.exp(-alpha * x))
+    turns = sp.solve(sp.simplify(sp.diff(curve, x, 2) / curve / sp.exp(-alpha * x)), x)
+    ends = sp.limit(curve.subs({c: 1, n: 1, alpha: 1}), x, -sp.oo), sp.limit(curve, x, sp.oo)
+    steepest = sp.simplify(sp.diff(curve, x).subs(x, turns[0]))
+    true = {
+        "equation_6": all(sp.Mul(*[rate] * m) == rate**m for m in range(1, 10)),
+        "equation_6_dependent": sp.simplify(rate * stay ** (n - 1) - rate**n) == 0,
+        "equation_6_unlike": sp.expand(rate * other - ((rate + other) / 2) ** 2) == 0,
+        "sigmoid": ends == (0, 1) and len(turns) == 1,
+        "sharper": bool(sp.diff(steepest, n) > 0),
+    }
+    return {name: "yes" if found else "no" for name, found in true.items()}
+
+
+# ── Which law of dependence does better?
+
+
+def extrapolations(counts: pd.DataFrame, *, up_to: int = 10, at: Sequence[int] = (50, 100)) -> pd.DataFrame:
+    """Each law fitted to N ≤ up_to, and held against the success at longer N.
+
+    Independence is equation 6: the single token alone. One row for each model, k, law and length of `at` at which
+    some window succeeds: dataset, family, model, size, k, law, n, predicted and measured (−ln p), factor (predicted
+    over measured), and edge (the simpler law that it has become, `hit_models.SequenceFit`). Cells in which a law has
+    more parameters than points, or a share is 0 or 1, are left out.
+    """
+    rows = []
+    for key, own in counts.groupby(["dataset", "family", "model", "size", "k"]):
+        own = own.sort_values("n")
+        near, far = own[own["n"] <= up_to], own[own["n"].isin(list(at)) & (own["successes"] > 0)]
+        if far.empty or not (near["successes"] > 0).all():
+            continue
+        for law in PARAMETERS:
+            used = near[near["n"] == 1] if law == "independence" else near
+            try:
+                fit = fit_distance(used["n"], -np.log((used["successes"] / used["windows"]).astype(float)), law)
+            except DataError:
+                continue
+            measured = -np.log(far["successes"].to_numpy(float) / far["windows"].to_numpy(float))
+            for n, real, said in zip(far["n"], measured, fit.neg_log(far["n"]), strict=True):
+                rows.append((*key, law, n, said, real, said / real, fit.edge))
+    names = ["dataset", "family", "model", "size", "k", "law", "n", "predicted", "measured", "factor", "edge"]
+    return pd.DataFrame(rows, columns=names)
+
+
+_MARGIN = 1e-8  # of a factor: the same from other starts, and from counts changed by 1e-13, to 1e-9
+
+
+def closest(found: pd.DataFrame) -> "pd.Series[str]":
+    """Which law comes closest to the measured −ln p, by model and k; "undecided" where two are as close, to rounding.
+
+    found: rows of `extrapolations` at one length. A law that has become a simpler one is that one, and does not count.
+    """
+    own = found[found["edge"] == ""]
+    off = own.assign(off=own["factor"].map(np.log).abs()).set_index(["model", "k", "law"])["off"].unstack()  # noqa: PD010
+    least = off.min(axis=1)
+    near = off.le(least + _MARGIN, axis=0).sum(axis=1)
+    return off.idxmin(axis=1).where(near == 1, "undecided")
+
+
+# ── Along whole documents, from ranks
+
+
+SHORT = 10  # the length of the windows whose ratio is shown
+
+
+def dependence(stores: Sequence[RankStore], ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
+    """How hits hang together along the documents of each dataset, in the largest model that has ranked it.
+
+    A row for each dataset and k: dataset, model, size, k; ratio: −ln p(SHORT) over SHORT·(−ln RBP_k), of overlapping
+    windows; shared: `clustering.variance_parts`; effect: the design effect. Ratio and effect with their interval by
+    documents, …_low and …_high; NaN where there is none. A k at which every token is a hit, or none, and a k beyond
+    the vocabulary, are left out. Raises DataError where nothing is left.
+    """
+    largest = {store.dataset: store for store in sorted(stores, key=lambda store: store.size)}
+    rows = []
+    for dataset in dataset_order(largest):
+        store = largest[dataset]
+        ranked = Ranked(store)
+        places = ranked.tokens["document"].to_numpy(), ranked.tokens["position"].to_numpy()
+        for k in (each for each in ks if each <= store.vocabulary):
+            hit = np.asarray(ranked.ranks <= k)
+            if hit.all() or not hit.any():
+                continue
+            every = np.ones_like(hit)
+            windows = [runs(hit, *places) >= SHORT, runs(every, *places) >= SHORT, hit, every]
+            rows.append(
+                {"dataset": dataset, "model": store.model, "size": store.size, "k": k}
+                | _by_documents("ratio", document_sums(np.column_stack(windows), places[0]), _log_ratio, level)
+                | {"shared": variance_parts(hit, places[0]).shared}
+                | _by_documents("effect", cluster_sums(hit, places[0]), log_design_effect, level)
+            )
+    if not rows:
+        raise DataError("no store has hits and misses at these thresholds", "k", "Choose other thresholds.")
+    return pd.DataFrame(rows)
+
+
+def _by_documents(name: str, sums: Reals, log_statistic: Statistic, level: float) -> dict[str, float]:
+    """A positive statistic, given by its logarithm, with its interval."""
+    with np.errstate(all="ignore"):  # windows may be missing, or none succeed
+        value = float(np.exp(log_statistic(sums.sum(axis=0))))
+    low, high = np.exp(jackknife_interval(sums, log_statistic, level=level))
+    return {name: value if 0 < value < np.inf else np.nan, f"{name}_low": float(low), f"{name}_high": float(high)}
+
+
+def _log_ratio(totals: Any) -> Any:
+    """ln of the ratio, from totals of successes and windows of SHORT tokens, hits and tokens."""
+    good, all_, hits, tokens = (totals[..., i] for i in range(4))
+    return np.log(np.log(good / all_) / np.log(hits / tokens) / SHORT)
+
+
+# ── Figure 7 as printed
+
+
+#: k → (α, R²) as figure 7 prints them above its panels
+PRINTED = {
+    1: (0.090, 0.884),
+    5: (0.110, 0.947),
+    10: (0.115, 0.967),
+    50: (0.141, 0.972),
+    100: (0.143, 0.979),
+    500: (0.229, 0.975),
+    2500: (0.295, 0.991),
+    10000: (0.351, 0.989),
+}
+SEPARATE, POOLED, COMMON = "mean of a line for each N", "one line for all N", "lines of one slope"
+COMBINATIONS = (SEPARATE, POOLED, COMMON)
+#: what is done with p = 0: left out, or replaced by a small number
+ZEROS: tuple[float | None, ...] = (None, *(10.0**power for power in range(-20, -3)))
 
 
 def recipe(counts: pd.DataFrame, combination: str, zero: float | None) -> tuple[float, float]:
@@ -87,221 +392,226 @@ def recipes(counts: pd.DataFrame) -> pd.DataFrame:
     """Every recipe held against the printed numbers, the closest first.
 
     counts: the published window successes of Pythia, with k, n, size, p. Columns combination, zero (NaN: left out),
-    agree (how many of the printed numbers come out to all three digits), numbers (how many there are), alpha_off and
-    r_squared_off (the largest differences).
+    agree (how many of the printed numbers come out to all three digits), numbers (how many there are), and off (the
+    largest difference).
     """
     rows = []
     for combination, zero in product(COMBINATIONS, ZEROS):
-        off = np.array([list(_off(counts[counts["k"] == k], k, combination, zero)) for k in PRINTED])
-        agree = int((np.abs(off) <= 0.0005 + 1e-5).sum())
-        alpha_off, r_squared_off = np.abs(off).max(axis=0)
-        rows.append((combination, np.nan if zero is None else zero, agree, off.size, alpha_off, r_squared_off))
-    names = ["combination", "zero", "agree", "numbers", "alpha_off", "r_squared_off"]
-    table = pd.DataFrame(rows, columns=names)
-    return table.sort_values(["agree", "alpha_off"], ascending=[False, True], kind="stable", ignore_index=True)
+        found = np.array([recipe(counts[counts["k"] == k], combination, zero) for k in PRINTED])
+        off = np.abs(found - [*PRINTED.values()])
+        agree = int((off <= 0.0005 + 1e-5).sum())
+        rows.append((combination, np.nan if zero is None else zero, agree, off.size, off.max()))
+    table = pd.DataFrame(rows, columns=["combination", "zero", "agree", "numbers", "off"])
+    return table.sort_values(["agree", "off"], ascending=[False, True], kind="stable", ignore_index=True)
 
 
-def _off(counts: pd.DataFrame, k: int, combination: str, zero: float | None) -> Iterator[float]:
-    for ours, printed in zip(recipe(counts, combination, zero), PRINTED[k], strict=True):
-        yield ours - printed
+# ── What is recorded
 
 
-def beside_printed(counts: pd.DataFrame, combination: str, zero: float | None) -> pd.DataFrame:
-    """Figure 7's printed α and R² beside a `recipe`, and beside one line for all N, as equation 7 has it.
+def summary(
+    own: pd.DataFrame,
+    ratio: pd.DataFrame,
+    mean: pd.DataFrame,
+    power: pd.DataFrame,
+    change: pd.DataFrame,
+    laws: pd.DataFrame,
+    hits: pd.DataFrame,
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What the prose tells, by key, and what decides the claims, by claim and key. What cannot be told is left out.
 
-    counts as for `recipes`, with successes. One row for each printed k: k, zeros, alpha_printed, alpha,
-    r_squared_printed, r_squared, r_squared_pooled (of the one line, zeros left out).
+    own: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
+    `extrapolations`, `dependence`.
     """
+    family, largest = own["family"].iloc[0], own.sort_values("size")["model"].iloc[-1]
+    lengths = power[power["family"] == family]
+    others = power[(power["family"] != family) & power["k"].isin([1, 10_000])]
+    curve, follows = transitions(own), algebra()
+    means = mean[mean["family"] == family].set_index(["k", "n"])
+    long = ratio[(ratio["model"] == largest) & (ratio["k"] == 1) & (ratio["n"] == 100) & (ratio["successes"] > 0)]
+    alive = runs_alive(own[own["model"] == largest]).query("k == 1 and n == 100 and successes > 0")
+    far = laws[laws["n"] == laws["n"].max()]
+    best, small = closest(far), far[far["k"] <= 100]
+    worst = np.exp(small["factor"].map(np.log).abs()).groupby(small["law"]).max()
+    below, above = int((ratio["ratio_high"] < 1).sum()), int((ratio["ratio_low"] > 1).sum())
+    values = {
+        **{f"length.{row.family}.k{row.k}": row.length for row in others.itertuples()},
+        **{f"follows.{name}": follows[f"equation_6_{name}"] for name in ("dependent", "unlike")},
+        **{f"{name}.k1.n100": alive[name].mean() for name in ("successes", "runs")},
+        "models": own["model"].nunique(),
+        "thresholds": own["k"].nunique(),
+        "lengths": own["n"].nunique(),
+        "worst_independent": worst.get("independence", np.nan),
+        "judged": len(best),
+        **{f"closest.{law}": int((best == law).sum()) for law in LAWS},
+        "ladder_ratio_low": hits["ratio"].min(),
+        "ladder_ratio_high": hits["ratio"].max(),
+    }
+    return values, {
+        "power_of_rbp": {"follows": follows["equation_6"]},
+        "tokens_independent": {
+            "cells": len(ratio),
+            "below": below,
+            "above": above,
+            "zeros": int((ratio["successes"] == 0).sum()),
+            "ratio": means["ratio"].get((1, 10), np.nan),
+            "effective": means["effective"].get((10, 100), np.nan),
+        },
+        "linear_in_length": {
+            "fits": len(lengths),
+            "below": int((lengths["length_high"] < 1).sum()),
+            **{f"power_at_{k}": lengths.set_index("k")["length"].get(k, np.nan) for k in (1, 10_000)},
+        },
+        "sigmoid_sharper": {
+            "sigmoid": follows["sigmoid"],
+            "steeper": follows["sharper"],
+            "curves": len(curve),
+            "visible": int(curve["visible"].sum()),
+            "turns": int(curve["turns"].sum()),
+            "tests": len(change),
+            "sharper": int((change["low"] > 0).sum()),
+            "duller": int((change["high"] < 0).sum()),
+        },
+        "emergence_predictable": {
+            "cells": len(ratio),
+            "inside": len(ratio) - below - above,
+            "steps": int(curve["steps"].sum()),
+            "rises": int(curve["rises"].sum()),
+            "gain": long["log10_gain"].mean(),
+            "worst": worst.get("beta-binomial", np.nan),
+        },
+    }
+
+
+# ── Figures and tables: what `Page.figure` and `Page.table` take besides a name
+
+
+LENGTH = "length N of the window (tokens)"
+#: law → (colour, marker)
+LAWS = {
+    "independence": ("#7F7F7F", "s"),
+    "markov": ("#D55E00", "^"),
+    "beta-binomial": ("#2A7FC0", "o"),
+    "renewed": ("#009E73", "D"),
+}
+
+
+def success_figure(own: pd.DataFrame) -> dict[str, Any]:
+    """p(N) against S, a panel for each of four k, a colour for each of five N: measured points, and RBP_k^N."""
+    rows = own[own["k"].isin(spread(own["k"], 4)) & own["n"].isin(spread(own["n"], 5))]
+    single = own.loc[own["n"] == 1, ["model", "k", "p"]].rename(columns={"p": "rbp"})
+    rows = rows.merge(single, on=["model", "k"]).assign(independent=lambda each: each["rbp"] ** each["n"])
+    panels = curves(
+        rows.assign(hollow=rows["p"] == 0), "size", "p", labels=(LABELS["size"], "share of windows that succeed"),
+        panel="k", line="n", styles={n: (colour, "o", "--") for n, colour in shades(rows["n"].unique()).items()},
+        fitted=[rows.assign(p=rows["independent"])], ylim=(-0.03, 1.03), size=(4.6, 4.2),
+    )  # fmt: skip
+    name = f"{own['family'].iloc[0]} on {dataset_label(own['dataset'].iloc[0])}"
+    return {
+        "figure": panels,
+        "caption": f"<b>Success on N tokens in a row against model size, {name}.</b> Points: measured (hollow: no "
+        "success at all). Dashed: equation 6, RBPₖ<sup>N</sup>.",
+        "alt": "Success rises smoothly with model size; the longer the window, the farther the points lie above the "
+        "dashed lines of independent tokens",
+        "data": rows,
+    }
+
+
+def length_figure(power: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """`powers_of_length` against k."""
+    rows = power.assign(low=power["length_low"], high=power["length_high"])
+    panels = curves(
+        rows, "k", "length", labels=("threshold k", "β, the power of N"), panel=None, line="family", at=[1],
+        ylim="shared", size=(6.4, 3.8),
+    )  # fmt: skip
+    return {
+        "figure": panels,
+        "caption": f"<b>The power of N in −ln p</b>, by threshold, with {level:.0%} intervals. Dashed: equation 7.",
+        "alt": "The power of N rises with k, from about a half at k = 1 towards 1 at k = 10 000",
+        "data": power,
+    }
+
+
+def ratio_figure(mean: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """`ratio_by_length` against N."""
+    return {
+        "figure": _against_length(mean, "ratio", ylabel="−ln p over its value for independent tokens", at=1),
+        "caption": "<b>How far from independence, by N and k.</b> Means over the models of a family, with "
+        f"{level:.0%} intervals. Dashed: independent tokens.",
+        "alt": "The ratio lies below 1 throughout and falls with N, most at small k; at k = 10 000 it levels off",
+        "data": mean,
+    }
+
+
+def size_figure(change: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """`by_size` against N."""
+    return {
+        "figure": _against_length(change, "difference", ylabel="α of windows less α of tokens", at=0),
+        "caption": f"<b>The exponent of −ln p less that of −ln RBPₖ</b>, with paired {level:.0%} intervals. By "
+        "equations 6 and 8 it is 0: windows of any length rise as steeply as single tokens.",
+        "alt": "Differences of exponents: above 0 for short windows and at large k, below 0 for long ones at small k",
+        "data": change,
+    }
+
+
+def _against_length(table: pd.DataFrame, value: str, *, ylabel: str, at: float) -> Panels:
+    return curves(table, "n", value, labels=(LENGTH, ylabel), panel="family", line="k", at=[at], size=(4.6, 4.4))
+
+
+def laws_figure(laws: pd.DataFrame, *, up_to: int) -> dict[str, Any]:
+    """−ln p as each law predicts it, over the measured one, against k: a panel for each family and length."""
+    factors = laws.groupby(["family", "n", "k", "law"])["factor"]
+    rows = factors.agg(factor="median", low="min", high="max").reset_index()
+    rows["of"] = [f"{row.family}, N = {row.n}" for row in rows.itertuples()]
+    panels = curves(
+        rows, "k", "factor", labels=("threshold k", "−ln p, predicted over measured"), panel="of", line="law",
+        styles=LAWS, log="xy", at=[1], size=(4.6, 4.4),
+    )  # fmt: skip
+    return {
+        "figure": panels,
+        "caption": f"<b>Laws fitted to windows of up to {up_to} tokens, held against longer ones.</b> Predicted −ln p "
+        "over the measured one (1 is right): medians over models, and their range.",
+        "alt": "Independence and the Markov chain lie far above 1 at small k; the beta-binomial and the renewed rate "
+        "lie near 1",
+        "data": laws,
+    }
+
+
+def dependence_table(hits: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """`dependence` of a ladder."""
+    columns: Columns = {
+        "dataset": "Domain",
+        "k": "k",
+        ("ratio", "ratio_low", "ratio_high"): (f"ratio, N = {SHORT}, {level:.0%} interval", "{:.2f} [{:.2f}, {:.2f}]"),
+        "shared": ("correlation", "{:.3f}"),
+        ("effect", "effect_low", "effect_high"): (f"design effect, {level:.0%} interval", "{:.1f} [{:.1f}, {:.1f}]"),
+    }
+    caption = (
+        f"<b>Hits along whole documents</b>, S = {hits['size'].max():,}. Ratio: −ln p over its value for independent "
+        "tokens. Correlation: of two tokens of one document. Design effect: the variance of RBPₖ by documents over "
+        "that by tokens."
+    )
+    return shown(hits, columns, caption=caption)
+
+
+def printed_table(counts: pd.DataFrame, combination: str, zero: float | None) -> dict[str, Any]:
+    """Figure 7's printed α and R² beside a `recipe`, and beside one line for all N, as equation 7 has it."""
     rows = []
     for k, (alpha, r_squared) in PRINTED.items():
         own = counts[counts["k"] == k]
         ours, pooled = recipe(own, combination, zero), recipe(own, POOLED, None)
         rows.append((k, int((own["successes"] == 0).sum()), alpha, ours[0], r_squared, ours[1], pooled[1]))
     names = ["k", "zeros", "alpha_printed", "alpha", "r_squared_printed", "r_squared", "r_squared_pooled"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def algebra() -> dict[str, str]:
-    """What follows from the premises of section 5.1, "yes" or "no", by computer algebra.
-
-    - equation_6: p(N) = RBP_k^N for independent tokens that are alike.
-    - equation_6_dependent, equation_6_unlike: the same without the one premise or the other (a stationary two-state
-      chain; two independent places of unlike rates, RBP_k their mean).
-    - sigmoid: exp(−C·N·S^(−α)) runs from 0 to 1 in ln S with one turning point.
-    - sharper: its steepest rise in ln S grows with N.
-    """
-    rate, other, stay, n, c, alpha = sp.symbols("rate other stay N C alpha", positive=True)
-    x = sp.Symbol("x", real=True)
-    curve = sp.exp(-c * n * sp.exp(-alpha * x))
-    turns = sp.solve(sp.simplify(sp.diff(curve, x, 2) / curve / sp.exp(-alpha * x)), x)
-    ends = sp.limit(curve.subs({c: 1, n: 1, alpha: 1}), x, -sp.oo), sp.limit(curve, x, sp.oo)
-    steepest = sp.simplify(sp.diff(curve, x).subs(x, turns[0]))
-    true = {
-        "equation_6": all(sp.Mul(*[rate] * m) == rate**m for m in range(1, 10)),
-        "equation_6_dependent": sp.simplify(rate * stay ** (n - 1) - rate**n) == 0,
-        "equation_6_unlike": sp.expand(rate * other - ((rate + other) / 2) ** 2) == 0,
-        "sigmoid": ends == (0, 1) and len(turns) == 1,
-        "sharper": bool(sp.diff(steepest, n) > 0),
+    columns: Columns = {
+        "k": "k",
+        "zeros": "zeros",
+        "alpha_printed": ("α printed", "{:.3f}"),
+        "alpha": ("α recomputed", "{:.3f}"),
+        "r_squared_printed": ("R² printed", "{:.3f}"),
+        "r_squared": ("R² recomputed", "{:.3f}"),
+        "r_squared_pooled": ("R², one line for all N", "{:.3f}"),
     }
-    return {name: "yes" if found else "no" for name, found in true.items()}
-
-
-CELL = ["dataset", "family", "k", "n"]
-BOTTOM, TOP = 0.1, 0.9
-TURN = float(np.exp(-1))  # where a curve of the law is steepest, in ln S
-
-
-def transitions(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """What each measured curve of success shows of a transition: one row for each family, k and N.
-
-    Columns CELL; models; zeros (models without a success); p_min, p_max; visible (it runs from below 0.1 to above
-    0.9: a whole sigmoid); turns (it passes 1/e, where a curve of the law turns); rises (how many steps to the next
-    larger model raise p); alpha, alpha_low, alpha_high of −ln p and constant (ln of its prefactor) where all models
-    have a success (else NaN); steepest = α·ln(10)/e, the rise of p per tenfold S where the fitted curve is steepest,
-    with steepest_low, steepest_high; half: the S at which the fitted p is 1/2.
-    """
-    rows = []
-    for key, own in counts.groupby(CELL):
-        own = own.sort_values("size")
-        p = (own["successes"].astype(float) / own["windows"]).to_numpy()
-        row = dict(zip(CELL, key, strict=True)) | {
-            "models": len(p),
-            "zeros": int((p == 0).sum()),
-            "p_min": p.min(),
-            "p_max": p.max(),
-            "visible": bool(p.min() < BOTTOM and p.max() > TOP),
-            "turns": bool(p.min() < TURN < p.max()),
-            "rises": int((np.diff(p) > 0).sum()),
-        }
-        if (p > 0).all():
-            try:
-                fit = fit_power_law(own["size"], -np.log(p), level=level)
-            except FitError:
-                pass
-            else:
-                row |= {"alpha": fit.alpha, "alpha_low": fit.alpha_low, "alpha_high": fit.alpha_high}
-                row["constant"] = float(np.log(fit.prefactor))
-                row["half"] = float((fit.prefactor / np.log(2)) ** (1 / fit.alpha)) if fit.alpha > 0 else np.nan
-        rows.append(row)
-    names = [*CELL, "models", "zeros", "p_min", "p_max", "visible", "turns", "rises"]
-    table = pd.DataFrame(rows, columns=[*names, "alpha", "alpha_low", "alpha_high", "constant", "half"])
-    for end in ("", "_low", "_high"):
-        table[f"steepest{end}"] = table[f"alpha{end}"] * np.log(10) / np.e
-    return table
-
-
-@dataclass(frozen=True)
-class JointFit:
-    """ln(−ln p) = c + β·ln N − α·ln S + ε, ε normal of standard deviation `scatter`, by maximum likelihood.
-
-    alpha, and length (β, 1 where it was held there), with their intervals of confidence `level` by leaving out one
-    model at a time: the errors of one model's lengths hang together, so models are the units. r_squared: of the points
-    with a success, about each length's own mean, so that it compares with the fits of single lengths; it can be
-    negative. points, zeros, models: how many.
-    """
-
-    alpha: float
-    alpha_low: float
-    alpha_high: float
-    length: float
-    length_low: float
-    length_high: float
-    constant: float
-    scatter: float
-    r_squared: float
-    points: int
-    zeros: int
-    models: int
-    level: float
-
-
-def fit_joint(counts: pd.DataFrame, *, free_length: bool = True, level: float = 0.95) -> JointFit:
-    """Fit the law to the window counts of one family at one k.
-
-    counts: model, size, n, successes, windows. With free_length=False, β is 1: equation 7 of the paper. A length
-    without success is known to have p below 1/windows, so −ln p above ln(windows): it enters by that probability.
-    Raises FitError for fewer than four models, no two lengths with successes, or points that determine no law.
-    """
-    models = sorted(set(counts["model"]))
-    if len(models) < 4 or counts.loc[counts["successes"] > 0, "n"].nunique() < 2:
-        what = f"{len(models)} models are too few for a joint fit with an interval"
-        raise FitError(what, "model, n", "Give at least four models, and two lengths with successes.")
-    best = _maximum(counts, free_length)
-    without = np.array([_maximum(counts[counts["model"] != model], free_length) for model in models])
-    count = len(models)
-    spread = np.sqrt((count - 1) / count * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
-    half = t_distribution.ppf((1 + level) / 2, count - 1) * spread
-    constant, alpha, length, scatter = best
-    seen = counts[(counts["successes"] > 0) & (counts["successes"] < counts["windows"])]
-    y = pd.Series(np.log(-np.log(seen["successes"] / seen["windows"])), seen.index)
-    off = y - (constant + length * np.log(seen["n"]) - alpha * np.log(seen["size"].astype(float)))
-    about = y - y.groupby(seen["n"]).transform("mean")
-    return JointFit(
-        alpha=alpha,
-        alpha_low=alpha - half[1],
-        alpha_high=alpha + half[1],
-        length=length,
-        length_low=length - half[2],
-        length_high=length + half[2],
-        constant=constant,
-        scatter=scatter,
-        r_squared=1 - float((off**2).sum() / (about**2).sum()),
-        points=len(seen),
-        zeros=int((counts["successes"] == 0).sum()),
-        models=count,
-        level=level,
+    caption = (
+        "<b>Figure 7’s printed fits, recomputed.</b> Zeros: lengths and models without a success. The one line for all "
+        "N leaves them out."
     )
-
-
-def _maximum(counts: pd.DataFrame, free_length: bool) -> Reals:
-    """c, α, β and the scatter of the highest likelihood; with θ = parameters/σ and h = 1/σ it has one maximum only."""
-    counts = counts[counts["successes"] < counts["windows"]]  # p = 1 has no ln(−ln p)
-    zero = (counts["successes"] == 0).to_numpy()
-    share = np.where(zero, 1, counts["successes"]) / counts["windows"].to_numpy(dtype=float)
-    y = np.log(-np.log(share))
-    log_n, log_s = np.log(counts["n"].to_numpy(float)), np.log(counts["size"].to_numpy(float))
-    middle = log_s.mean()
-    design = np.column_stack([np.ones_like(y), middle - log_s, log_n])
-    if not free_length:
-        y, design = y - log_n, design[:, :2]
-    lines = np.column_stack([-design, y])  # (h·y − design·θ) = lines·(θ, h)
-    seen = int((~zero).sum())
-
-    def loss(free: Reals) -> tuple[float, Reals, Reals]:
-        height = free[-1]
-        if height <= 0:
-            return np.inf, free, np.eye(free.size)
-        away = lines @ free
-        tail = log_ndtr(-away[zero])  # ln P(the value lies above its limit)
-        push, bend = away.copy(), np.ones_like(away)
-        push[zero] = np.exp(-(away[zero] ** 2) / 2 - tail) / np.sqrt(2 * np.pi)
-        bend[zero] = push[zero] * (push[zero] - away[zero])
-        value = 0.5 * float(away[~zero] @ away[~zero]) - seen * np.log(height) - float(tail.sum())
-        gradient, hessian = lines.T @ push, (lines * bend[:, None]).T @ lines
-        gradient[-1] -= seen / height
-        hessian[-1, -1] += seen / height**2
-        return value, gradient, hessian
-
-    start = np.linalg.lstsq(design[~zero], y[~zero], rcond=None)[0]
-    sigma = max(float(np.std(y[~zero] - design[~zero] @ start)), 1e-6)
-    free = minimum(loss, np.append(start, 1.0) / sigma)
-    constant, alpha, *length = free[:-1] / free[-1]
-    return np.array([constant + alpha * middle, alpha, *(length or [1.0]), 1 / free[-1]])
-
-
-def fit_joint_table(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Both joint fits, β held at 1 and free, for each dataset, family and k that allow them.
-
-    Columns dataset, family, k, kind ("equation 7" or "free length"), and the fields of `JointFit`.
-    """
-    rows = []
-    for (dataset, family, k), own in counts.groupby(["dataset", "family", "k"]):
-        for kind, free in (("equation 7", False), ("free length", True)):
-            try:
-                fit = fit_joint(own, free_length=free, level=level)
-            except FitError:
-                continue
-            rows.append({"dataset": dataset, "family": family, "k": k, "kind": kind} | vars(fit))
-    if not rows:
-        raise FitError("no family has four models with window successes", "measurements", "Give more models.")
-    return pd.DataFrame(rows)
+    return shown(pd.DataFrame(rows, columns=names), columns, caption=caption)

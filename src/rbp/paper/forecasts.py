@@ -1,15 +1,35 @@
-"""What the power law forecasts, and how it compares with other curves: summaries and tables of the chapter on it."""
+"""Can it forecast? Hidden models at every cut, the control by cross-entropy, other curves, and the explorer."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from rbp.book.figure_style import (
+    FAINT,
+    INK,
+    LABELS,
+    SPARE,
+    Panels,
+    family_style,
+    log_axis,
+    neg_log_rbp_label,
+    single_panel,
+)
 from rbp.core.errors import FitError
+from rbp.evidence import Source
+from rbp.evidence.tokens import known_tokens
+from rbp.paper.curves import LINES, SIGNED, off_the_line
 from rbp.paper.display import INTERVAL, Columns, shown
+from rbp.paper.wording import DATASETS, cell_label, dataset_label, dataset_order
 from rbp.stats import cells as questions
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.shapes import SHAPES, fit_shape
 
 
 def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -190,3 +210,259 @@ def imitations_shown(drawn: pd.DataFrame, family: str, good_fit: float, draws: i
         f"{seed}), with the scatter of {family}.",
         data=drawn,
     )
+
+
+# ── What the page and the ledger say
+
+
+def cuts_told(every: pd.DataFrame, family: str) -> dict[str, Any]:
+    """What the page says of all cuts (`every_cut`): with one model hidden, of each family; else of `family`."""
+    outcomes = summary(every, ["family", "hidden"])
+    found: dict[str, Any] = {}
+    for row in outcomes[(outcomes["hidden"] == 1) | (outcomes["family"] == family)].itertuples():
+        found |= {f"cut.count.{row.family}.h{row.hidden}": row.count}
+        found |= {f"cut.optimistic.{row.family}.h{row.hidden}": row.optimistic}
+        if row.family == family:
+            found |= {f"cut.error_median.{row.family}.h{row.hidden}": row.error_median}
+    one = every[every["hidden"] == 1]
+    found |= {"cuts.one.count": len(one), "cuts.one.optimistic": int((one["error"] < 0).sum())}
+    return found | {"cuts.all.count": len(every), "cuts.all.optimistic": int((every["error"] < 0).sum())}
+
+
+def control_told(beside: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of the control (`control`)."""
+    if beside.empty:
+        return {}
+    models = beside.drop_duplicates(["dataset", "model"])
+    return {
+        "control.models": len(models),
+        "control.optimistic": int((models["error_control"] < 0).sum()),
+        "control.error_median": 100 * models["error_control"].abs().median(),
+        "control.rbp_error_median": 100 * beside.loc[beside["k"] == beside["k"].min(), "error"].abs().median(),
+    }
+
+
+def accuracy(every: pd.DataFrame, beside: pd.DataFrame, family: str) -> dict[str, Any]:
+    """What decides the ledger's claim that the law is accurate: shares and errors at every cut of every family."""
+    outcomes = summary(every, ["family", "hidden"])
+    covered, told = outcomes["covered"] / outcomes["count"], cuts_told(every, family) | control_told(beside)
+    found = {"covered": list(covered), "errors": list(outcomes["error_median"]), "cuts": len(outcomes)}
+    found |= {"good": int((covered >= 0.9).sum()), "small": int((outcomes["error_median"] <= 5).sum())}
+    keys = {"two": f"{family}.h2", "six": f"{family}.h6"}
+    found |= {name: f"{told.get(f'cut.optimistic.{k}')} of {told.get(f'cut.count.{k}')}" for name, k in keys.items()}
+    found |= {"one_hopeful": told["cuts.one.optimistic"], "one": told["cuts.one.count"]}
+    return found | {key.replace("control.", "control_"): value for key, value in told.items() if "control" in key}
+
+
+def curves_told(
+    hard: pd.DataFrame, floor: pd.DataFrame, bent: pd.DataFrame, fitted: pd.DataFrame, drawn: pd.DataFrame, level: float
+) -> dict[str, Any]:
+    """What the page says of a floor, of bends, and of other curves; `hard`: the forecasts of one family."""
+    own = floor[floor["family"] == hard["family"].iloc[0]]
+    strongest = bent.loc[bent["p"].idxmin()]
+    wide = fitted.pivot_table("rss", questions.CELL, "shape")
+    found: dict[str, Any] = {
+        f"r_squared.{shape.replace(' ', '_')}": value for shape, value in r_squared(fitted).items()
+    }
+    errors = curve_errors(hard)
+    found |= {"error_median.power_law": errors["power_law"], "error_median.offset": errors["offset"]}
+    found |= {"offset.cells": len(own), "offset.told": int(own["distinguishable"].sum())}
+    found |= {"offset.high_share": 100 * (own["offset_high"] / own["smallest"]).median()}
+    found |= {
+        "bent.cells": len(bent),
+        "bent.alarms": int(bent["alarm"].sum()),
+        "bent.expected": (1 - level) * len(bent),
+    }
+    found |= {"bent.alarms_holm": int(bent["alarm_holm"].sum()), "bent.upwards": int((bent["coefficient"] > 0).sum())}
+    found |= {"bent.strongest": f"{cell_label(strongest)} at k = {strongest['k']}"}
+    found |= {"shape.cells": len(wide), "shape.power": int((wide["power law"] < wide["logarithm"]).sum())}
+    for row in drawn[drawn["shape"].isin(["power law", "logarithm"])].itertuples():
+        found |= {f"drawn.{row.shape.replace(' ', '_')}.{row.sampled}": 100 * row.share}
+    return found
+
+
+def r_squared(fitted: pd.DataFrame) -> "pd.Series[float]":
+    """The median R² of each curve (`cells.shapes`)."""
+    return fitted.groupby("shape")["r_squared"].median()
+
+
+# ── Figures
+
+
+def cut_panels(told: pd.DataFrame) -> Panels:
+    """The errors of all forecasts by how many of a family's largest models were hidden, families side by side.
+
+    `told`: `forecasts.every_cut`. Below zero a forecast is too hopeful; within a column k grows from left to right.
+    """
+    rows = told.assign(off=100 * told["error"])
+    ks = sorted(rows["k"].unique())
+    cuts = rows.groupby("family")["hidden"].max().sort_values(ascending=False, kind="stable")
+    panels: list[list[str]] = []
+    for family, columns in cuts.items():  # as many families to a panel as have no more cuts than the first
+        if not panels or cuts[panels[-1]].sum() + columns > cuts.iloc[0]:
+            panels.append([])
+        panels[-1].append(str(family))
+    reach = 1.08 * rows["off"].abs().max()
+
+    named = {", ".join(own): own for own in panels}
+
+    def draw(ax: Axes, key: str) -> None:
+        ax.axhline(0, color=INK, lw=1)
+        labels: list[str] = []
+        for family in named[key]:
+            colour, marker = family_style(family, sorted(cuts.index))
+            for hidden, cell in rows[rows["family"] == family].groupby("hidden"):
+                middle = len(labels)
+                at = middle + 0.5 * ((cell["k"].map(ks.index) + 0.5) / len(ks) - 0.5)
+                for inside in (True, False):
+                    some, face = cell["covered"] == inside, colour if inside else "none"
+                    ax.plot(at[some], cell["off"][some], marker, color=colour, mfc=face, ms=4.5, mew=0.9, alpha=0.8)
+                ax.plot([middle - 0.34, middle + 0.34], [cell["off"].median()] * 2, color=INK, lw=2)
+                labels.append(f"{hidden}\n{(cell['off'] < 0).sum()} of {len(cell)}")
+            last = len(labels) - 1
+            ax.text(
+                last - (cuts[family] - 1) / 2, 0.97 * reach, family, color=colour, ha="center", va="top", weight="bold"
+            )
+        ax.set_xticks(range(len(labels)), labels)
+        ax.set_xlim(-0.6, max(len(labels), 3) - 0.4)
+        ax.set_ylim(-reach, reach)
+        ax.yaxis.set_major_formatter(SIGNED)
+        ax.grid(visible=False, axis="x")
+        ax.set_xlabel("largest models hidden; forecasts too hopeful")
+        ax.set_ylabel("forecast less measured (%)")
+        sns.despine(ax=ax)
+
+    return Panels(list(named), draw, size=(5.2, 3.7))
+
+
+BEYOND = 100
+
+
+def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) -> Figure:
+    """The points of one family with several fitted curves, drawn on to BEYOND times the largest size.
+
+    `fits` maps the name of a curve to its `ShapeFit`.
+    """
+    low, high = points["size"].min(), points["size"].max()
+    sizes = np.geomspace(low, high * BEYOND, 200)
+    styles = ["-", (0, (6, 2)), (0, (2, 1.5)), "-."]
+
+    def draw(ax: Axes) -> None:
+        ax.axvspan(high, high * BEYOND, color=FAINT, alpha=0.5, lw=0)
+        ends = {}
+        for i, (name, fit) in enumerate(fits.items()):
+            value = np.maximum(fit.predict(sizes), points["value"].min() / 10)
+            colour = [INK, "#D55E00", "#2A7FC0", "#009E73"][i % 4]
+            ax.plot(sizes, value, ls=styles[i % 4], color=colour, lw=1.8, label=name)
+            ends[name] = value[-1]
+        ax.plot(points["size"], points["value"], "o", color=INK, ms=6, zorder=3, label="measured")
+        ax.set_xlim(low / 1.5, high * BEYOND)
+        ax.set_yscale("log")
+        log_axis(ax, "x", plain=False)
+        ax.set_ylim(max(min(ends.values()), points["value"].min() / 3) / 1.1, points["value"].max() * 1.1)
+        log_axis(ax, "y")
+        ax.set_xlabel(LABELS["size"])
+        ax.set_ylabel(ylabel)
+        ax.annotate(
+            "no model here", (high * BEYOND**0.5, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top"
+        )
+        ax.legend(loc="lower left")
+        sns.despine(ax=ax)
+
+    return single_panel(draw)
+
+
+def cuts_shown(every: pd.DataFrame, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for the forecasts at every cut."""
+    ks = ", ".join(map(str, sorted(set(every["k"]))))
+    return {
+        "figure": cut_panels(every),
+        "caption": "<b>All forecasts, at every cut and of every family.</b> Below zero: too hopeful. Each column: the "
+        f"models hidden, on all texts, k growing from left to right ({ks}). Dashes: medians. Hollow: outside the "
+        f"{level:.0%} interval.",
+        "alt": "The errors of forecasts against the number of hidden models, for each family. Pythia's lie below zero "
+        "with few models hidden, and above it with six or seven; those of the others lie on both sides",
+        "data": every,
+    }
+
+
+def residuals_shown(off: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for how far each point of one family lies from its line (`cells.residuals`)."""
+    family, (same, neighbours) = off["family"].iloc[0], same_side(off)
+    styles = dict(zip(sorted(off["k"].unique()), LINES, strict=False))
+    return {
+        "figure": off_the_line(off, line="k", styles=styles),
+        "caption": f"<b>{family}: how far each model lies from the fitted line.</b> By chance alone, marks would jump "
+        f"about zero; here {same} of {neighbours} neighbours in size lie on the same side. Lines join neighbours.",
+        "alt": f"Distance of each {family} model from its power law, against model size, for several k",
+        "data": off,
+    }
+
+
+def base_of(points: pd.DataFrame, family: str) -> pd.DataFrame:
+    """The points of one family that other curves are shown by: its first k and dataset, in the book's order."""
+    own = points[points["family"] == family]
+    own = own[own["k"] == own["k"].min()]
+    return own[own["dataset"] == dataset_order(own["dataset"])[0]]
+
+
+def sizes_of(points: pd.DataFrame, base: pd.DataFrame) -> dict[str, Any]:
+    """The sizes of every family of three or more on the dataset and at the k of `base`: where curves are drawn at."""
+    sample = points[(points["k"] == base["k"].iloc[0]) & (points["dataset"] == base["dataset"].iloc[0])]
+    return {str(f): own["size"].to_numpy() for f, own in sample.groupby("family") if own["size"].nunique() > 2}
+
+
+def curves_shown(base: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for several curves through the same points (`base_of`)."""
+    fits = {shape: fit_shape(shape, base["size"], base["value"]) for shape in SHAPES}
+    family, dataset, k = (base[name].iloc[0] for name in ("family", "dataset", "k"))
+    return {
+        "figure": shape_figure(base, fits, ylabel=neg_log_rbp_label(int(k))),
+        "caption": f"<b>Four curves through the same points</b> ({family}, {dataset_label(dataset)}, k = {k}), each of "
+        "two fitted parameters, drawn on to sizes a hundred times larger than any measured.",
+        "alt": "Points of one family with a power law, an offset law, a logarithm and a logistic curve drawn on to "
+        "larger sizes",
+        "data": base.assign(**{shape: curve.predict(base["size"]) for shape, curve in fits.items()}),
+    }
+
+
+# ── The explorer: what moves it is book/_static/explorer.js
+
+
+def explorer(source: Source) -> str:
+    """The explorer of all points of `source`, as HTML: it needs its scripts, and draws itself in the browser.
+
+    A point knows the part of the source that it is from, for the command that makes the same fit, and its tokens
+    where they are known, for the weights.
+    """
+    parts = {(row.dataset, row.model): part.name for part in source.parts for row in part.table.itertuples()}
+    table = source.table
+    named = [parts[key] for key in zip(table["dataset"], table["model"], strict=True)]
+    data = _points(table.assign(source=named, tokens=known_tokens(table)))
+    return _page("rbp-explorer", data | {"sources": [part.name for part in source.parts]})
+
+
+def _points(table: pd.DataFrame) -> dict[str, Any]:
+    datasets = dataset_order(table["dataset"])
+    models: dict[tuple[str, str, int, str], int] = {}
+    points = []
+    for row in table.to_dict("records"):
+        place = models.setdefault((row["model"], row["family"], row["size"], row["source"]), len(models))
+        points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"], _whole(row["tokens"])])
+    families = sorted(set(table["family"]))
+    styles = {family: family_style(family, families) for family in families}
+    data = {"datasets": datasets, "models": list(models), "points": points, "labels": DATASETS, "styles": styles}
+    return data | {"spare": [style for style in SPARE if style not in styles.values()] or SPARE}
+
+
+def _page(kind: str, data: dict[str, Any]) -> str:
+    # Within a page, a script ends at the first "</script", wherever it stands.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return (
+        f'<div class="{kind}"><noscript><p>The explorer needs JavaScript.</p></noscript>'
+        f'<script type="application/json">{text}</script></div>'
+    )
+
+
+def _whole(number: Any) -> int | None:
+    return None if pd.isna(number) else int(number)

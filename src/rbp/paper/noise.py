@@ -1,26 +1,31 @@
-"""What counting alone makes of the published fits at large k, and the missed tokens themselves."""
+"""Chapter "Large k and noise": what counting makes of the fits at large k, and which tokens are missed there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
 
+from rbp.book.figure_style import INK, Panels, family_style, legend_below, log_axis
 from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.ladder import shipping
+from rbp.paper.curves import by_number, curves, numbered, shades, spread
+from rbp.paper.display import Columns, shown
+from rbp.paper.wording import cell_label, dataset_label, dataset_order, fits_listed
 from rbp.ranks.store import RankStore
 from rbp.stats.cells import holm
 from rbp.stats.clustering import (
     Statistic,
     cluster_sums,
-    discordance,
     jackknife_interval,
     log_design_effect,
     log_scatter_effect,
@@ -95,34 +100,22 @@ def scatter_judged(
     return table.drop(columns=["p_most", "p_most_holm", "enough"])
 
 
-def summary(judged: pd.DataFrame, level: float) -> dict[str, int]:
-    """How many of these rows of `scatter_judged` are what."""
-    return {
-        "tests": len(judged),
-        "holm": int((judged["p_holm"] < 1 - level).sum()),
-        "beyond": int((judged["verdict"] == BEYOND).sum()),
-        "enough": int((judged["verdict"] == ENOUGH).sum()),
-        "mostly": int(judged["mostly"].sum()),
-    }
-
-
 def design_effects_at(
     clustered: pd.DataFrame, dataset: str, share: float, what: str = "scatter"
 ) -> tuple[float, float, float]:
-    """The design effect at about this share of misses, and its interval, in pieces of the authors' length.
+    """The design effect at about this share of misses, and its interval.
 
     clustered: `clustering_table`; what: "scatter" (about a line), or "difference" (the mean over pairs of models).
     That of the dataset itself, at the rate that is nearest on a logarithmic scale; of a dataset without ranks, the
     median over the others, with the widest interval. NaN where there is none.
     """
-    own = clustered[(clustered["what"] == what) & clustered["model"].isna()].dropna(subset=["effect_pieces"])
+    own = clustered[clustered["what"] == what].dropna(subset="effect")
     own = own[own["dataset"] == dataset] if (own["dataset"] == dataset).any() else own
     if own.empty:
         return np.nan, np.nan, np.nan
     off = np.abs(np.log(own["rate"] / share))
     own = own[off == off.min()]
-    low, high = own["effect_pieces_low"].min(), own["effect_pieces_high"].max()
-    return float(own["effect_pieces"].median()), float(low), float(high)
+    return float(own["effect"].median()), float(own["effect_low"].min()), float(own["effect_high"].max())
 
 
 def rises(points: pd.DataFrame, tokens: pd.DataFrame, clustered: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -197,7 +190,6 @@ def tokens_for(
 
 #: shares of missed tokens: from those at k = 1 down to GPT-2's 0.4% at k = 10 000, and further
 RATES = (0.5, 0.15, 0.05, 0.02, 0.01, 0.004, 0.002)
-WHAT = ("misses", "difference", "scatter")  # that has a design effect
 PIECE = 511  # ranked tokens of a document, at most, by the authors' protocol
 SEEN = (0, 1, 10, 100, 1_000, 10_000)  # times that a token stood in the training text: edges of the classes
 
@@ -239,75 +231,46 @@ def threshold_for(ranks: npt.ArrayLike, rate: float) -> int:
 def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES) -> pd.DataFrame:
     """The design effects of misses, of differences between models, and of models' scatter, for stores of one dataset.
 
-    One row for each rate and what: "misses" of each model, the "difference" of each pair (model the smaller, other the
-    larger), and, without a model, the geometric mean over the models, that over the pairs, and the "scatter" of all
-    about a line (`clustering.log_scatter_effect`, of three models or more). Columns dataset, what, model, other, size,
-    other_size, rate (asked for), k, tokens, documents, misses, other_misses, shared (missed by both), z (McNemar's,
-    tokens taken as independent), z_documents; effect with effect_low and effect_high (95%, by
-    `clustering.jackknife_interval` of the logarithm); effect_pieces, … (the same for `pieces` drawn as wholes, the
-    interval still over documents).
+    What is drawn as a whole are `pieces`; the intervals are over documents. One row for each rate and what: "misses",
+    the geometric mean over the models; "difference", over the pairs of models, of which one of the two misses; and
+    "scatter", of all about a line (`clustering.log_scatter_effect`, of three models or more). Columns dataset, what,
+    rate (asked for), k, tokens, documents, effect, effect_low, effect_high (95%).
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = aligned(ordered)
-    documents = places["document"].to_numpy()
-    clusters = {"effect": documents, "effect_pieces": pieces(places)}
-    rows: list[dict[str, Any]] = []
+    documents, drawn = places["document"].to_numpy(), pieces(places)
+    rows = []
     for rate in rates:
         k = threshold_for(ranks, rate)
         missed = ranks > k
+        pairs = [missed[:, j].astype(float) - missed[:, i] for i, j in combinations(range(len(ordered)), 2)]
+        parts = {"misses": list(missed.T), "difference": pairs}
         base = {"dataset": ordered[0].dataset, "rate": rate, "k": k, "tokens": len(ranks)}
         base["documents"] = len(np.unique(documents))
-        every: dict[str, dict[str, list[Reals]]] = {what: {name: [] for name in clusters} for what in WHAT[:2]}
-
-        def own(what: str, values: npt.NDArray[Any], kept: dict[str, list[Reals]]) -> dict[str, Any]:
-            sums = {name: cluster_sums(values, each, documents) for name, each in clusters.items()}
-            for name, each in sums.items():
-                kept[name].append(each)
-            return {"what": what} | _effects({name: [each] for name, each in sums.items()}, log_design_effect)
-
-        for i, store in enumerate(ordered):
-            if missed[:, i].any() and not missed[:, i].all():
-                row: dict[str, Any] = {"model": store.model, "size": store.size, "misses": int(missed[:, i].sum())}
-                rows.append(base | row | own("misses", missed[:, i], every["misses"]))
-        for i, j in combinations(range(len(ordered)), 2):
-            if not (missed[:, i] != missed[:, j]).any():
-                continue
-            found = discordance(missed[:, i], missed[:, j], documents)
-            row = {"model": ordered[i].model, "size": ordered[i].size, "misses": found.first_only + found.both}
-            row |= {"other": ordered[j].model, "other_size": ordered[j].size}
-            row |= {"other_misses": found.second_only + found.both, "shared": found.both}
-            row |= {"z": found.z, "z_documents": found.z_documents}
-            rows.append(base | row | own("difference", missed[:, j].astype(float) - missed[:, i], every["difference"]))
-        rows += [base | {"what": what} | _effects(sums, log_design_effect) for what, sums in every.items()]
+        for what, values in parts.items():
+            sums = [cluster_sums(each, drawn, documents) for each in values if np.ptp(each.astype(float))]
+            rows.append(base | {"what": what} | _effect(sums, log_design_effect))
         if len({store.size for store in ordered}) > 2:
-            about = {name: [scatter_sums(missed, each, documents)] for name, each in clusters.items()}
             line = log_scatter_effect([store.size for store in ordered])
-            rows.append(base | {"what": "scatter"} | _effects(about, line))
-    columns = ["dataset", "what", "model", "other", "size", "other_size", "rate", "k", "tokens", "documents", "misses"]
-    columns += ["other_misses", "shared", "z", "z_documents"]
-    columns += [f"{name}{end}" for name in clusters for end in ("", "_low", "_high")]
-    table = pd.DataFrame(rows).reindex(columns=columns)
-    whole = ["size", "other_size", "misses", "other_misses", "shared"]
-    return table.astype(dict.fromkeys(whole, "Int64"))
+            rows.append(base | {"what": "scatter"} | _effect([scatter_sums(missed, drawn, documents)], line))
+    columns = ["dataset", "what", "rate", "k", "tokens", "documents", "effect", "effect_low", "effect_high"]
+    return pd.DataFrame(rows).reindex(columns=columns)
 
 
-def _effects(parts: Mapping[str, Sequence[Reals]], statistic: Statistic) -> dict[str, float]:
-    """The geometric mean of a design effect over several sums by document, with its interval, for each of `parts`."""
-    found = {}
-    for name, sums in parts.items():
-        if not sums:
-            continue
-        wide, ends = np.concatenate(sums, axis=1), np.cumsum([each.shape[1] for each in sums])[:-1]
+def _effect(sums: Sequence[Reals], log_statistic: Statistic) -> dict[str, float]:
+    """The geometric mean of a design effect over several sums by document, with its interval; nothing of none."""
+    if not sums:
+        return {}
+    wide, ends = np.concatenate(sums, axis=1), np.cumsum([each.shape[1] for each in sums])[:-1]
 
-        def mean(totals: Any, ends: Any = ends) -> Any:
-            blocks = np.split(totals, ends, axis=-1)
-            return sum(statistic(block) for block in blocks) / len(blocks)
+    def mean(totals: Any) -> Any:
+        blocks = np.split(totals, ends, axis=-1)
+        return sum(log_statistic(block) for block in blocks) / len(blocks)
 
-        with np.errstate(all="ignore"):
-            found[name] = float(np.exp(mean(wide.sum(axis=0))))
-        low, high = jackknife_interval(wide, mean)
-        found |= {f"{name}_low": float(np.exp(low)), f"{name}_high": float(np.exp(high))}
-    return found
+    with np.errstate(all="ignore"):
+        value = float(np.exp(mean(wide.sum(axis=0))))
+    low, high = np.exp(jackknife_interval(wide, mean))
+    return {"effect": value, "effect_low": float(low), "effect_high": float(high)}
 
 
 def by_training_count(
@@ -316,26 +279,23 @@ def by_training_count(
     """Which tokens are missed: by how often the token stood in the training text.
 
     counts: shape (vocabulary,), the training count of every token. One row for each model, rate and class of counts
-    (from `low` up to the next edge): dataset, model, size, rate, k, low, high (missing: no end), tokens (of the
-    evaluation text in the class), misses, share_of_tokens, share_of_misses, miss_rate.
+    (from `low` up to the next edge): dataset, model, size, rate, k, low, tokens (of the evaluation text in the class),
+    misses, share_of_tokens, share_of_misses.
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = aligned(ordered)
     group = np.searchsorted(np.asarray(edges), counts[places["token"].to_numpy()], side="right") - 1
     tokens = np.bincount(group, minlength=len(edges))
-    rows = []
+    parts = []
     for rate in rates:
         k = threshold_for(ranks, rate)
         for i, store in enumerate(ordered):
             misses = np.bincount(group[ranks[:, i] > k], minlength=len(edges))
-            for c, low in enumerate(edges):
-                high = edges[c + 1] - 1 if c + 1 < len(edges) else pd.NA
-                shares = (tokens[c] / tokens.sum(), misses[c] / max(misses.sum(), 1), misses[c] / max(tokens[c], 1))
-                about = (store.dataset, store.model, store.size, rate, k, low, high)
-                rows.append((*about, int(tokens[c]), int(misses[c]), *shares))
-    columns = ["dataset", "model", "size", "rate", "k", "low", "high", "tokens", "misses"]
-    columns += ["share_of_tokens", "share_of_misses", "miss_rate"]
-    return pd.DataFrame(rows, columns=columns).astype({"high": "Int64"})
+            table = pd.DataFrame({"low": edges, "tokens": tokens, "misses": misses})
+            table["share_of_tokens"] = tokens / tokens.sum()
+            table["share_of_misses"] = misses / max(misses.sum(), 1)
+            parts.append(table.assign(dataset=store.dataset, model=store.model, size=store.size, rate=rate, k=k))
+    return pd.concat(parts, ignore_index=True)
 
 
 @step("ladder_misses", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=15)
@@ -357,32 +317,200 @@ def _by_dataset(source: Source) -> list[list[RankStore]]:
     return [[store for store in source.stores if store.dataset == name] for name in names]
 
 
-#: groups of training counts, from … up to the next, by the words that name them
-GROUPS = {"fewer than ten times": 0, "10 to 99 times": 10, "100 to 999 times": 100, "a thousand times or more": 1000}
+# ── What is recorded
 
 
-def group_rates(table: pd.DataFrame) -> pd.DataFrame:
-    """How the misses of rare and of frequent tokens change from the smallest model to the largest.
+def scatter_told(judged: pd.DataFrame) -> dict[str, Any]:
+    """What the prose says of `scatter_judged`, by key; what cannot be told is left out."""
+    large, small = (judged[judged["range"] == name] for name in ("large", "small"))
+    values = {"small_extra": 100 * small["extra"].median()}
+    if len(large):
+        fewest = large.nsmallest(1, "misses")
+        values |= {"large_cells": fits_listed(large[large["verdict"] == BEYOND], joint="; ")}
+        values |= {"fewest_missed": fewest["misses"].item(), "fewest_missed_cell": fits_listed(fewest)}
+    pythia = large[(large["family"] == "Pythia") & (large["dataset"] == "wikipedia") & (large["k"] == 30_000)]
+    return values | {f"pythia_{end}": pythia[end].mean() for end in ("extra_low", "extra_high")}
 
-    table: `by_training_count` at one rate. One row for each dataset and group of GROUPS: dataset, group, tokens,
-    share_of_tokens, share_of_misses (of the largest model's), smallest, largest (their shares of missed tokens, NaN
-    without tokens).
+
+def claims(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str, dict[str, Any]]:
+    """What decides the claim on noise: `scatter_judged` at large k, and `rises`."""
+    large = judged[judged["range"] == "large"]
+    values: dict[str, Any] = {
+        "tests": len(large),
+        "holm": int((large["p_holm"] < 1 - level).sum()),
+        "beyond": int((large["verdict"] == BEYOND).sum()),
+        "enough": int((large["verdict"] == ENOUGH).sum()),
+        "open": int((large["verdict"] == OPEN).sum()),
+        "mostly": int(large["mostly"].sum()),
+        "rising": len(rising),
+        "surely": int(rising["beyond"].sum()),
+    }
+    gpt_2 = rising[(rising["family"] == "GPT-2") & (rising["dataset"] == "wikipedia") & (rising["k"] == 10_000)]
+    for row in (gpt_2 if len(gpt_2) else rising.head(1)).itertuples():
+        values |= {"rise_from": int(row.misses_smallest), "rise_to": int(row.misses_largest), "rise_z": row.ends_z}
+        values |= {"needed": min(row.ends_needed, row.trend_needed)}
+        values |= {"effect": row.effect, "effect_high": row.effect_high}
+    return {"noise_at_large_k": values}
+
+
+def rare_told(table: pd.DataFrame) -> dict[str, Any]:
+    """What the prose says of tokens that were seldom trained on. table: `by_training_count` at one rate."""
+    first, last = (table[table["size"] == size] for size in (table["size"].min(), table["size"].max()))
+    own = last[(last["dataset"] == dataset_order(last["dataset"])[0]) & (last["low"] < 100)]
+    ends = [each[each["low"] < 10].groupby("dataset")["misses"].sum() for each in (first, last)]
+    return {
+        "rare_tokens": 100 * own["share_of_tokens"].sum(),
+        "rare_misses": 100 * own["share_of_misses"].sum(),
+        "rarest_rises": int((ends[1] > ends[0]).sum()),
+    }
+
+
+# ── Figures and tables: what `Page.figure` and `Page.table` take besides a name
+
+
+def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The scatter of models beyond counting (markers, with intervals), and counting itself (dashes), against k.
+
+    table: `scatter_judged`. One panel for each family and dataset. Grey bars: counting, for independent tokens
+    and as far as the interval of the design effect goes. Filled: more than noise. A line to the bottom includes none.
     """
-    starts = np.array(list(GROUPS.values()))
-    named = table.assign(group=np.searchsorted(starts, table["low"].to_numpy(np.int64), side="right") - 1)
-    rows = []
-    for dataset, own in named.groupby("dataset"):
-        first, last = (_sums(own[own["size"] == size]) for size in (own["size"].min(), own["size"].max()))
-        for i, name in enumerate(GROUPS):
-            tokens = int(first[i, 0])
-            rates = [float(end[i, 1]) / tokens if tokens else np.nan for end in (first, last)]
-            shares = tokens / first[:, 0].sum(), last[i, 1] / last[:, 1].sum()
-            rows.append((dataset, name, tokens, *shares, *rates))
-    columns = ["dataset", "group", "tokens", "share_of_tokens", "share_of_misses", "smallest", "largest"]
-    return pd.DataFrame(rows, columns=columns)
+    cells = table[["dataset", "family"]].drop_duplicates().itertuples(index=False)
+    order = dataset_order(table["dataset"])
+    ordered = sorted(cells, key=lambda cell: (order.index(cell[0]), cell[1]))
+    keys = {f"{family} on {dataset_label(dataset)}": (dataset, family) for dataset, family in ordered}
+    ends = table["k"].min() / 1.6, table["k"].max() * 1.6
+    bottom = 100 * table["counting"].min() / 4
+
+    def draw(ax: Axes, key: str) -> None:
+        dataset, family = keys[key]
+        own = table[(table["dataset"] == dataset) & (table["family"] == family)].sort_values("k")
+        colour, marker = family_style(family, sorted(set(table["family"])))
+        for row in own.itertuples():
+            counting = 100 * row.counting
+            least, most = np.nanmin([1.0, row.effect_low]), np.nanmax([1.0, row.effect_high])
+            span = [counting * np.sqrt(least), counting * np.sqrt(most)]
+            ax.plot([row.k, row.k], span, color=INK, lw=5, alpha=0.22, solid_capstyle="butt")
+            ax.plot(row.k, counting, "_", color=INK, ms=8, alpha=0.7)
+            line = np.maximum(100 * np.array([row.extra_low, row.extra_high]), bottom)
+            ax.plot([row.k * 1.06] * 2, line, "-", color=colour, lw=1.2)
+            style = {"mew": 0} if row.verdict == BEYOND else {"mfc": "white", "mew": 1.2}
+            ax.plot(row.k * 1.06, max(100 * row.extra, bottom), marker, color=colour, ms=6, zorder=3, **style)
+        ax.set_yscale("log")
+        ax.set_ylim(bottom, 150 * table["extra_high"].clip(upper=2).max())
+        log_axis(ax, "y")
+        ax.set_xlim(*ends)
+        log_axis(ax, "x")
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("scatter of −ln RBPₖ (per cent)")
+        ax.set_title(key)
+        sns.despine(ax=ax)
+
+    return {
+        "figure": Panels(list(keys), draw),
+        "caption": f"<b>The scatter of models about their line, beyond counting,</b> with {level:.0%} intervals. "
+        "Dashes: counting; grey: as far as design effects go. Filled: more than noise.",
+        "alt": "Scatter beyond counting stays level in k while the noise of counting rises to meet it at k of 10 000 "
+        "and more",
+        "data": table,
+    }
 
 
-def _sums(rows: pd.DataFrame) -> Integers:
-    """Tokens and misses of each group, shape (groups, 2)."""
-    sums = rows.groupby("group")[["tokens", "misses"]].sum().reindex(range(len(GROUPS)), fill_value=0)
-    return sums.to_numpy(np.int64)
+def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
+    """The rate of misses by how often a token stood in the training text, a panel for each dataset, a line for each S.
+
+    table: `by_training_count` at one rate. Classes of fewer than 20 tokens in the text are left out.
+    """
+    lows = sorted(int(low) for low in table["low"].unique())
+    names = [f"{a}" if b == a + 1 else f"{a:,}–{b - 1:,}" for a, b in pairwise(lows)] + [f"{lows[-1]:,}+"]
+    colours = shades(sorted(int(size) for size in table["size"].unique()))
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = table[(table["dataset"] == dataset) & (table["tokens"] >= 20) & (table["misses"] > 0)]
+        for size, rows in by_number(own, "size"):
+            rows = rows.sort_values("low")
+            place = [lows.index(low) for low in rows["low"]]
+            ax.plot(place, rows["misses"] / rows["tokens"], "o-", color=colours[size], ms=4.5, mew=0, lw=1.2)
+        ax.set_xticks(range(len(lows)), names, rotation=30, ha="right")
+        ax.set_yscale("log")
+        log_axis(ax, "y")
+        ax.set_xlabel("times in the training text")
+        ax.set_ylabel("share of tokens missed")
+        ax.set_title(dataset_label(dataset))
+        sns.despine(ax=ax)
+        legend_below(ax, numbered(colours, "S"), below=0.3)
+
+    return {
+        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 5.2)),
+        "caption": f"<b>Which tokens are missed</b>, where {table['rate'].iloc[0]:.1%} of all are, by how often a "
+        "token stood in the training text. A line for each model size S.",
+        "alt": "The rate of misses falls steeply with the training count, from most of the rarest tokens to nearly "
+        "none of the common",
+        "data": table,
+    }
+
+
+def tokens_figure(points: pd.DataFrame, table: pd.DataFrame, *, used: float, level: float) -> dict[str, Any]:
+    """How many tokens a wanted precision of α takes: a panel for each design effect, a line for each of six k.
+
+    points: of one cell; table: its `tokens_for` (infinite ones are not drawn). used: as many as were in fact used, a
+    dashed line; NaN where that is not known.
+    """
+    rows = table[table["k"].isin(spread(table["k"], 6)) & np.isfinite(table["tokens"])]
+    panels = curves(
+        rows.assign(design=[f"design effect {effect:g}" for effect in rows["effect"]]), "half_width", "tokens",
+        labels=("wanted half-width of the interval of α", "tokens for each model"), panel="design", line="k",
+        styles={k: (colour, "") for k, colour in shades(rows["k"].unique()).items()}, log="xy",
+        at=[used] if used > 0 else [], ylim="shared", size=(4.6, 4.2),
+    )  # fmt: skip
+    return {
+        "figure": panels,
+        "caption": "<b>Tokens for each model, for α to be known to ± so much</b> "
+        f"({cell_label(points.iloc[0])}, {level:.0%}), by counting alone. Dashed: as many as were used.",
+        "alt": "Tokens needed against the wanted precision of the exponent: falling lines, the higher the larger k",
+        "data": table[["k", "half_width", "effect", "tokens"]],
+    }
+
+
+def scatter_table(judged: pd.DataFrame) -> dict[str, Any]:
+    """The scatter of each fit, tested and estimated (rows of `scatter_judged`)."""
+    percent = ["counting", "extra", "extra_low", "extra_high"]
+    columns: Columns = {
+        "dataset": "Dataset",
+        "family": "Family",
+        "k": "k",
+        "misses": ("fewest missed", "{:,.0f}"),
+        "p": ("p", "{:.3f}"),
+        "p_holm": ("p, Holm", "{:.3f}"),
+        "counting": ("counting, %", "{:.1f}"),
+        ("extra", "extra_low", "extra_high"): ("beyond it, %", "{:.1f} [{:.1f}, {:.1f}]"),
+        "verdict": ("verdict", lambda verdict: verdict.removesuffix(" than noise")),  # short, to fit the page
+    }
+    caption = (
+        "<b>Is the scatter about the line more than counting?</b> p: that counting independent tokens makes as much. "
+        "Per cent: standard deviations of ln(−ln RBPₖ)."
+    )
+    table = judged.assign(**{name: 100 * judged[name] for name in percent})
+    order = dataset_order(table["dataset"])
+    table = table.assign(place=table["dataset"].map(order.index)).sort_values(["place", "family", "k"])
+    return shown(table, columns, caption=caption, data=judged)
+
+
+def rises_table(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The cases in which misses rise with size (`rises`)."""
+    columns: Columns = {
+        "dataset": "Dataset",
+        "family": "Family",
+        "k": "k",
+        "misses_smallest": ("missed, smallest model", "{:.0f}"),
+        "misses_largest": ("missed, largest model", "{:.0f}"),
+        "ends_z": ("z at least", "{:.1f}"),
+        "ends_needed": ("effect needed", "{:.1f}"),
+        "trend_needed": ("trend: effect needed", "{:.1f}"),
+        "effect": ("effect on the ladder", "{:.1f}"),
+        "effect_high": ("at most (95%)", "{:.1f}"),
+    }
+    caption = (
+        "<b>All cases in which misses rise with size.</b> z at least: of the largest model against the smallest. "
+        f"Effect needed: the design effect that would make it, or the trend, chance, at {level:.0%}."
+    )
+    return shown(rising, columns, caption=caption)

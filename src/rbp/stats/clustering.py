@@ -331,25 +331,3 @@ def log_size_weights(size: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """The contrast of a straight line in ln S: its deviations from their mean, scaled to a spread of 1 end to end."""
     x = np.log(np.asarray(size, dtype=float))
     return np.asarray((x - x.mean()) / np.ptp(x), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Discordance:
-    """McNemar's test of two models on the same tokens: `first_only` and `second_only` count the tokens that one alone
-    misses; z takes tokens as independent, z_documents divides it by the root of the design effect."""
-
-    first_only: int
-    second_only: int
-    both: int
-    z: float
-    design_effect: float
-    z_documents: float
-
-
-def discordance(first: npt.ArrayLike, second: npt.ArrayLike, documents: npt.ArrayLike) -> Discordance:
-    """Compare two models' misses, shape (T,) of booleans each, on the same tokens of `documents`, shape (T,)."""
-    one, other = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    b, c = int((one & ~other).sum()), int((other & ~one).sum())
-    effect = design_effect(other.astype(float) - one, documents)
-    z = (c - b) / np.sqrt(b + c) if b + c else 0.0
-    return Discordance(b, c, int((one & other).sum()), float(z), effect, float(z / np.sqrt(effect)))

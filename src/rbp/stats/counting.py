@@ -92,20 +92,6 @@ def scatter_beside_counting(points: pd.DataFrame, fits: pd.DataFrame, tokens: pd
     return table.drop(columns=["variance", "spread"])
 
 
-def misses_at_ends(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
-    """The missed tokens (rank above k) of the smallest and of the largest model of each dataset, family and k.
-
-    `points` and `tokens` as for `scatter_beside_counting`. Columns dataset, family, k, tokens, basis, misses_smallest,
-    misses_largest and misses_min (of any model). Families with an unknown number of tokens are left out.
-    """
-    own = points.merge(tokens.dropna(subset=["tokens"]), on=["dataset", "family"], suffixes=("_stated", ""))
-    own["misses"] = -np.expm1(-own["value"]) * own["tokens"].astype(float)
-    cells = own.sort_values("size").groupby(["dataset", "family", "k", "tokens", "basis"], as_index=False)
-    return cells.agg(
-        misses_smallest=("misses", "first"), misses_largest=("misses", "last"), misses_min=("misses", "min")
-    )
-
-
 def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float = 1.0, level: float = 0.95) -> float:
     """The −ln RBP_k at which `tokens` tell it to within a factor 1 ± precision, at confidence `level`.
 

@@ -91,21 +91,6 @@ def rounded(starts: Integers, vocabulary: int) -> Points:
     return _of(int(starts[0]), y, measure, nodes)
 
 
-def rounded_up(starts: Integers, vocabulary: int) -> Points:
-    """Rank k has the interval from k − 1 to k."""
-    ends = np.append(starts, vocabulary + 1) - 1.0
-    if starts[0] > 1:
-        return _of(int(starts[0]), *_between(np.log(ends)))
-    inner = ends[1:] if ends[1] == 1 else np.append(1.0, ends[1:])
-    y, measure, nodes = _between(np.log(inner))
-    below, tail = _half_line()  # rank 1 reaches down to x = 0
-    nodes = np.append(len(tail), nodes)
-    if len(inner) == len(ends):  # the first bin has both rank 1 and the ranks above it
-        nodes = np.append(nodes[:2].sum(), nodes[2:])
-    y, measure = np.append(-below[::-1], y), np.append(tail[::-1], measure)
-    return _of(1, y, measure, nodes)
-
-
 @lru_cache(maxsize=16)
 def by_rank(points: Callable[[Integers, int], Points], first: int, vocabulary: int) -> Points:
     """The points with each rank as a bin of its own."""

@@ -2,12 +2,11 @@
 
 Per token, the log-likelihood is Σ_b share_b (ln Σ_{k in b} e^w(k) − ln Σ_k e^w(k)), with w the family's weight. So its
 gradient is the mean of ∂w within the bins less that over all ranks, and its Hessian the same with ∂²w and covariances
-of ∂w. First the family's limits are fitted; where the score there points outward, the limit is the maximum. Else
+of ∂w. First the family's limit is fitted; where the score there points outward, the limit is the maximum. Else
 Newton's method finds it inside.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +17,7 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
 from rbp.stats.newton import minimum
 from rbp.stats.rank_counts import RankCounts, by_rank, log_sums
-from rbp.stats.rank_families import Family, MassAt1, with_mass_at_1
+from rbp.stats.rank_families import Family
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class RankDistribution:
     def cdf(self, rank: npt.ArrayLike) -> Reals:
         """P(R ≤ rank): RBP at k = rank, if first is 1."""
         at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
-        cumulative = np.append(0.0, self._cumulative)
+        cumulative = np.append(0.0, np.minimum(np.cumsum(self.masses), 1.0))
         return np.asarray(cumulative[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
 
     def sf(self, rank: npt.ArrayLike) -> Reals:
@@ -87,25 +86,11 @@ class RankDistribution:
         at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
         return np.asarray(tail[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
 
-    def quantile(self, share: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """The smallest rank with P(R ≤ rank) ≥ share."""
-        at = np.searchsorted(self._cumulative, np.asarray(share, dtype=np.float64) * (1 - 1e-15), side="left")
-        return (np.minimum(at, len(self.ranks) - 1) + self.first).astype(np.int64)
-
-    def sample(self, size: int, seed: int | np.random.Generator) -> npt.NDArray[np.int64]:
-        """`size` ranks drawn independently."""
-        return self.quantile(np.random.default_rng(seed).random(size))
-
     @property
     def entropy(self) -> float:
         """−Σ p ln p, in nats: what appendix C calls the cross-entropy."""
         p = self.masses
         return float(-(p[p > 0] * self.log_masses[p > 0]).sum())
-
-    @cached_property
-    def _cumulative(self) -> Reals:
-        total = np.cumsum(self.masses)
-        return np.asarray(np.minimum(total / total[-1], 1.0), dtype=np.float64)
 
     def _index(self, rank: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         at = np.asarray(rank, dtype=np.float64)
@@ -116,23 +101,19 @@ class RankDistribution:
 MARGIN = 1e-9
 """Nats per token within which likelihoods are not told apart: far above their rounding, far below what counts tell."""
 
-_ROUNDING = 16 * np.finfo(float).eps  # of a mean over ranks, relative
-
 
 @dataclass(frozen=True)
 class RankFit:
     """A fitted distribution.
 
     family: the one asked for; distribution: its most likely member, which is one of another family, the limit, where
-    the family has no maximum within; log_likelihood: of the counts, in all; total: of tokens; rounding: how far
-    rounding may have moved any parameter, relative to it, from the likelihood's curvature (its condition number).
+    the family has no maximum within; log_likelihood: of the counts, in all; total: of tokens.
     """
 
     family: Family
     distribution: RankDistribution
     log_likelihood: float
     total: float
-    rounding: float
 
     @property
     def at_limit(self) -> bool:
@@ -144,82 +125,27 @@ class RankFit:
         """Log-likelihood per token, in nats."""
         return self.log_likelihood / self.total
 
-    @property
-    def aic(self) -> float:
-        """Akaike's criterion."""
-        return 2 * len(self.distribution.values) - 2 * self.log_likelihood
 
-
-def log_likelihood(distribution: RankDistribution, counts: RankCounts) -> float:
-    """ln of the probability of the counts, less what does not depend on the distribution (multinomial)."""
-    mass = counts.sums(distribution.masses, distribution.first)
-    return _weighted_log(counts.count, mass)
-
-
-def fit(family: Family, counts: RankCounts, *, first: int = 1, start: Mapping[str, float] | None = None) -> RankFit:
+def fit(family: Family, counts: RankCounts, *, first: int = 1) -> RankFit:
     """The family's most likely member for the counts of ranks first … V (those below `first` are left out).
 
-    start: parameters to begin with, which saves time where they are near. Raises FitError where there is neither a
-    maximum nor a limit, DataError where no rank is left, ParameterError where `start` names other parameters.
+    Raises FitError where there is neither a maximum nor a limit, DataError where no rank is left.
     """
     own = counts.since(first)
-    if isinstance(family, MassAt1):
-        return _fit_mixture(family, own, first, start)
-    begin = None
-    if start is not None:
-        begin = family.natural(np.array(RankDistribution.of(family, start, own.vocabulary, first).values), first)
-    likelihood, natural, _ = _maximum(family, own, first, begin)
-    found, at = likelihood.family, likelihood(natural)
-    with np.errstate(all="ignore"):
-        named = tuple(float(value) for value in found.named(natural, first))
-        rounding = _rounding(found, natural, first, at)
-        back = found.natural(np.array(named), first)
-    if not np.isfinite(back).all():  # Weibull's scale is no number above 0 where the shape is below 0.006
-        raise FitError(f"{found.name} has parameters there beyond what a number holds", "fit", "Take another family.")
-    return RankFit(
-        family=family,
-        distribution=RankDistribution(found, named, own.vocabulary, first),
-        log_likelihood=at.value * own.total,
-        total=own.total,
-        rounding=rounding,
-    )
-
-
-def covariance(fitted: RankFit, counts: RankCounts) -> Reals:
-    """Covariance of the named parameters, from the curvature of the log-likelihood, with tokens as independent draws.
-
-    The curvature is that in the natural parameters, carried over by the delta method. Raises FitError where the
-    maximum is at a limit.
-    """
-    family, first = fitted.family, fitted.distribution.first
-    if fitted.at_limit:
-        what = f"{family.name} is at its limit, {fitted.distribution.family.name}, and has no curved maximum"
-        raise FitError(what, "covariance", None)
-    values = np.asarray(fitted.distribution.values)
-    if isinstance(family, MassAt1):
-        tail = RankDistribution(family.tail, fitted.distribution.values[1:], counts.vocabulary, 2)
-        own = RankFit(family.tail, tail, np.nan, np.nan, np.nan)
-        out = np.zeros((len(values), len(values)))
-        out[0, 0] = values[0] * (1 - values[0]) / counts.total
-        out[1:, 1:] = covariance(own, counts)
-        return out
-    own_counts = counts.since(first)
-    natural = family.natural(values, first)
-    jacobian, hessian = _jacobian(family, natural, first), Likelihood(family, own_counts, first)(natural).hessian
-    return np.asarray(jacobian @ np.linalg.inv(-hessian) @ jacobian.T / own_counts.total)
+    likelihood, natural = _maximum(family, own, first)
+    found = likelihood.family
+    named = tuple(float(value) for value in found.named(natural, first))
+    there = RankDistribution(found, named, own.vocabulary, first)
+    return RankFit(family, there, likelihood(natural).value * own.total, own.total)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A log-likelihood per token, its gradient (p,) and Hessian (p, p), and what rounding may do to the gradient (p,).
-
-    The value is −∞ where there is no distribution.
-    """
+    """A log-likelihood per token, −∞ where there is no distribution, its gradient (p,) and Hessian (p, p)."""
 
     value: float
     gradient: Reals
     hessian: Reals
-    noise: Reals
 
 
 class Likelihood:
@@ -261,42 +187,27 @@ class Likelihood:
                 hessian += curves @ (share - mass)
             some = self.share > 0
             value = float(self.share[some] @ (sums[some] - whole))
-            gradient, noise = slopes @ (share - mass), _ROUNDING * (np.abs(slopes) @ (share + mass))
+            gradient = slopes @ (share - mass)
         finite = np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()
-        return Value(value if finite else -np.inf, gradient, hessian, noise)
+        return Value(value if finite else -np.inf, gradient, hessian)
 
 
-def _maximum(
-    family: Family, counts: RankCounts, first: int, begin: Reals | None = None
-) -> tuple[Likelihood, Reals, Reals]:
-    """Where the likelihood is largest.
-
-    The likelihood of the family or of its limit, the maximum in its own natural parameters, and in those of `family`.
-    """
+def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood, Reals]:
+    """The likelihood of the family or of its limit, and its maximum in their own natural parameters."""
     needed = len(family.parameters) + 1
     if np.count_nonzero(counts.count) < needed:
         what = f"{family.name} needs tokens in at least {needed} ranks or bins"
         raise FitError(what, "fit", "Take more tokens, or finer bins.")
-    likelihood = Likelihood(family, counts, first)
-    if begin is not None:
-        with suppress(FitError):  # a maximum inside is the maximum; where none is found from here, the limits tell
-            natural = _inside(likelihood, begin)
-            return likelihood, natural, natural
-    tried = [np.array(family.origin)]
-    for limit in family.limits:
-        if first < limit.least_first:
-            continue
-        found, natural, whole = _maximum(limit.family, counts, first)
-        there = limit.embed(whole)
-        edge = [place for place in family.positive if there[place] == 0]
+    likelihood, begin = Likelihood(family, counts, first), np.array(family.origin)
+    if family.limit:
+        limit, natural = _maximum(family.limit, counts, first)
+        there = np.append(natural, 0.0)
         at = likelihood(there)
         # in units of the curvature, half the square of the score is what a step inward gains
-        if (at.gradient[edge] <= MARGIN * np.sqrt(np.abs(np.diag(at.hessian)[edge]))).all():
-            return found, natural, there
-        tried.append(there)
-    begin = tried[0] if len(tried) == 1 else max(tried, key=lambda natural: likelihood(natural).value)
-    natural = _inside(likelihood, begin)
-    return likelihood, natural, natural
+        if at.gradient[-1] <= MARGIN * np.sqrt(np.abs(at.hessian[-1, -1])):
+            return limit, natural
+        begin = max(begin, there, key=lambda natural: likelihood(natural).value)
+    return likelihood, _inside(likelihood, begin)
 
 
 def _inside(likelihood: Likelihood, begin: Reals) -> Reals:
@@ -312,44 +223,3 @@ def _inside(likelihood: Likelihood, begin: Reals) -> Reals:
     except FitError:
         remedy = "Take another family, or more ranks."
         raise FitError(f"{family.name} has no maximum for these ranks", "fit", remedy) from None
-
-
-def _jacobian(family: Family, natural: Reals, first: int) -> Reals:
-    """∂ named/∂ natural, exact: a complex step, so small that its square is nothing."""
-    tiny = 1e-30
-    shifted = natural + 1j * tiny * np.eye(len(natural))
-    return np.column_stack([np.imag(family.named(each, first)) / tiny for each in shifted])
-
-
-def _rounding(family: Family, natural: Reals, first: int, at: Value) -> float:
-    if not len(natural):
-        return 0.0
-    moved = np.abs(_jacobian(family, natural, first) @ np.linalg.inv(at.hessian)) @ at.noise
-    return float((moved / np.abs(family.named(natural, first))).max())
-
-
-def _fit_mixture(family: MassAt1, counts: RankCounts, first: int, start: Mapping[str, float] | None) -> RankFit:
-    """Share and tail separate: the share is that of the tokens, the tail a fit from rank 2."""
-    at_1 = (counts.low == 1) & (counts.high == 1)
-    if first != 1 or not at_1.any():
-        raise FitError(f"{family.name} needs rank 1 as a bin of its own", "fit", "Fit from rank 1.")
-    begin = None if start is None else {name: start[name] for name in family.tail.parameters}
-    rest = fit(family.tail, counts, first=2, start=begin)
-    share = float(counts.count[at_1][0] / counts.total)
-    if not share:
-        raise FitError(f"{family.name} needs tokens of rank 1", "fit", f"Take {family.tail.name}.")
-    found = family if not rest.at_limit else with_mass_at_1(rest.distribution.family)
-    here = counts.total * (share * np.log(share) + (1 - share) * np.log1p(-share))
-    return RankFit(
-        family=family,
-        distribution=RankDistribution(found, (share, *rest.distribution.values), counts.vocabulary, 1),
-        log_likelihood=float(here) + rest.log_likelihood,
-        total=counts.total,
-        rounding=rest.rounding,
-    )
-
-
-def _weighted_log(weight: Reals, mass: Reals) -> float:
-    some = weight > 0
-    with np.errstate(divide="ignore"):
-        return float(weight[some] @ np.log(mass[some]))

@@ -73,10 +73,10 @@ SOURCES = ["published", *LADDERS, *TABLES, *STORES]
 LOOP = {  # what has failed once, where it is cheap
     ("holds", "zeros"),
     ("holds", "one_factor"),
-    ("more_k", "k = 1 alone"),
+    ("in_k", "k = 1 alone"),
     ("forecasts", "flat"),
     ("ladder", "all hits"),
-    ("independence", "three stores"),
+    ("emergence", "three stores"),
     ("noise", "all hits"),
     ("rank_and_cross_entropy", "all hits"),
     ("rank_and_cross_entropy", "one family"),

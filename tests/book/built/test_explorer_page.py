@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-PAGE = "notebooks/explorer.html"
+PAGE = "notebooks/forecasts.html"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
@@ -67,16 +67,8 @@ def test_the_dashed_line_is_dragged(browser: Browser, book: Path, width: int) ->
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-@pytest.mark.parametrize(
-    ("page", "wanted"),
-    [
-        ("claims.html#claim-7", "#claim-7 .rbp-bars input:visible"),
-        ("forecasts.html#hide?dataset=wikipedia&family=Pythia&k=1&seen=6", ".rbp-hide .rbp-explorer-chart:visible"),
-    ],
-)
-def test_the_ledger_and_hidden_models_move_from_a_file(
-    browser: Browser, book: Path, page: str, wanted: str, width: int, scheme: str
-) -> None:
+def test_the_ledger_moves_from_a_file(browser: Browser, book: Path, width: int, scheme: str) -> None:
+    page, wanted = "claims.html#claim-7", "#claim-7 .rbp-bars input:visible"
     with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
         tab, wrong = context.new_page(), []
         tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))

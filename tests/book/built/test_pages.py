@@ -149,7 +149,7 @@ def test_a_page_opens_from_a_file(browser: Browser, book: Path) -> None:
     inside = ("file:", "data:", "blob:")
     tab.on("request", lambda request: None if request.url.startswith(inside) else wrong.append(request.url))
     tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.goto((book / "notebooks" / "metric.html").as_uri())
+    tab.goto((book / "notebooks" / "see.html").as_uri())
     tab.wait_for_selector("mjx-container")
     assert wrong == []
     assert tab.locator("figure.rbp-figure svg").count() > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-PAGE = "notebooks/sentence.html"
+PAGE = "notebooks/see.html"
 
 
 @pytest.mark.parametrize(("how", "width", "scheme"), [("file", 390, "dark"), ("http", 1280, "light")])

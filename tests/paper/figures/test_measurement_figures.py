@@ -1,7 +1,8 @@
 import pandas as pd
 
 from rbp.evidence import open_source
-from rbp.paper.figures.measure import coverage, coverage_panels, distributions
+from rbp.paper.figures.measure import coverage, coverage_panels
+from rbp.paper.see import distributions
 
 
 def texts(figure):

@@ -4,6 +4,6 @@
 is imported, which is here.
 """
 
-from rbp.paper.claims import comparisons, emergence, law, ledger, lognormal, others, own, page
+from rbp.paper.claims import comparisons, emergence, law, ledger, others, own, page
 
-__all__ = ["comparisons", "emergence", "law", "ledger", "lognormal", "others", "own", "page"]
+__all__ = ["comparisons", "emergence", "law", "ledger", "others", "own", "page"]

@@ -40,24 +40,6 @@ def _(n: Numbers) -> Judged:
     )
 
 
-@claim(
-    19,
-    TWO_METRICS,
-    "introduction, 3.1, figure 1",
-    "Cross-entropy does not determine the rank, nor RBP: they are logically independent.",
-    rule="holds if two models with the same cross-entropy and different RBP₁ exist",
-    evidence="metric#same-cross-entropy",
-    core=True,
-)
-def _(n: Numbers) -> Judged:
-    gap = abs(n.number("metric::cross_entropy.pair_difference"))
-    even, crowded = n.number("metric::rbp1.even"), n.number("metric::rbp1.crowded")
-    return Rule(gap < 1e-9 and even != crowded), (
-        f"Two small models with the same cross-entropy, {n.number('metric::cross_entropy.pair'):.3f} nats, have RBP₁ of "
-        f"{even:.2f} and {crowded:.2f}. The reverse is true as well: a temperature changes the cross-entropy and no rank."
-    )
-
-
 def told_by_cross_entropy(n: Numbers) -> tuple[int, int] | None:
     """In how many cells cross-entropy tells −ln RBP₁ more closely than S does, and of how many; None: not recorded."""
     found = {key.partition("::")[2]: n.count(key) for key in n if "::told_by_cross_entropy." in key}
@@ -103,13 +85,13 @@ def _(n: Numbers) -> Judged:
     "−ln RBP_k is a power law in k for k up to 100, with all R² at least 0.99.",
     rule="holds if R² is at least 0.99 in all fits, and in nine of ten the points leave their line by no more than counting noise; in part if "
     "only R² is",
-    evidence="more_k",
+    evidence="in_k",
     group=EARLIER,
     core=True,
 )
 def _(n: Numbers) -> Judged:
-    pairs, high = n.count("more_k::pairs"), n.count("more_k::r_squared_high")
-    tested, bent = n.count("more_k::noise_tested"), n.count("more_k::noise_rejected")
+    pairs, high = n.count("in_k::pairs"), n.count("in_k::r_squared_high")
+    tested, bent = n.count("in_k::noise_tested"), n.count("in_k::noise_rejected")
     straight = at_least(high / pairs, "pairs")
     rule = Rule(
         every(straight, at_least((tested - bent) / tested, "noise")),
@@ -117,9 +99,9 @@ def _(n: Numbers) -> Judged:
         {"pairs": share("pairs with R² of 0.99", 1), "noise": share("curves within counting noise, to hold", 0.9)},
     )
     return rule, (
-        f"R² is at least 0.99 in {high} of {pairs} pairs of model and dataset ({n.number('more_k::r_squared_min'):.4f} at least). "
+        f"R² is at least 0.99 in {high} of {pairs} pairs of model and dataset ({n.number('in_k::r_squared_min'):.4f} at least). "
         f"But of {tested} curves whose counting noise is known, {bent} leave the line by more than that noise allows; the "
-        f"bend is {n.number('more_k::bend_median'):.0f}% at the median. It is a good summary rather than a law."
+        f"bend is {n.number('in_k::bend_median'):.0f}% at the median. It is a good summary rather than a law."
     )
 
 
@@ -130,12 +112,12 @@ def _(n: Numbers) -> Judged:
     "The exponent in k is larger than that in S, so raising k is the faster way to raise RBP_k.",
     rule="holds if α in k exceeds α in S in every comparison, at k = 1, 10 and 100, and if both are constants, as the “so” takes them to be: "
     "α in S does not rise with k, nor α in k with S, in most cells; in part if only the first",
-    evidence="more_k#exponents",
+    evidence="in_k#exponents",
     group=EARLIER,
 )
 def _(n: Numbers) -> Judged:
-    compared, larger = n.count("more_k::compared"), n.count("more_k::larger")
-    cells, drifts = n.count("more_k::cells"), [n.count(f"more_k::{key}") for key in ("s_rises", "rising_cells")]
+    compared, larger = n.count("in_k::compared"), n.count("in_k::larger")
+    cells, drifts = n.count("in_k::cells"), [n.count(f"in_k::{key}") for key in ("s_rises", "rising_cells")]
     ahead = at_least(larger / compared, "larger")
     rule = Rule(
         every(ahead, at_most(max(drifts) / cells, "drifts")),
@@ -146,8 +128,8 @@ def _(n: Numbers) -> Judged:
         },
     )
     return rule, (
-        f"Larger in {larger} of {compared} comparisons, by a factor of {n.number('more_k::times_min'):.1f} to "
-        f"{n.number('more_k::times_max'):.1f}. But α in S rises with k in {drifts[0]} of {cells} cells, and α in k with S in {drifts[1]}: "
+        f"Larger in {larger} of {compared} comparisons, by a factor of {n.number('in_k::times_min'):.1f} to "
+        f"{n.number('in_k::times_max'):.1f}. But α in S rises with k in {drifts[0]} of {cells} cells, and α in k with S in {drifts[1]}: "
         "there is no one rate to compare, and the lead shrinks as k grows. A larger k also makes the task easier, not the model better."
     )
 
@@ -158,11 +140,11 @@ def _(n: Numbers) -> Judged:
     "preprint of 3 October 2025, appendix B",
     "ΔS/S ≈ −(α_k/α_S)·Δk/k keeps RBP_k constant.",
     rule="holds if the sign follows and the formula is usable for one step of k at k = 1; in part if only the sign follows",
-    evidence="more_k",
+    evidence="in_k",
     group=EARLIER,
 )
 def _(n: Numbers) -> Judged:
-    impossible, cases = n.count("more_k::local_impossible"), n.count("more_k::exchanged")
+    impossible, cases = n.count("in_k::local_impossible"), n.count("in_k::exchanged")
     rule = Rule(
         at_least((cases - impossible) / cases, "usable"),
         True,
@@ -171,7 +153,7 @@ def _(n: Numbers) -> Judged:
     return rule, (
         f"The sign is right: more k allows a smaller S. But the formula is for small steps. From k = 1 to 2 it asks for a "
         f"negative size in {impossible} of {cases} cases; a step of one is small enough only from k = "
-        f"{n.count('more_k::usable_from_min')} to {n.count('more_k::usable_from_max')} on, depending on the model."
+        f"{n.count('in_k::usable_from_min')} to {n.count('in_k::usable_from_max')} on, depending on the model."
     )
 
 

@@ -8,7 +8,7 @@ from rbp.paper.claims.ledger import OTHERS, OWN, UNCHECKED, Judged, Numbers, cla
 from rbp.paper.claims.rules import Condition, Rule, at_least, every, met, share
 
 SISTER = "What scales in cross-entropy"
-SHARES = "sister_law"
+SHARES = "sister"
 TRAINING = "Size and training"
 EXPONENT = "exponent"
 TEXTS = {"texts": share("texts on which each part is so", 1)}
@@ -72,7 +72,7 @@ def _(n: Numbers) -> Judged:
 def _(n: Numbers) -> Judged:
     texts, inside, falls = (n.count(f"{SHARES}::{key}") for key in ("texts", "share_inside", "share_falls"))
     two = _on_texts(inside, texts), _on_texts(falls, texts)
-    first, last = (100 * (1 + n.number(f"premise::gap_share.{end}")) for end in ("first", "last"))
+    first, last = (100 * (1 + n.number(f"lognormal::gap_share.{end}")) for end in ("first", "last"))
     return Rule(every(*two), met(1, *two), TEXTS), (
         f"On the ladder it is {100 * n.number(f'{SHARES}::share_min'):.0f} to {100 * n.number(f'{SHARES}::share_max'):.0f}% of "
         f"cross-entropy, as confidence is negative. From the smallest rung to the largest the share falls on {falls} of "

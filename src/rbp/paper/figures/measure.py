@@ -1,4 +1,4 @@
-"""Figures about the metric, about which measurements there are, and Table 1 as a picture."""
+"""Figures about which measurements there are, and the tokens behind them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,102 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.book.figure_style import INK, LABELS, Panels, family_style, log_axis, rbp_label, single_panel
-from rbp.paper import toy_models
+from rbp.book.figure_style import INK, Panels, family_style, log_axis, single_panel
 from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
-
-#: the truth, and all other tokens
-TRUTH, OTHER = "#D55E00", "#8A97A6"
-#: lines that are no families: one colour and dash each
-LINES = (("#2A7FC0", "o", "-"), ("#D55E00", "o", "--"), ("#009E73", "o", "-."), ("#B8579A", "o", ":"))
-
-
-def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
-    """Bars of probability, the most probable first: one panel for each `panel`.
-
-    `tokens` has panel, token, probability, truth (whether it is the ground truth). The truth is coloured and its rank
-    written beside it. With `k`, a line closes the top k.
-    """
-
-    def draw(ax: Axes, panel: str) -> None:
-        own = tokens[tokens["panel"] == panel].sort_values("probability", ascending=False, kind="stable")
-        place = np.arange(1, len(own) + 1)
-        colours = [TRUTH if truth else OTHER for truth in own["truth"]]
-        ax.barh(place, own["probability"], color=colours, height=0.7)
-        for y, width, truth in zip(place, own["probability"], own["truth"], strict=True):
-            note = f"{width:.2f}" + (f"  truth, rank {y}" if truth else "")
-            weight = "bold" if truth else "normal"
-            ax.annotate(
-                note, (width, y), (4, 0), textcoords="offset points", va="center", fontsize=9, fontweight=weight
-            )
-        ax.set_yticks(place, [str(token) for token in own["token"]])
-        ax.set_ylim(len(own) + 0.6, 0.4)
-        ax.set_xlim(0, tokens["probability"].max() * 1.75)
-        if k is not None and k < len(own):
-            ax.axhline(k + 0.5, color=INK, lw=1, ls=(0, (4, 3)))
-            ax.annotate(
-                f"top {k}", (1, k + 0.5), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
-                ha="right", va="bottom", fontsize=9,
-            )  # fmt: skip
-        ax.grid(False, axis="y")
-        ax.set_xlabel("probability")
-        ax.set_title(panel)
-        sns.despine(ax=ax, left=True)
-        ax.tick_params(axis="y", length=0)
-
-    panels = list(dict.fromkeys(tokens["panel"]))
-    return Panels(panels, draw, size=(3.6, 2.7), columns=len(panels))
-
-
-def figure_1_shown() -> dict[str, Any]:
-    """What `Page.figure` takes for the paper's figure 1, redrawn."""
-    tokens = toy_models.bars(toy_models.FIGURE_1, toy_models.CITIES)
-    return {
-        "figure": distributions(tokens),
-        "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
-        "are ours). Both cost −ln 0.28 nats.",
-        "alt": "Bars of five probabilities, twice; the truth has probability 0.28 in both, first rank 3, then rank 1",
-        "data": tokens,
-    }
-
-
-def figure_2_shown() -> dict[str, Any]:
-    """What `Page.figure` takes for the paper's figure 2, redrawn."""
-    tokens = toy_models.bars(toy_models.FIGURE_2, ["truth", *(f"other {i}" for i in (1, 2, 3, 4))])
-    return {
-        "figure": distributions(tokens, k=2),
-        "caption": "<b>Three tokens of a text</b> (figure 2 of the paper, redrawn). Above the dashed line: the top "
-        "two.",
-        "alt": "Bars of five probabilities for three tokens; the truth has ranks 3, 1 and 3",
-        "data": tokens,
-    }
-
-
-def same_cross_entropy_shown(table: pd.DataFrame, tokens: int) -> dict[str, Any]:
-    """What `Page.figure` takes for RBP_k of models with one cross-entropy: columns line, k, rbp; of so many tokens."""
-    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("threshold k", rbp_label())
-    return {
-        "figure": curves(table, "k", "rbp", labels=labels, panel=None, styles=styles, ends=True, size=(4.6, 3.4)),
-        "caption": f"<b>One cross-entropy, two curves.</b> {tokens} truths, with probabilities drawn evenly between "
-        "0.02 and 0.98: ranked as high as these allow, and as low.",
-        "alt": "RBP against k: a line at 1 for the even model, a rising line below it for the crowded model",
-        "data": table,
-    }
-
-
-def same_rbp_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for RBP_k and cross-entropy by temperature: columns line, T, rbp, cross_entropy."""
-    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("temperature T", "")
-    names = {"rbp": rbp_label(), "cross_entropy": LABELS["cross_entropy"]}
-    rows = table.melt(["T", "line"], list(names), "of").replace({"of": names})
-    return {
-        "figure": curves(rows, "T", "value", labels=labels, panel="of", styles=styles, ends=True, size=(4.6, 3.4)),
-        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures.",
-        "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
-        "data": table,
-    }
-
 
 _FULL, _PART = "#2A7FC0", "#9DC3E6"
 _ENTROPY = "CE"

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rbp.book.figure_style import INK, LABELS, Panels, legend_below, single_panel
-from rbp.paper.curves import numbered, shades
-from rbp.paper.figures.emergence import by_number
+from rbp.paper.curves import by_number, numbered, shades
 from rbp.paper.wording import cell_label, dataset_label, dataset_order
 
 MARKERS = "osD^vPX*"
