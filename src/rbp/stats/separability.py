@@ -52,7 +52,7 @@ def interaction(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], power: fl
     grid: y, positive, shape (rows, columns), two of each at least. repeats: of each repeated cell all its values, that
     of the grid included; their variance, pooled, is taken to be that of every cell on the transformed scale. What the
     cells of one row (or column) share drops out. Raises FitError for values that are not positive, a table without
-    interaction or repeats without a degree of freedom.
+    interaction, or repeats that do not differ.
     """
     return _test(*_checked(grid, repeats), power)
 
@@ -87,8 +87,8 @@ def _checked(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike]) -> tuple[Rea
         raise FitError("a table of fewer than two rows or columns has no interaction", "grid", "Give a whole grid.")
     as_positive(table.ravel(), "grid")
     again = [as_positive(each, "repeats") for each in repeats]
-    if not sum(len(each) - 1 for each in again) > 0:
-        raise FitError("no cell is repeated, so chance is not known", "repeats", "Give cells of several values.")
+    if not sum(float(np.ptp(each)) for each in again) > 0:
+        raise FitError("no cell is repeated and differs, so chance is not known", "repeats", "Give several values.")
     middle = np.exp(np.log(table).mean())  # in units of the middle: large powers of y stay finite
     return table / middle, [each / middle for each in again]
 

@@ -5,11 +5,10 @@ and Kaplan's form, ((A·S^(−a))^(1/b) + (B·D^(−b))^(1/b))^b (arXiv:2001.083
 same above an E.
 
 Fitted by the likelihood that the values have: of ln y where y is a loss or −ln RBP_k of many tokens; of binomial counts
-where y is −ln of a share of few items, so that a share of 0 is a value like any other. Intervals leave out whole units
-in turn (a sweep, all runs of one size): runs of one unit err together, and are no independent draws.
+where y is −ln of a share of few items, so that a share of 0 is a value like any other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -26,7 +25,7 @@ from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.newton import minimum
 
-POWER, OFFSET, PRODUCT = "power of S", "power of S above E", "product"
+POWER, OFFSET, PRODUCT = "power of one", "power of one above E", "product"
 SUM, ADDITIVE, KAPLAN = "sum without a floor", "sum", "Kaplan’s form"
 PARAMETERS = {POWER: 2, OFFSET: 3, PRODUCT: 3, SUM: 4, ADDITIVE: 5, KAPLAN: 4}
 FORMS = tuple(PARAMETERS)
@@ -188,29 +187,6 @@ def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level:
     half = float(t_distribution.ppf((1 + level) / 2, df)) * error
     alpha = float(found[1])
     return ShareLaw(float(np.exp(found[0])), alpha, alpha - half, alpha + half, error, dispersion, len(x))
-
-
-def leave_one_out(
-    table: pd.DataFrame, unit: str, estimate: Callable[[pd.DataFrame], Mapping[str, float]], *, level: float = 0.95
-) -> pd.DataFrame:
-    """Estimates with intervals that treat whole units as the independent draws: the jackknife over `table[unit]`.
-
-    A row for each of what `estimate` returns: quantity, estimate, se, low, high, units. se² = (G − 1)/G·Σ(θ_g − θ)²
-    over the G estimates θ_g without one unit; Student's t with G − 1 degrees of freedom. Of few units that makes wide
-    intervals, where drawing units anew would cover too seldom. Raises DataError for fewer than three units.
-    """
-    check_level(level)
-    units = list(pd.unique(table[unit]))
-    count = len(units)
-    if count < 3:
-        raise DataError(f"{count} of {unit} are too few to leave one out", unit, "Give three at least.")
-    whole = dict(estimate(table))
-    without = pd.DataFrame([estimate(table[table[unit] != one]) for one in units])[list(whole)]
-    at = np.array(list(whole.values()))
-    error = np.sqrt((count - 1) / count * ((without.to_numpy() - at) ** 2).sum(axis=0))
-    half = t_distribution.ppf((1 + level) / 2, count - 1) * error
-    columns = {"quantity": list(whole), "estimate": at, "se": error, "low": at - half, "high": at + half}
-    return pd.DataFrame(columns).assign(units=count)
 
 
 def explained_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> float:

@@ -8,15 +8,14 @@ import pandas as pd
 import pytest
 
 from rbp.book.figure_style import Panels
-from rbp.paper import architectures, predictions, size_and_training
+from rbp.paper import architectures, predictions
 from rbp.paper.families import TRANSFORMER
 from rbp.paper.families import points as points_of
 from rbp.paper.figures import families as figures
-from rbp.paper.ladder import bends
 from rbp.paper.two_metrics import pair_metrics
 
 sys.path.append(str(Path(__file__).parents[1]))
-from made_grid import KS, additive, make
+from made_grid import additive, make
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +31,6 @@ def texts():
 def drawn(panels: Panels, keys: list[str]) -> None:
     assert list(panels.keys) == keys
     assert all(panels.single(key).axes for key in panels.keys)
-
-
-def test_the_surface_and_its_exponents(texts):
-    points = points_of(texts, KS)
-    surfaces = size_and_training.surfaces(points[points.k.isin([1]) | points.k.isna()])
-    for k in (None, 10):  # with a surface and without
-        drawn(figures.surface_panels(points, surfaces, k), ["wikipedia", "humaneval"])
-    lines = size_and_training.lines(texts, [1], resamples=50)
-    by_budget, along = size_and_training.by_budget(lines), size_and_training.along_ratio(lines, 20)
-    drawn(figures.exponent_panels(by_budget, along), ["wikipedia", "humaneval"])
-    assert len(figures.exponents_shown(by_budget, level=0.9)["table"]) == len(by_budget)
-    one = points[(points.dataset == "wikipedia") & (points.k == 1)]
-    assert len(figures.forms_shown(size_and_training.forms(one))["table"]) == 3
-    assert len(figures.bends_shown([("all", bends(one))], level=0.95)["table"]) == 1
 
 
 def test_families_side_by_side(texts):

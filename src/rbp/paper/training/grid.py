@@ -96,7 +96,9 @@ def separability_told(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, 
         corrected = with_holm(table.assign(p=p), level)["alarm_holm"].sum()
         found |= {f"{name}.rejected": len(table) - len(kept), f"{name}.holm": int(corrected)}
         found |= {f"{name}.largest_p": p[p < alpha].max()}
-        found |= {f"{name}.kept": "; ".join(f"{family_label(r.family)}, {_cell_label(r)}" for r in kept.itertuples())}
+        found |= {
+            f"{name}.kept": " and ".join(f"{_cell_label(r)} ({family_label(r.family)})" for r in kept.itertuples())
+        }
     some = table.dropna(subset="low")
     found |= {"power.none": len(table) - len(some), "power.least": table["power"].min()}
     found |= {"power.most": table["power"].max(), "sum.times": table["times_sum"].median()}
@@ -107,11 +109,8 @@ def _cell_label(row: Any) -> str:
     return f"{dataset_label(row.dataset)}, {measure_label(row.k)}"
 
 
-def separability_panels(table: pd.DataFrame, *, level: float = 0.95) -> Panels:
-    """A panel for each family: the p of a sum, a product and the best power of y, in a row for each text and measure.
-
-    table: `separability`.
-    """
+def apart_shown(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
+    """What `Page.figure` takes for `separability`: the p of a sum, a product and the best power of y, row by row."""
     marks = {"p_sum": ("sum", "o"), "p_product": ("product", "s"), "p_power": ("best power of y", "D")}
     colours = dict(zip(marks, ("#2A7FC0", "#D55E00", "#8a8d91"), strict=True))
     least = table[list(marks)].min(axis=None)
@@ -132,7 +131,14 @@ def separability_panels(table: pd.DataFrame, *, level: float = 0.95) -> Panels:
         ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.13), ncols=3, handletextpad=0.3, columnspacing=1)
         sns.despine(ax=ax)
 
-    return Panels(list(table["family"].unique()), draw, size=(5.2, 5.0))
+    return {
+        "figure": Panels(list(table["family"].unique()), draw, size=(5.2, 5.0)),
+        "caption": "<b>Is there a sum u(S) + v(D), or a product, with any u and v?</b> How often the seeds’ chance "
+        "would leave as much of the grid unexplained: for y, for ln y, and for the power of y that comes nearest. Left "
+        f"of the dashed line, p = {1 - level:.2g}, it is rejected.",
+        "alt": "p of a sum, a product and the best power for each text and measure, nearly all left of the dashed line",
+        "data": table,
+    }
 
 
 def separability_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -234,33 +240,33 @@ def rivals_told(table: pd.DataFrame) -> dict[str, Any]:
         better, ranks = wide["error"] < wide["error_product"], wide["k"].notna()
         found |= {f"sum_better.{name}": int(better.sum()), f"sum_cells.{name}": len(wide)}
         found |= {f"sum_better.{name}.ranks": int(better[ranks].sum()), f"sum_cells.{name}.ranks": int(ranks.sum())}
-    for hidden, own in at_cuts(table).groupby("hidden"):
-        best = own.sort_values("error").drop_duplicates(["hidden_sizes", "hidden_budgets"])["form"]
-        name = str(hidden).split()[-1] if hidden != BOTH else "both"
-        found |= {f"cuts.{name}": len(best)} | {
-            f"cuts.{name}.{KEYS[form]}": int((best == form).sum()) for form in FORMS
-        }
+    best = at_cuts(table).sort_values("error").drop_duplicates(["hidden_sizes", "hidden_budgets"])["form"]
+    found |= {"cuts": len(best)} | {f"cuts.{KEYS[form]}": int((best == form).sum()) for form in FORMS}
     whole = table.dropna(subset="aicc").sort_values("aicc").drop_duplicates(CELL)["form"]
     found |= {f"aicc.{KEYS[form]}": int((whole == form).sum()) for form in OF_BOTH}
     return found | {"aicc.cells": len(whole)}
 
 
-def rivals_panels(table: pd.DataFrame) -> Panels:
-    """The median error of each form against how many sizes are hidden (or budgets), a panel for each of HIDDEN.
-
-    table: `at_cuts`; of the cuts of both, those that hide one budget.
-    """
+def rivals_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `at_cuts`: each form’s error; of the cuts of both, those of one budget."""
     one = table[(table["hidden_sizes"] == 0) | (table["hidden_budgets"] <= 1)]
     of_sizes = one["hidden_sizes"].where(one["hidden_sizes"] > 0, one["hidden_budgets"])
-    looks = zip(FORMS, ("#8a8d91", "#8a8d91", *ramp(4)), MARKERS, strict=False)
+    looks = zip(FORMS, ("#8a8d91", INK, *ramp(4)), MARKERS, strict=False)
     styles = {form: (colour, marker) for form, colour, marker in looks}
-    return curves(
-        one.assign(cut=of_sizes), "cut", "error", panel="hidden", line="form", styles=styles, log="y",
+    panels = curves(
+        one.assign(cut=of_sizes), "cut", "error", panel="hidden", line="form", styles=styles, log="xy",
         labels=("how many of the largest are hidden", "error, % (median over texts and y)"), size=(4.6, 4.4),
     )  # fmt: skip
+    return {
+        "figure": panels,
+        "caption": "<b>Six forms, asked for what they have not seen:</b> the largest sizes, the largest budgets, or "
+        "the corner of both (one budget hidden). Grey and black: powers of S alone, at each D by itself (or of D, at each S).",
+        "alt": "Median error of each form against how many sizes or budgets are hidden; the lines cross",
+        "data": table,
+    }
 
 
-def rivals_shown(table: pd.DataFrame) -> dict[str, Any]:
+def cuts_shown(table: pd.DataFrame) -> dict[str, Any]:
     """The rows of `at_cuts`, for `Page.table`."""
     columns: Columns = {
         "hidden": "hidden",
@@ -283,8 +289,8 @@ def rivals_shown(table: pd.DataFrame) -> dict[str, Any]:
 # ── The points, and their bends
 
 
-def surface_panels(points: pd.DataFrame, k: int | None, form: str = ADDITIVE) -> Panels:
-    """−ln RBP_k, or the cross-entropy (None), against S, a line of points for each D, by text, with a form's curves.
+def surface_shown(points: pd.DataFrame, k: int) -> dict[str, Any]:
+    """What `Page.figure` takes for −ln RBP_k against S, a line of points for each D, by text, with the sum's curves.
 
     points: `families.points`.
     """
@@ -295,16 +301,33 @@ def surface_panels(points: pd.DataFrame, k: int | None, form: str = ADDITIVE) ->
     for dataset, there in rows.groupby("dataset"):
         sizes = np.geomspace(there["size"].min(), there["size"].max(), 60)
         with suppress(FitError):
-            law = fit_surface(there, form)
+            law = fit_surface(there, ADDITIVE)
             for name in there["line"].unique():
                 value = law.predict(sizes, budgets[name])
                 lines.append(pd.DataFrame({"dataset": dataset, "line": name, "size": sizes, "value": value}))
     styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
-    axis = LABELS["cross_entropy"] if k is None else neg_log_rbp_label(k)
-    return curves(
-        rows, "size", "value", labels=(LABELS["size"], axis), styles=styles,
+    panels = curves(
+        rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label(k)), styles=styles,
         fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
     )  # fmt: skip
+    return {
+        "figure": panels,
+        "caption": f"<b>−ln RBP<sub>{k}</sub> of a grid over S,</b> a colour for each number of training tokens D. "
+        "Lines: one sum for all, E + A·S<sup>−a</sup> + B·D<sup>−b</sup>: it cannot bend down, as the points do where "
+        "D is small.",
+        "alt": "Log-log plot against model size, a line of points for each number of training tokens, with curves",
+        "data": points,
+    }
+
+
+def grid_told(points: pd.DataFrame, bent: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of the grid and of `bends`."""
+    counted, budgets = bends_by_tokens(bent), points["training_tokens"] / 1e6
+    first, last = counted.iloc[0], counted.iloc[-1]
+    found = {"models": points["model"].nunique(), "sizes": points["size"].nunique()}
+    found |= {"budget.first": budgets.min(), "budget.last": budgets.max(), "down.lines": int(first["lines"])}
+    counts = {"down.first": first["down"], "down.surely": first["surely_down"], "up.surely": last["surely_up"]}
+    return found | {name: int(value) for name, value in counts.items()}
 
 
 def millions(tokens: float) -> str:
@@ -448,10 +471,24 @@ def _alpha(sizes: npt.ArrayLike, y: Reals) -> float:
     return float(exponents(sizes, y[None])[0])
 
 
-def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
-    """The exponent in S against D, by text, a line for each measure; apart from them, that along constant D/S.
+def exponents_told(at_budget: pd.DataFrame, along: pd.DataFrame, k: int) -> dict[str, Any]:
+    """What the page says of `by_budget` and `along_ratio`: at k on Wikipedia (or the first text), and over all."""
+    datasets = list(at_budget["dataset"].unique())
+    shown_on = "wikipedia" if "wikipedia" in datasets else datasets[0]
+    one, there = (of_measure(table[table["dataset"] == shown_on], k) for table in (at_budget, along))
+    last = at_budget[at_budget["training_tokens"] == at_budget["training_tokens"].max()]
+    found = {"alpha.first": one["alpha"].iloc[0], "alpha.last": one["alpha"].iloc[-1]}
+    found |= {"alpha.along": there["alpha"].item(), "along_sizes": int(along["sizes"].min())}
+    found |= {"per_parameter": along["per_parameter"].iloc[0], "grow_cells": len(last)}
+    return found | {"grows": int((last["difference_low"] > 0).sum())}
 
-    by_budget, along: the tables of these names. Bars: documents drawn anew. Marks beside each other are moved apart.
+
+def exponents_shown(
+    by_budget: pd.DataFrame, along: pd.DataFrame, per_parameter: float, *, level: float
+) -> dict[str, Any]:
+    """What `Page.figure` takes for the exponent in S against D, by text; apart from it, that along constant D/S.
+
+    by_budget, along: the tables of `by_budget` and `along_ratio`. Marks beside each other are moved apart.
     """
     by_budget, along = (table.assign(measure=[measure_label(k) for k in table["k"]]) for table in (by_budget, along))
     measures = list(dict.fromkeys(by_budget["measure"]))
@@ -474,8 +511,7 @@ def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
         ax.axhline(0, color=INK, lw=0.8)
         ax.axvline(np.sqrt(budgets[-1] * last), color=INK, lw=0.4, alpha=0.5)
         ax.set_xscale("log")
-        ratio = along["per_parameter"].iloc[0] if len(along) else np.nan
-        ax.set_xticks([*budgets, last], [f"{budget / 1e6:g}" for budget in budgets] + [f"{ratio:g}·S"])
+        ax.set_xticks([*budgets, last], [f"{budget / 1e6:g}" for budget in budgets] + [f"{per_parameter:g}·S"])
         ax.minorticks_off()
         ax.set_ylim(low - 0.05 * (high - low), high + 0.22 * (high - low))
         ax.set_xlabel("training tokens D (millions)")
@@ -484,4 +520,11 @@ def exponent_panels(by_budget: pd.DataFrame, along: pd.DataFrame) -> Panels:
         ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
         sns.despine(ax=ax)
 
-    return Panels(dataset_order(by_budget["dataset"]), draw, size=(4.8, 3.9))
+    return {
+        "figure": Panels(dataset_order(by_budget["dataset"]), draw, size=(4.8, 3.9)),
+        "caption": f"<b>The exponent in S at each number of training tokens;</b> bars: {level:.0%} intervals by "
+        f"documents drawn anew. Hollow, at the right: along D = {per_parameter:g}·S, each size with its own budget, "
+        "taken between the two nearest. CE: cross-entropy.",
+        "alt": "The exponent in size against training tokens, a line for each measure, a panel for each text",
+        "data": by_budget,
+    }

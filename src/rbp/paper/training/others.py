@@ -23,6 +23,7 @@ from rbp.stats.surface import (
     ADDITIVE,
     FORMS,
     KAPLAN,
+    PRODUCT,
     explained_elsewhere,
     fit_shares,
     fit_surface,
@@ -164,6 +165,18 @@ def others_told(table: pd.DataFrame, foretold: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
+def sum_decides(table: pd.DataFrame, apart: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """What decides whether S and D act as a sum: `left_out` of Llama runs, `grid.separability` of ours."""
+    found: dict[str, Any] = {"closest": 0}
+    for measure in MEASURES:
+        missed = table[table["measure"] == measure].set_index("form")["missed"]
+        found |= {f"{measure}_{KEYS[form]}": missed[form] for form in (ADDITIVE, PRODUCT, KAPLAN)}
+        found["closest"] += int(missed[ADDITIVE] == missed.min())
+    rejected, losses = apart["p_sum"] < 1 - level, apart["k"].isna()
+    found |= {"grids": len(apart), "rejected": int(rejected.sum())}
+    return found | {"loss_grids": int(losses.sum()), "loss_rejected": int(rejected[losses].sum())}
+
+
 def left_out_shown(table: pd.DataFrame) -> dict[str, Any]:
     """The rows of `left_out`, for `Page.table`."""
     columns: Columns = {
@@ -187,9 +200,34 @@ _LAWS, _OVER = "the lines", "their exponents"
 SERIES = (("#2A7FC0", "o"), ("#D55E00", "s"))
 
 
-def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, steps: Sequence[int]) -> Panels:
-    """Left: −ln accuracy of a family's models against S at some steps, with their laws. Right: the exponents, step by
-    step.
+def training_told(
+    fits: pd.DataFrame, own: pd.DataFrame, steps: Sequence[int], grown: PowerLawFit, large: PowerLawFit
+) -> dict[str, Any]:
+    """What the page says of one family: its `by_snapshot`, its snapshots, the `change` of all models and of large ones.
+
+    steps: the first, the one between (from which the large models are compared), and the last.
+    """
+    early, between, late = steps
+    at, peak = fits.set_index("step"), own.loc[own.groupby("model")["accuracy"].idxmax()].sort_values("size").iloc[0]
+    found = {"items": ITEMS, "step.early": early, "step.between": between, "step.late": late, "smallest": peak["model"]}
+    for name, step in (("early", early), ("late", late)):
+        found |= {f"alpha.{name}": at["alpha"][step], f"without.{name}": at["without"][step]}
+    for name, law in (("change", grown), ("large.change", large)):
+        found |= {name: law.alpha, f"{name}_low": law.alpha_low, f"{name}_high": law.alpha_high}
+    return found
+
+
+def training_decides(told: Mapping[str, Any], table: pd.DataFrame) -> dict[str, Any]:
+    """What decides whether the exponent stays as training goes on: of `training_told` and `left_out`."""
+    names = ("step.early", "step.late", "alpha.early", "alpha.late", "change_low", "change_high")
+    rank = table[table["measure"] == "rank"].set_index("form").loc[KAPLAN]
+    return {name.replace(".", "_"): told[name] for name in names} | {"at_d": rank["at_d"], "at_ratio": rank["at_ratio"]}
+
+
+def training_shown(
+    snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, steps: Sequence[int], *, level: float
+) -> dict[str, Any]:
+    """What `Page.figure` takes for a family over its training: points and laws at some steps, exponents at all.
 
     snapshots: `snapshots`; fits: `by_snapshot`, whose other families are in the right panel too.
     """
@@ -238,7 +276,13 @@ def training_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, st
         sns.despine(ax=ax)
 
     draw = {_LAWS: lines, _OVER: exponents}
-    return Panels(list(draw), lambda ax, key: draw[key](ax), size=(5.2, 4.0))
+    return {
+        "figure": Panels(list(draw), lambda ax, key: draw[key](ax), size=(5.2, 4.0)),
+        "caption": "<b>One family over its training.</b> Left: −ln accuracy against size, at some steps. Right: the "
+        f"exponent at each step, with {level:.0%} intervals over models; dotted: without the smallest.",
+        "alt": "Left, lines of −ln accuracy against size that get steeper with training; right, the rising exponent",
+        "data": fits,
+    }
 
 
 # ── Lists of k, and k tries
@@ -282,8 +326,13 @@ def change_in_k(points: pd.DataFrame, k: int, *, level: float = 0.95) -> pd.Data
     return pd.DataFrame(rows, columns=["way", "dataset", "family", "change", "low", "high"])
 
 
+def changes_in_k(points: pd.DataFrame, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
+    """`change_in_k` at several k, a row each, with the column k."""
+    return pd.concat([change_in_k(points, k, level=level).assign(k=k) for k in ks], ignore_index=True)
+
+
 def tries_told(table: pd.DataFrame) -> dict[str, Any]:
-    """What stands beside the claim on pass@k: of `change_in_k` at two k."""
+    """What stands beside the claim on pass@k: of `changes_in_k` at two k."""
     middle, last = sorted(int(k) for k in table["k"].unique())
     of = {way: table[table["way"] == way] for way in (LIST, TRIES)}
     ends = {way: own[own["k"] == last] for way, own in of.items()}
@@ -294,7 +343,7 @@ def tries_told(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def tries_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The rows of `change_in_k`, for `Page.table`."""
+    """The rows of `changes_in_k`, for `Page.table`."""
     columns: Columns = {
         "way": "of",
         "dataset": "Text",
