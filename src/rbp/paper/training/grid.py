@@ -260,7 +260,7 @@ def rivals_shown(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": panels,
         "caption": "<b>Six forms, asked for what they have not seen:</b> the largest sizes, the largest budgets, or "
-        "the corner of both (one budget hidden). Grey and black: powers of S alone, at each D by itself (or of D, at each S).",
+        "the corner of both (one budget hidden). Grey and black: powers of S, at each D by itself, or of D at each S.",
         "alt": "Median error of each form against how many sizes or budgets are hidden; the lines cross",
         "data": table,
     }
