@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from bench import common, exactness, gpu, ranking
 from bench.gpu import LONGER, MACHINE, PARTS, Part, again, ask, described, resumed, talk
 from rbp.core.paths import ROOT
-from rbp.paper.gpu import gpu_shown
+from rbp.paper.appendix.cost import gpu_shown
 from rbp.study.gpu import worked
 
 ABOUT = {"device": "a card", "interpreter": False, "code": "1", "versions": {"torch": "2"}, "date": "2026-01-02"}

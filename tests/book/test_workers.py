@@ -34,13 +34,12 @@ LOOK = """
     import matplotlib.pyplot as plt
     import numpy as np
     import pandas as pd
-    import plotly.io
     own = ("RBP_OUT", "IPYTHONDIR", "JPY_PARENT_PID", "RBP_WORKERS", "SHLVL")
     shown = [sys.argv[0], sys.path, os.getcwd(), __name__, sys.flags, gc.get_threshold(), hash("a"), {"b", "a", "c"}]
     shown += [{name: value for name, value in sorted(os.environ.items()) if name not in own}]
     shown += [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)]
     shown += [os.getsid(0) == os.getpid(), os.read(0, 9), multiprocessing.active_children()]
-    shown += [logging.getLogger().handlers, logging.getLogger().level, plotly.io.renderers.default, plt.get_backend()]
+    shown += [logging.getLogger().handlers, logging.getLogger().level, plt.get_backend()]
     shown += [{name: value for name, value in plt.rcParams.items() if value != plt.rcParamsDefault[name]}]
     print(*shown, sep="\\n")
     value = 1

@@ -212,17 +212,16 @@ def test_some_models_at_some_thresholds() -> None:
         one.keep(ks=[4])
 
 
-def test_documents_are_drawn_for_both_metrics_alike() -> None:
+def test_documents_are_left_out_of_both_metrics_and_all_models_alike() -> None:
     one = made(np.random.default_rng(0), 6, 2, [1, 5], entropy=False)
     one = replace(one, tokens=one.tokens + 200, nll=np.abs(one.nll))
-    drawn = one.drawn(resamples=150, seed=3)  # more than are in memory at once
-    times = np.random.default_rng(3).multinomial(6, np.full(6, 1 / 6), size=150)
-    tokens = times @ one.tokens
-    np.testing.assert_allclose(drawn.ys[:, 1, 0], np.log(-np.log(times @ one.hits[:, 1, 0] / tokens)))
-    np.testing.assert_allclose(drawn.xs[:, 1], np.log(times @ one.nll[:, 1] / tokens))
-    np.testing.assert_allclose(drawn.y, np.log(one.neg_log_rbp))
-    np.testing.assert_allclose(np.exp(drawn.x), one.nll.sum(axis=0) / one.tokens.sum())
-    second = drawn.keep([1])
+    left = one.left_out()
+    for row, kept in enumerate([np.arange(6), *(np.delete(np.arange(6), d) for d in range(6))]):
+        tokens = one.tokens[kept].sum()
+        shares = one.hits[kept].sum(axis=0) / tokens
+        np.testing.assert_allclose(left.y[row], np.log(-np.log(shares)))
+        np.testing.assert_allclose(left.x[row], np.log(one.nll[kept].sum(axis=0) / tokens))
+    second = left.keep([1])
     assert second.counts.names == ["m1"]
-    np.testing.assert_array_equal(second.at(5)[1][:, 0], drawn.ys[:, 1, 1])
-    assert [k for k, _, _ in drawn.each()] == [None, 1, 5]
+    np.testing.assert_array_equal(second.at(5)[:, 0], left.y[:, 1, 1])
+    assert [k for k, _ in left.each()] == [None, 1, 5]

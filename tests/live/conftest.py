@@ -103,7 +103,7 @@ class Browser:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         connection = http.client.HTTPConnection("127.0.0.1", self.live.port, timeout=30)
         try:
-            connection.putrequest(method, path, skip_host=True)
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():
                 connection.putheader(name, value)
             if data is not None and "Content-Length" not in headers:

@@ -1,5 +1,6 @@
 """Who may come in at the live book's door, and what they may ask: attacked here over HTTP."""
 
+import gzip
 import io
 import logging
 import os
@@ -124,6 +125,19 @@ def test_pages_of_the_book_come_alive_and_cannot_be_framed(reader):
     assert page.endswith(b'<script src="/live/live.js" defer></script></body>')
     assert reader.headers["content-security-policy"] == "frame-ancestors 'none'"
     assert reader.headers["x-content-type-options"] == "nosniff"
+
+
+def test_pages_are_compressed_for_who_can_read_that_and_answers_are_not(reader):
+    plain = reader("GET", "/index.html")[1]
+    project = reader.live.project
+    (project.html / "long.html").write_text("<body>" + "the book " * 500 + "</body>")
+    _, packed = reader("GET", "/long.html", accept_encoding="gzip")
+    assert reader.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed).endswith(plain[plain.index(b"<link") :])
+    assert reader.headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert "content-encoding" not in (reader("GET", "/long.html"), reader.headers)[1]
+    reader("GET", "/api/chapters/01_a", accept_encoding="gzip")
+    assert "content-encoding" not in reader.headers
 
 
 # ── Those who keep a door open

@@ -10,7 +10,7 @@ import pytest
 from rbp.book import results
 from rbp.core.errors import ChapterError
 from rbp.core.paths import ROOT, Project
-from rbp.paper import predictions
+from rbp.paper.appendix import predictions
 from rbp.paper.claims import ledger
 from rbp.paper.claims.ledger import (
     FAILS,

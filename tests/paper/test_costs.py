@@ -3,7 +3,7 @@ import json
 import pytest
 
 from rbp.core.errors import DataError
-from rbp.paper import costs
+from rbp.paper.appendix import cost
 
 
 def result(dtype="float32", ratios=(1.0, 3.0, 1.2)):
@@ -20,23 +20,23 @@ def result(dtype="float32", ratios=(1.0, 3.0, 1.2)):
 
 
 def test_no_results_are_no_rows(tmp_path):
-    none = costs.read_costs(tmp_path / "none")
+    none = cost.read_costs(tmp_path / "none")
     assert none.empty
-    assert costs.ranges(none).empty
+    assert cost.ranges(none).empty
 
 
 def test_ranges_and_the_table_come_from_the_rows(tmp_path):
     (tmp_path / "ranking-cpu.json").write_text(json.dumps(result()))
     (tmp_path / "fits.json").write_text("{}")
-    found = costs.read_costs(tmp_path)
+    found = cost.read_costs(tmp_path)
     assert len(found) == 6
-    (row,) = costs.ranges(found).to_dict("records")
+    (row,) = cost.ranges(found).to_dict("records")
     assert row["device"] == "a float32 machine"
     assert [row[f"ours_{what}"] for what in ("min", "max", "memory")] == pytest.approx([1.3, 1.8, 12])
     assert [row[f"plain_{what}"] for what in ("min", "max", "memory")] == pytest.approx([3.1, 3.6, 30])
-    assert costs.costs_shown(found)["table"]["T × d × V"][0] == "2048 × 128 × 50304"
+    assert cost.costs_shown(found)["table"]["T × d × V"][0] == "2048 × 128 × 50304"
     (tmp_path / "ranking-gpu.json").write_text(json.dumps(result("bfloat16")))
-    both = costs.ranges(costs.read_costs(tmp_path))
+    both = cost.ranges(cost.read_costs(tmp_path))
     assert both["device"].tolist() == ["a bfloat16 machine", "a float32 machine"]
 
 
@@ -44,4 +44,4 @@ def test_ranges_and_the_table_come_from_the_rows(tmp_path):
 def test_a_malformed_result_is_named(tmp_path, text):
     (tmp_path / "ranking-x.json").write_text(text)
     with pytest.raises(DataError, match="no result of the ranking's benchmark"):
-        costs.read_costs(tmp_path)
+        cost.read_costs(tmp_path)

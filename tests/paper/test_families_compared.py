@@ -19,7 +19,7 @@ def of_family(other):
 
 def test_the_difference_of_exponents_is_that_of_the_laws():
     texts = of_family(lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02)
-    found = study.exponents_beside(texts, "lstm", [1, 10], resamples=200)
+    found = study.exponents_beside(texts, "lstm", [1, 10])
     ranks = found.dropna(subset="k")
     assert ranks.n.unique() == [5]
     assert ranks.difference.to_numpy() == pytest.approx(0.02, abs=1e-4)
@@ -36,7 +36,7 @@ def test_at_equal_cross_entropy_the_offset_is_what_was_put_in():
     for text in texts:
         own, tokens = (text.models["family"] == "lstm").to_numpy(), text.tokens[:, None, None]
         text.hits[:, own] = np.round(tokens * (text.hits[:, own] / tokens) ** 1.03)
-    found = study.offsets(texts, "lstm", [1, 10], resamples=100)
+    found = study.offsets(texts, "lstm", [1, 10])
     # of documents that differ, the share of all is not to the power of 1.03
     assert found.offset.to_numpy() == pytest.approx(3.0, abs=0.1)
     assert (found.low <= found.offset).all()
@@ -52,16 +52,16 @@ def test_a_rung_and_a_threshold_that_are_not_there_are_named():
             study.check_rung(texts[0], ["lstm"], rung)
         assert "There is: 10k, 59k, 150k, 390k, 1m." in str(error.value)
     with pytest.raises(ParameterError, match="not counted at k = 4"):
-        study.exponents_beside(texts, "lstm", [4], resamples=10)
+        study.exponents_beside(texts, "lstm", [4])
 
 
 def test_too_few_shared_rungs_are_an_error():
     texts = make(families=("neox", "lstm"))
     few = [text.keep((text.models["family"] == "neox") | (text.sizes < 5e4)) for text in texts]
     with pytest.raises(DataError, match="2 rungs"):
-        study.exponents_beside(few, "lstm", [1], resamples=10)
+        study.exponents_beside(few, "lstm", [1])
     with pytest.raises(ParameterError, match="family lstm is not there"):
-        study.offsets(make(families=("neox",)), "lstm", [1], resamples=10)
+        study.offsets(make(families=("neox",)), "lstm", [1])
 
 
 def test_tokens_are_told_apart_by_what_was_read_and_when_the_pair_last_stood_there():
@@ -82,7 +82,7 @@ def test_one_model_ranks_better_where_it_was_made_so(tmp_path):
     better = np.tile([0, 3], 80)
     better[::40] = 5  # the first token of each document is missed now
     second = write_store(tmp_path, "second", 2000, better)
-    found = study.by_token(Ranked(first), Ranked(second), np.zeros(50, dtype=int), resamples=200)
+    found = study.by_token(Ranked(first), Ranked(second), np.zeros(50, dtype=int))
     read = found[found.view == "read"].set_index("kind")
     hits = [np.asarray(Ranked(store).ranks <= 1).reshape(4, 40) for store in (first, second)]
     for kind, part in {"<16": slice(0, 15), "16–63": slice(15, 40)}.items():

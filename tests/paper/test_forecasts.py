@@ -62,7 +62,7 @@ def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None
         ("Qwen2.5", 2),
         ("GPT-2", 1),
     ]
-    assert shown == [f"{h}\n{summary.optimistic[f, h]} of {summary['count'][f, h]}" for f, h in order]
+    assert shown == [f"{h}\n{summary.optimistic[f, h]}/{summary['count'][f, h]}" for f, h in order]
     assert dots == len(told)
 
 

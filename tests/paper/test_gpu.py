@@ -3,8 +3,7 @@ import json
 import pytest
 
 from rbp.core.errors import DataError
-from rbp.paper.costs import rate_in_words, read_costs
-from rbp.paper.gpu import gpu_shown, measured_on
+from rbp.paper.appendix.cost import gpu_shown, measured_on, rate_in_words, read_costs
 from rbp.study.config import read_study
 from rbp.study.gpu import aim_of, failure, rate_of, read_gpu, worked
 from rbp.study.plan import A100, make_plan

@@ -32,7 +32,7 @@ def ranks(tmp_path):
 
 
 def test_a_folder_of_stores_is_studied(ranks):
-    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
+    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
     assert [one.dataset for one in found.texts] == ["wikipedia", "humaneval"]
     assert found.shown == {1: "1", 5: "5", 25: "0.5 V"}
     assert set(found.points.model) == set(SIZES)  # the other seed is no point of the law
@@ -41,15 +41,15 @@ def test_a_folder_of_stores_is_studied(ranks):
     by_hand = fit_power_law(own["size"], own["value"])
     assert (at_5.alpha, at_5.alpha_low, at_5.n) == pytest.approx((by_hand.alpha, by_hand.alpha_low, 4))
     assert (found.splits.seed_df == 1).all()
-    again = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
+    again = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
     pd.testing.assert_frame_equal(again.laws, found.laws)
-    only = ladder_laws(open_source(ranks), ["humaneval"], [1], [], resamples=200)
+    only = ladder_laws(open_source(ranks), ["humaneval"], [1], [])
     assert [one.dataset for one in only.texts] == ["humaneval"]
 
 
 def test_what_was_trained_again_stands_beside_its_first_training(ranks):
     source = open_source(ranks)
-    table = reruns(source.counts([1, 5]), 5, resamples=200).set_index("dataset")
+    table = reruns(source.counts([1, 5]), 5).set_index("dataset")
     assert set(table.model) == {"a-seed1"}
     assert set(table["first"]) == {"a"}
     for dataset in ("wikipedia", "humaneval"):
@@ -64,7 +64,7 @@ def test_what_was_trained_again_stands_beside_its_first_training(ranks):
 
 
 def test_departures_are_two_tests_of_each_line(ranks):
-    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=200)
+    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
     table = departures(found, [1, 5], level=0.9)
     assert table[["dataset", "threshold"]].to_numpy().tolist() == [
         [d, k] for d in ("wikipedia", "humaneval") for k in ("1", "5")
@@ -86,13 +86,13 @@ def test_departures_are_two_tests_of_each_line(ranks):
     everywhere = departures(found, [])
     assert len(everywhere) == 6
     three = [folder for folder in sorted(ranks.iterdir()) if folder.name.split("-")[0] in "abc"]
-    fewer = departures(ladder_laws(open_source(three), [], [1], [0.5], resamples=200), [1])
+    fewer = departures(ladder_laws(open_source(three), [], [1], [0.5]), [1])
     assert fewer.p_bend.isna().all()
     assert not fewer[["alarm_bend", "alarm_holm_bend"]].any(axis=None)
 
 
 def test_every_figure_can_be_drawn(ranks):
-    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5], resamples=100)
+    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
     points, laws = found.at(found.points), found.laws
     for panels in (
         law_panels(points, level=0.9),
@@ -109,20 +109,19 @@ def test_every_figure_can_be_drawn(ranks):
     [
         ({"datasets": ["c4"]}, "no ranks on c4"),
         ({"shares": [1.5]}, "1.5 is no share of the vocabulary"),
-        ({"resamples": 5}, "5 resamples are too few"),
         ({"ks": [0]}, "k = 0 is not among the ranks"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(ranks, changed, message):
     with pytest.raises(ParameterError, match=message):
-        ladder_laws(open_source(ranks), **{"datasets": [], "ks": [1], "shares": [], "resamples": 100, **changed})
+        ladder_laws(open_source(ranks), **{"datasets": [], "ks": [1], "shares": [], **changed})
 
 
 def test_two_sizes_make_no_law(tmp_path):
     for model, size in (("a", 1000), ("b", 4000)):
         write_store(tmp_path, model, size, np.arange(40))
     with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
-        ladder_laws(open_source(tmp_path), [], [1], [], resamples=100)
+        ladder_laws(open_source(tmp_path), [], [1], [])
 
 
 def test_pythia_stands_beside_at_the_same_k_or_share():

@@ -38,7 +38,7 @@ def quantities(table: pd.DataFrame) -> dict[str, float]:
 
 def test_where_only_the_share_of_hits_moves_rbp_is_a_straight_line_in_cross_entropy(tmp_path: Path) -> None:
     (costs,) = mixtures.count_costs(family(tmp_path, "share"))
-    found = quantities(mixtures.turned(costs, resamples=50))
+    found = quantities(mixtures.turned(costs))
     assert found["share"] == pytest.approx(1, abs=1e-6)
     assert found["gap"] == pytest.approx(4.5, abs=1e-6)
     assert found["per_nat"] == pytest.approx(1 / 4.5, abs=1e-6)
@@ -52,7 +52,7 @@ def test_where_only_the_share_of_hits_moves_rbp_is_a_straight_line_in_cross_entr
 
 def test_where_only_costs_move_rbp_is_no_function_of_cross_entropy(tmp_path: Path) -> None:
     (costs,) = mixtures.count_costs(family(tmp_path, "costs"))
-    found = quantities(mixtures.turned(costs, resamples=50))
+    found = quantities(mixtures.turned(costs))
     assert found["share"] == pytest.approx(0, abs=1e-6)
     assert found["per_nat"] == pytest.approx(0, abs=1e-6)
     assert found["slope"] == pytest.approx(0, abs=1e-6)
@@ -69,7 +69,7 @@ def test_intervals_cover_by_documents() -> None:
         nll = 0.5 * hits + 5.0 * (50 - hits)
         sums = np.stack([np.tile(tokens[:, None], 3), hits, nll, 0.5 * hits], axis=-1).astype(float)
         costs = mixtures.Costs("d", "f", ("a", "b", "c"), np.array([1, 2, 3]), sums)
-        row = mixtures.turned(costs, resamples=200).set_index("quantity").loc["slope"]
+        row = mixtures.turned(costs).set_index("quantity").loc["slope"]
         truth = -mixtures._line(np.log(5 - 4.5 * rates), np.log(-np.log(rates)))[0]
         inside += row["low"] <= truth <= row["high"]
     assert inside >= 32  # of 40 at 95%: fewer than 1 time in 1000

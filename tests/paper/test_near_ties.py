@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbp.paper import rank_study
+from rbp.paper.appendix import ranking
 from rbp.paper.near_ties import near_ties, possible_counts
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.metric import rank
@@ -57,7 +57,7 @@ def test_a_model_that_is_extracted_lies_within_its_bounds(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("The rank of a token counts all logits that are not below its own.\n" * 20)
     asked = (
-        rank_study.project_path("data/ladder/families/neox/neox-10k-at-8m"),
+        ranking.project_path("data/ladder/families/neox/neox-10k-at-8m"),
         str(text),
         protocol("windows", length=64),
     )

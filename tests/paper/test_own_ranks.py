@@ -20,7 +20,6 @@ FOLDERS = ("myladder", "published2", "ladder")
 MINE = "myladder/ranks, published2, ./ladder"
 QUICK = {
     "forecasts": {"draws": 100},
-    "ladder": {"resamples": 100},
     "noise": {"resamples": 100},
 }
 PUBLISHED_ONLY = {"measurements"}  # it is about the authors' numbers, and refuses others
@@ -42,7 +41,7 @@ def recorded(name: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
     given = {p.name: MINE for p in chapter.parameters if p.name in ("measurements", "ranks")} | QUICK.get(name, {})
     (out / name).mkdir(parents=True)
     monkeypatch.setenv("RBP_OUT", str(out))
-    for shown in ("figure", "interactive", "table", "show", "download"):
+    for shown in ("figure", "table", "show", "download"):
         monkeypatch.setattr(Page, shown, lambda *_, **__: None)
     variables: dict = {}
     with provenance.recording():

@@ -12,7 +12,7 @@ from simulated import counts
 
 from rbp.core.errors import DataError
 from rbp.evidence.counts import Counts
-from rbp.paper import predictions as study
+from rbp.paper.appendix import predictions as study
 
 
 def made(**columns):

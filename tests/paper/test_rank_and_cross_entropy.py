@@ -10,9 +10,9 @@ from draws import loop_and_slow, may_be
 from rank_stores import write_store
 from simulated import counts
 
-from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.core.errors import DataError, FitError
 from rbp.evidence import open_source, outside
-from rbp.evidence.counts import Counts, Drawn
+from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper import rank_and_cross_entropy as both
 from rbp.paper.figures import rank_and_cross_entropy as figures
 
@@ -231,48 +231,42 @@ def truth(**how) -> Counts:
     return simulated(np.random.default_rng(99), documents=200_000, **how)
 
 
-def exact(one: Counts) -> Drawn:
-    return one.drawn(resamples=1)
+def exact(one: Counts) -> LeftOut:
+    return one.left_out()
 
 
-def test_a_line_on_the_text_itself_and_on_a_draw_by_another_library() -> None:
-    one = simulated(np.random.default_rng(1)).drawn(resamples=3, seed=0)
+def test_a_line_on_the_text_itself_and_without_a_document_by_another_library() -> None:
+    one = simulated(np.random.default_rng(1)).left_out()
     at_0, slope = both._line(one, 1)
     rungs = one.counts.firsts
     assert rungs.tolist() == [0, 1, 2, 3, 5]
-    for i, (x, y) in enumerate([(one.x, one.y[:, 0]), (one.xs[1], one.ys[1, :, 0])]):
-        fit = np.polynomial.Polynomial.fit(x[rungs], y[rungs], 1).convert().coef
-        assert (at_0[2 * i], slope[2 * i]) == pytest.approx(tuple(fit))
+    for row in (0, 2):
+        fit = np.polynomial.Polynomial.fit(one.x[row, rungs], one.y[row, rungs, 0], 1).convert().coef
+        assert (at_0[row], slope[row]) == pytest.approx(tuple(fit))
     hits = one.counts
     entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
-    assert np.exp(one.x) == pytest.approx(entropy)
-    assert np.exp(-np.exp(one.y[:, 0])) == pytest.approx(hits.hits[:, :, 0].sum(axis=0) / hits.tokens.sum())
+    assert np.exp(one.x[0]) == pytest.approx(entropy)
+    assert np.exp(-np.exp(one.y[0, :, 0])) == pytest.approx(hits.hits[:, :, 0].sum(axis=0) / hits.tokens.sum())
 
 
 def test_both_metrics_come_from_the_same_documents() -> None:
-    """−ln RBP_1 that follows CE in every document: its slope has next to no interval, drawn apart it would."""
+    """−ln RBP_1 that follows CE in every document: its slope has next to no interval, left out apart it would."""
     hits = simulated(np.random.default_rng(2))
     entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
     follows = np.tile(np.round(1000 * np.exp(-0.1 * entropy)), (30, 1))[:, :, None]
     same = replace(hits, tokens=np.full(30, 1000), nll=np.tile(1000 * entropy, (30, 1)), hits=follows)
-    row = both.text_curves([same.drawn(resamples=100)]).iloc[0]
+    row = both.text_curves([same.left_out()]).iloc[0]
     assert row.text_high - row.text_low < 1e-9
     assert row.text_scatter < 1e-6
 
 
-@pytest.mark.parametrize(("documents", "tail"), [(5, 0.000956), (30, 0.018750)])
-def test_few_documents_take_percentiles_from_farther_out(documents: int, tail: float) -> None:
-    """Φ(t·√(D/(D − 1))) with Student's t for D − 1: −2.7764·1.1180 = −3.1041, and −2.0452·1.0171 = −2.0802."""
-    assert both._interval(np.linspace(0, 1, 100_001), documents, 0.95) == pytest.approx((tail, 1 - tail), abs=2e-5)
-
-
 def test_what_documents_explain_of_the_scatter_by_hand() -> None:
-    """Each draw's residuals about its own parabola; their variances, those of D documents, over n − 3."""
-    one = simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)).drawn(resamples=60, seed=0)
+    """The residuals about a parabola without each document; their variances, times D − 1, over n − 3."""
+    one = simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)).left_out()
     away = []
-    for x, y in zip(one.xs, one.ys[:, :, 0], strict=True):
+    for x, y in zip(one.x[1:], one.y[1:, :, 0], strict=True):
         away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
-    explained = 8 / 7 * np.var(away, axis=0).sum() / (5 - 3)
+    explained = 7 * np.var(away, axis=0).sum() / (5 - 3)
     assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.sqrt(explained), rel=1e-6)
 
 
@@ -280,7 +274,7 @@ def test_models_of_infinite_loss_are_left_out(tmp_path) -> None:
     rng = np.random.default_rng(3)
     for i, nll in enumerate((1.0, 2.0, np.inf, 3.0)):
         write_store(tmp_path, f"m{i}", 10**i, rng.integers(0, 9, 400), nll=nll)
-    (one,) = both.drawn(open_source(tmp_path), [1], resamples=100, seed=0)
+    (one,) = both.by_document(open_source(tmp_path), [1])
     assert one.counts.names == ["m0", "m1", "m3"]
     assert np.isfinite(both._line(one, 1)[1]).all()
 
@@ -291,12 +285,12 @@ def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> 
     how, other = {"offset": 0.05}, {"offset": 0.05, "slope": 1.7, "dataset": "poems"}
     news, poems = exact(truth(**how)), exact(truth(**other))
     (at_0, slope), (at_1, slope_1) = both._line(news, 1), both._line(poems, 1)
-    at_seeds = 100 * np.expm1(news.y[4, 0] - news.y[3, 0] - slope[0] * (news.x[4] - news.x[3]))
+    at_seeds = 100 * np.expm1(news.y[0, 4, 0] - news.y[0, 3, 0] - slope[0] * (news.x[0, 4] - news.x[0, 3]))
     at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
     covered = np.zeros(3, dtype=int)
     for seed in range(draws):
         rng = np.random.default_rng(seed)
-        one, two = (simulated(rng, **h).drawn(resamples=300, seed=seed + i) for i, h in enumerate((how, other)))
+        one, two = (simulated(rng, **h).left_out() for h in (how, other))
         row, again = both.text_curves([one]).iloc[0], both.seeds([one]).iloc[0]
         texts = both._text_offset(one, two, 1, 4.4, 0.95)
         covered += [
@@ -308,21 +302,18 @@ def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> 
 
 
 def test_a_change_of_seed_is_measured_against_the_curve() -> None:
-    one = simulated(np.random.default_rng(5), documents=2000, offset=0.05).drawn(resamples=100, seed=0)
+    one = simulated(np.random.default_rng(5), documents=2000, offset=0.05).left_out()
     row = both.seeds([one]).iloc[0]
     assert row.entropy == pytest.approx(-1, abs=0.1)
     assert row.offset > 4  # of the 5 per cent that its −ln RBP is higher, and what its CE is lower
     assert row.apart
-    assert both.seeds([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).drawn(resamples=100, seed=0)]).empty
+    assert both.seeds([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).left_out()]).empty
 
 
 def test_only_sources_with_ranks_have_documents() -> None:
     assert open_source("published").ranked.stores == []
-    assert both.drawn(open_source("published"), [1], resamples=100, seed=0) == []
-    joined = open_source("published,ladder").ranked
-    assert joined.is_exactly("ladder")
-    with pytest.raises(ParameterError, match="too few"):
-        both.drawn(joined, [1], resamples=10, seed=0)
+    assert both.by_document(open_source("published"), [1]) == []
+    assert open_source("published,ladder").ranked.is_exactly("ladder")
 
 
 # --- Ahead in size
@@ -347,7 +338,7 @@ def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -
 
 def test_what_pages_show() -> None:
     pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
-    texts = [simulated(np.random.default_rng(1)).drawn(resamples=100, seed=0)]
+    texts = [simulated(np.random.default_rng(1)).left_out()]
     found = both.entropy_curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
     told = both.forecasts(pairs, holdout=2, holdout_few=1)
     assert len(figures.curves_shown(found, 0.95)["table"]) == 4

@@ -11,8 +11,9 @@ from rbp.core.paths import LADDER
 from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, with_intervals
 from rbp.ladder.shipping import RESOLUTION
-from rbp.paper import rank_study
-from rbp.paper.figures.ranking import coloured_text, rbp_curve
+from rbp.paper.appendix import ranking
+from rbp.paper.appendix.ranking import rbp_curve
+from rbp.paper.display import coloured_text
 from rbp.paper.near_ties import NearTies
 from rbp.ranks.extraction import Settings
 from rbp.ranks.metric import rbp
@@ -42,7 +43,7 @@ def two(tmp_path_factory):
 def padded(tmp_path_factory):
     """The ladder's smallest model with rows beyond its tokens, as Pythia's have."""
     folder = tmp_path_factory.mktemp("padded")
-    files = find_model(rank_study.project_path(MODEL))
+    files = find_model(ranking.project_path(MODEL))
     model = load_model(files, "float32", torch.device("cpu")).model
     torch.manual_seed(0)
     model.resize_token_embeddings(ROWS)
@@ -53,7 +54,7 @@ def padded(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, padded, two):
-    return rank_study.rank_variants(padded, two, WINDOWS, CPU, tmp_path_factory.mktemp("ranks"))
+    return ranking.rank_variants(padded, two, WINDOWS, CPU, tmp_path_factory.mktemp("ranks"))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def test_the_ratio_of_widths_is_that_of_the_table(study):
     ranked = Ranked(study.stores["all"])
     row = with_intervals(store_table(ranked, [100]), ranked, 0.9).iloc[0]
     wide = [np.exp(-row[f"{kind}low"]) - np.exp(-row[f"{kind}high"]) for kind in ("document_", "")]
-    found = rank_study.width_ratio(ranked.ranks, study.tokens.document, 100, 0.9)
+    found = ranking.width_ratio(ranked.ranks, study.tokens.document, 100, 0.9)
     assert found == pytest.approx(wide[0] / wide[1])
 
 
@@ -93,7 +94,7 @@ def test_an_exponent_moves_no_more_than_its_hits_allow():
     }
     for ties in straddling.values():
         ties.at_least[:, 1] += ties.greater[:, 1]
-    within = rank_study.exponent_within(table, straddling, "paper")
+    within = ranking.exponent_within(table, straddling, "paper")
     moves = [abs(alpha(near * signs) - alpha(0)) for signs in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3)).reshape(3, -1).T]
     assert 0 < max(moves) <= within * (1 + 1e-9)  # the two are reckoned in two ways
     assert within < 1.2 * max(moves)
@@ -142,23 +143,23 @@ def test_rows_without_a_token_can_be_left_out(study):
     table = padding.set_index("logits")
     assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
     assert table.moved["all"] == 0 <= table.moved["tokenizer"]
-    assert rank_study.padding_shown(padding)["table"]["counted"].tolist() == ["all rows", "the tokenizer’s tokens"]
+    assert ranking.padding_shown(padding)["table"]["counted"].tolist() == ["all rows", "the tokenizer’s tokens"]
 
 
 def test_the_table_on_ties_shows_each_rule(study):
-    assert rank_study.ties_shown(study.ties())["table"]["RBP₁, strict"][0] == study.ties().strict[0]
+    assert ranking.ties_shown(study.ties())["table"]["RBP₁, strict"][0] == study.ties().strict[0]
 
 
 def test_too_little_text_is_said(tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text('{"text": "漢字"}\n')
     with pytest.raises(DataError, match=r"0 of \d+ tokens have rank 1"):
-        rank_study.rank_variants(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
+        ranking.rank_variants(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
 
 
 def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
     with provenance.recording() as read:
-        rank_study.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
+        ranking.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
     assert {f"{MODEL}/config.json", f"{MODEL}/model.safetensors"} <= read.files
     assert not any("two.jsonl" in name for name in read.files)
 
@@ -180,35 +181,35 @@ def test_a_family_gives_a_table_and_a_law(tmp_path):
             "value": np.concatenate([3 * sizes**-0.25, 5 * sizes**-0.125 * [1.01, 0.98, 1.01]]),
         }
     )
-    shown = rank_study.family_shown(table, k=[1])["table"]
+    shown = ranking.family_shown(table, k=[1])["table"]
     assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent α"]
     assert "0.250 [0.250, 0.250]" in shown.iloc[-1].tolist()
-    few = rank_study.family_shown(table[table["size"] < 5e4], k=[1])["table"]
+    few = ranking.family_shown(table[table["size"] < 5e4], k=[1])["table"]
     assert few["model"].tolist() == ["m0", "m1"]
 
 
 def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(tmp_path):
     one = protocol("windows", length=256, documents=3)
-    folder = rank_study.rank_family("data/ladder/families/neox", "ladder/humaneval", one, CPU, tmp_path / "mine")
+    folder = ranking.rank_family("data/ladder/families/neox", "ladder/humaneval", one, CPU, tmp_path / "mine")
     stores = [open_store(path) for path in folder.iterdir()]
     assert len(stores) == len(list((LADDER / "families" / "neox").iterdir()))
-    beside = rank_study.beside_shipped(stores)
+    beside = ranking.beside_shipped(stores)
     assert set(beside["model"]) == {path.name for path in (LADDER / "families" / "neox").iterdir()}
-    near = rank_study.family_near("data/ladder/families/neox", "ladder/humaneval", one, CPU)
+    near = ranking.family_near("data/ladder/families/neox", "ladder/humaneval", one, CPU)
     # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
     assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
     assert beside["nll"].max() <= 1e-4 + 0.51 / RESOLUTION
     with pytest.raises(DataError, match="no models below"):
-        rank_study.rank_family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
+        ranking.rank_family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
 
 
 def test_a_path_of_the_project_is_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = rank_study.project_path(MODEL)
+    found = ranking.project_path(MODEL)
     assert (tmp_path / found / "config.json").is_file()
-    assert rank_study.project_path("owner/model") == "owner/model"
+    assert ranking.project_path("owner/model") == "owner/model"
     with pytest.raises(DataError, match="no such file"):
-        rank_study.rank_variants(MODEL, "no.txt", WINDOWS, CPU, tmp_path)
+        ranking.rank_variants(MODEL, "no.txt", WINDOWS, CPU, tmp_path)
 
 
 def test_a_coloured_text_shows_every_token_with_its_rank(study):

@@ -195,8 +195,8 @@ def scaled(folder: Path, sizes: dict[int, float], best: float) -> list[Entropies
 
 
 def test_a_temperature_that_is_known_is_found_and_moves_no_rank(tmp_path: Path) -> None:
-    right = tokens.calibrated(scaled(tmp_path / "right", {1: 1.0, 10: 1.5, 100: 2.0}, 1.0), resamples=100)
-    wrong = tokens.calibrated(scaled(tmp_path / "wrong", {1: 1.0, 10: 1.5, 100: 2.0}, 1.3), resamples=100)
+    right = tokens.calibrated(scaled(tmp_path / "right", {1: 1.0, 10: 1.5, 100: 2.0}, 1.0))
+    wrong = tokens.calibrated(scaled(tmp_path / "wrong", {1: 1.0, 10: 1.5, 100: 2.0}, 1.3))
     np.testing.assert_allclose(right["temperature"], 1.0, atol=0.03)
     np.testing.assert_allclose(wrong["temperature"], 1.3, atol=0.04)
     np.testing.assert_allclose(right["gain"], 0, atol=0.002)

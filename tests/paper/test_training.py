@@ -107,7 +107,7 @@ def test_bends_are_found_at_each_budget() -> None:
 
 
 def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:
-    found = grid.by_budget(grid.lines(texts, [1], resamples=100))
+    found = grid.by_budget(grid.lines(texts, [1]))
     sizes = np.array(list(SIZES.values()))
     for budget in BUDGETS:
         by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, budget)), 1)[0]
@@ -119,28 +119,28 @@ def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:
 
 
 def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
-    lines = grid.lines(texts, [1], resamples=50)
+    lines = grid.lines(texts, [1])
     direct = grid.along_ratio(lines, 20)
     sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
     by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, 20 * sizes)), 1)[0]
     assert cells(direct).alpha.item() == pytest.approx(by_hand, rel=0.05)  # linear between budgets
     assert direct.sizes.unique() == [len(sizes)]
     with pytest.raises(ParameterError, match="0 sizes"):
-        grid.along_ratio(grid.lines(texts, [1], resamples=5), 1e6)
+        grid.along_ratio(grid.lines(texts, [1]), 1e6)
     told = grid.exponents_told(grid.by_budget(lines), direct, 1)
     assert told["alpha.along"] > told["alpha.last"] > told["alpha.first"]
 
 
 def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
     some = [text.keep((text.sizes < 5e5) | (text.models["budget"] == BUDGETS[-1])) for text in texts]
-    assert set(grid.by_budget(grid.lines(some, [1], resamples=50)).n) == {5}
+    assert set(grid.by_budget(grid.lines(some, [1])).n) == {5}
     with pytest.raises(FitError, match="2 sizes are at every budget"):
-        grid.lines([text.keep(text.sizes < 5e4) for text in some], [1], resamples=5)
+        grid.lines([text.keep(text.sizes < 5e4) for text in some], [1])
 
 
 def test_figures_have_a_panel_for_each_text(texts) -> None:
     points = points_of(texts, KS)
-    lines = grid.lines(texts, [1], resamples=50)
+    lines = grid.lines(texts, [1])
     shown = [grid.surface_shown(points, 10)]
     shown.append(grid.exponents_shown(grid.by_budget(lines), grid.along_ratio(lines, 20), 20, level=0.9))
     for one in shown:

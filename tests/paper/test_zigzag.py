@@ -35,7 +35,7 @@ def test_a_zigzag_is_the_contrast_of_the_residuals_that_were_put_in():
     y = np.array([KINK.get(size, 0.0) for size in SIZES.values()])
     off = y - np.polyval(np.polyfit(x, y, 1), x)
     pair = (SIZES["59k"], SIZES["150k"])
-    found, low, high = zigzag(counted(power), pair, 10, (0.0, 4), resamples=200)
+    found, low, high = zigzag(counted(power), pair, 10, (0.0, 4))
     assert found == pytest.approx(off[2] - off[3], abs=1e-3)
     assert low <= found <= high
     assert high - low < 0.01  # a hard document is hard for all rungs
@@ -43,10 +43,10 @@ def test_a_zigzag_is_the_contrast_of_the_residuals_that_were_put_in():
     design = np.vander(x, 2)
     hat = np.eye(7) - design @ np.linalg.inv(design.T @ design) @ design.T
     by_seeds = 0.01 * np.linalg.norm(hat[2] - hat[3])
-    found, low, high = zigzag(counted(power, spread=0.0), pair, 10, (0.01**2, 4), resamples=200)
+    found, low, high = zigzag(counted(power, spread=0.0), pair, 10, (0.01**2, 4))
     assert (high - low) / 2 == pytest.approx(student.ppf(0.975, 4) * by_seeds, rel=1e-3)
     with pytest.raises(FitError, match="no rung of 5 parameters"):
-        zigzag(counted(power), (5, SIZES["59k"]), 10, (0.0, 4), resamples=10)
+        zigzag(counted(power), (5, SIZES["59k"]), 10, (0.0, 4))
 
 
 def twice(hits, times):
@@ -58,7 +58,7 @@ def twice(hits, times):
 
 def test_what_a_change_moves_is_that_over_the_texts_with_seeds_and_documents():
     texts = [twice(hits, [1, 1, 2, 2, 1, 1, 1]) for hits in counted(power)]
-    still = moved(texts, 10, (0.0, 4), resamples=100)
+    still = moved(texts, 10, (0.0, 4))
     assert still[["model", "first"]].to_numpy().tolist() == [["c-1", "c-0"], ["d-1", "d-0"]]
     assert still[["difference", "low", "high"]].to_numpy() == pytest.approx(0)
     away = []
@@ -67,7 +67,7 @@ def test_what_a_change_moves_is_that_over_the_texts_with_seeds_and_documents():
         before = hits.hits[:, 3, place].sum() / hits.tokens.sum()
         hits.hits[:, 3, place] = (hits.hits[:, 3, place] * 0.98).astype(int)
         away.append(np.log(np.log(hits.hits[:, 3, place].sum() / hits.tokens.sum()) / np.log(before)))
-    found = moved(texts, 10, (0.01**2, 4), resamples=400).set_index("model")
+    found = moved(texts, 10, (0.01**2, 4)).set_index("model")
     assert found.difference["c-1"] == pytest.approx(100 * np.mean(away))
     # Student's, from two trainings' seeds; documents add where the two differ
     seeds = 100 * student.ppf(0.975, 4) * 0.01 * np.sqrt(2)

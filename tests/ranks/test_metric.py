@@ -12,7 +12,7 @@ from scipy import stats
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import DATA
 from rbp.ranks import metric
-from rbp.stats import clustering, counting
+from rbp.stats import counting, resampling
 from rbp.stats.windows import window_counts
 
 # few distinct values, so that ties are common
@@ -170,18 +170,18 @@ def test_windows_are_counted_as_the_authors_do():
     assert found["successes"] == found["windows"] == windows[5]
 
 
-def test_resampling_documents():
+def test_documents_that_are_alike_widen_the_interval():
     rng = np.random.default_rng(0)
     documents = np.repeat(np.arange(200), 50)
     shared = np.repeat(rng.random(200) < 0.4, 50)  # every document is all hits or none
     ranks = np.where(shared, 1, 9)
-    low, high = clustering.neg_log_rbp_document_interval(ranks, documents, 1)
+    low, high = resampling.neg_log_rbp_document_interval(ranks, documents, 1)
     narrow_low, narrow_high = counting.neg_log_rbp_interval((ranks == 1).sum(), len(ranks))
     assert low < narrow_low < -np.log(shared.mean()) < narrow_high < high
 
     independent = rng.integers(1, 3, len(documents))  # tokens that know nothing of one another
-    low, high = clustering.neg_log_rbp_document_interval(independent, documents, 1)
+    low, high = resampling.neg_log_rbp_document_interval(independent, documents, 1)
     narrow_low, narrow_high = counting.neg_log_rbp_interval((independent == 1).sum(), len(independent))
     assert high - low == pytest.approx(float(narrow_high - narrow_low), rel=0.2)
     with pytest.raises(ParameterError):
-        clustering.neg_log_rbp_document_interval([1], [0], 1, level=95)
+        resampling.neg_log_rbp_document_interval([1], [0], 1, level=95)

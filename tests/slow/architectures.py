@@ -21,7 +21,7 @@ import transformers  # noqa: E402
 from survey import FAMILIES, VARIANTS, Outcome, survey  # noqa: E402
 
 from rbp.core.files import write_file  # noqa: E402
-from rbp.paper.faults import FOLDER  # noqa: E402
+from rbp.paper.appendix.ranking import FOLDER  # noqa: E402
 
 
 def main() -> None:

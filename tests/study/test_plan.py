@@ -11,7 +11,7 @@ from cli.test_cli import here, refused
 
 from rbp.core.errors import ParameterError
 from rbp.core.paths import LADDER, ROOT
-from rbp.paper import costs
+from rbp.paper.appendix import cost
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import open_store
@@ -200,13 +200,13 @@ def test_a_job_asks_for_its_weights_and_no_less(study: Study, write_study: Calla
     ],
 )
 def test_what_a_chapter_cannot_plan_is_named(change: dict[str, Any], said: str) -> None:
-    costs.check_scale(**PLANNED)
+    cost.check_scale(**PLANNED)
     with pytest.raises(ParameterError, match=said):
-        costs.check_scale(**PLANNED | change)
+        cost.check_scale(**PLANNED | change)
 
 
 def test_evenness_is_one_where_the_work_divides() -> None:
     rows = [("float32", 2, 8, 2.0), ("float32", 2, 1, 16.0), ("float32", 1, 1, 16.0), ("float32", 1, 8, 8.0)]
     table = pd.DataFrame(rows, columns=["dtype", "shards", "gpus", "hours"])
-    assert costs.evenness(table, "float32", 2) == 1.0
-    assert costs.evenness(table, "float32", 1) == 0.25
+    assert cost.evenness(table, "float32", 2) == 1.0
+    assert cost.evenness(table, "float32", 1) == 0.25

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rbp.book import figure_style, svg
-from rbp.book.page import Format, beside_each_other, html_table
+from rbp.book.page import Format, html_table
 from rbp.core.files import write_file
 from rbp.core.paths import Project
 
@@ -49,13 +49,12 @@ class Leaf:
 
     def figure(self, figure: Figure | figure_style.Panels, *, caption: str, alt: str) -> None:
         """A figure, its panels one below the other on a phone; `caption` is HTML."""
-        number = len(self._parts)
         if isinstance(figure, Figure):
-            panels = [(figure, alt)]
+            panels, alts = [figure], [alt]
         else:
-            panels = [(figure.single(key), f"{alt} ({key})") for key in figure.keys]
-        shown = "".join(svg.inline(svg.drawn(one), said, f"f{number}-{i}-") for i, (one, said) in enumerate(panels))
-        self._framed(beside_each_other(shown, len(panels)), caption)
+            panels, alts = [figure.single(key) for key in figure.keys], [f"{alt} ({key})" for key in figure.keys]
+        prefixes = [f"f{len(self._parts)}-{i}-" for i in range(len(panels))]
+        self._framed(svg.beside_each_other(list(map(svg.drawn, panels)), alts, prefixes, len(panels)), caption)
 
     def table(self, table: pd.DataFrame, *, caption: str, formats: dict[str, Format] | None = None) -> None:
         """A table, as `rbp.book.page.Page.table` takes it; there is nothing to download."""

@@ -108,30 +108,8 @@ class Page:
         drawn = list(map(svg.drawn, panels))
         write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes))
         write_file(self.files / f"{name}.png", _png(panels, columns))
-        shown = "".join(map(svg.inline, drawn, alts, prefixes))
         self._save_csv(name, data)
-        self._show(name, beside_each_other(shown, columns), caption, ("svg", "png", "csv"))
-
-    def interactive(self, name: str, figure: Any, *, caption: str, alt: str, data: pd.DataFrame) -> None:
-        """Show a Plotly figure that works offline, with its data as CSV. Its page must load Plotly's script."""
-        import plotly.io as pio
-
-        self._once(name)
-        body = pio.to_html(
-            figure,
-            full_html=False,
-            include_plotlyjs=False,
-            include_mathjax=False,
-            auto_play=False,
-            div_id=f"{self.name}-{name}",
-            default_height="520px",
-            config={"responsive": True, "displayModeBar": False},
-        )
-        # as a module it waits for Plotly, which is deferred: its 4.8 MB would hold up the page
-        body = re.sub(r"<script[^>]*>", '<script type="module">', body)
-        self._save_csv(name, data)
-        label = html.escape(alt, quote=True)
-        self._show(name, f'<div class="rbp-plotly" role="group" aria-label="{label}">{body}</div>', caption, ("csv",))
+        self._show(name, svg.beside_each_other(drawn, alts, prefixes, columns), caption, ("svg", "png", "csv"))
 
     def table(
         self,
@@ -208,13 +186,6 @@ def _png(figures: Sequence[Figure], columns: int) -> bytes:
     # without the version of Matplotlib
     imsave(buffer, np.concatenate(rows), format="png", dpi=200, metadata={"Software": None})  # type: ignore[dict-item]
     return buffer.getvalue()
-
-
-def beside_each_other(panels: str, columns: int) -> str:
-    """Panels that flow: side by side where there is room, below each other on a phone; a single column takes it all."""
-    width = "19rem" if columns > 1 else "100%"
-    grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
-    return f'<div style="{grid}">{panels}</div>'
 
 
 def _cell(value: Any, how: Format | None) -> str:

@@ -30,12 +30,12 @@ details.hide, .rbp-downloads, .headerlink, .rbp-more { display: none !important;
 /* What scrolls within itself cannot break, and is cut. */
 main :not(svg, svg *) { overflow: visible !important; }
 main :is(div, pre) { max-height: none !important; }
-.rbp-scroll, .pst-scrollable-table-container, mjx-container { background: none !important; }
+.rbp-scroll, .pst-scrollable-table-container, div.math { background: none !important; }
 .rbp-contents, span[id^="document-"] { display: block; break-before: page; }
 h1, h2, h3, h4 { break-after: avoid; break-inside: avoid; }
 /* A figure of many panels breaks between them; whole, it would leave the page before it blank. */
 main table { break-inside: auto !important; }
-svg, tr, figcaption, .rbp-plotly { break-inside: avoid; }
+svg, tr, figcaption { break-inside: avoid; }
 .rbp-ledger tr { break-inside: auto; }
 figcaption { break-before: avoid; }
 .rbp-figure svg { max-height: 40vh; }

@@ -37,37 +37,13 @@ PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
 
 
-def scripts() -> dict[str, Path]:
-    """The two third-party scripts that pages load, by their names below ``_static``.
-
-    Raises RbpError if a package that brings one is not installed.
-    """
-    found = {}
-    for name, package, ending in (
-        ("plotly.min.js", "plotly", "package_data/plotly.min.js"),
-        ("mathjax/tex-svg-full.js", "sphinx-mathjax-offline", "mathjax/tex-svg-full.js"),
-    ):
-        try:
-            files = importlib.metadata.files(package) or []
-            found[name] = next(Path(str(f.locate())) for f in files if f.as_posix().endswith(ending))
-        except (importlib.metadata.PackageNotFoundError, StopIteration):
-            raise RbpError(f"{name} is missing", f"package {package}", "Install requirements.lock.") from None
-    return found
-
-
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
 
 
-def copy_scripts(folder: Path) -> None:
-    """Copy the two scripts into the folder that becomes ``_static``."""
-    for name, script in scripts().items():
-        _copy(script, folder / name)
-
-
 def stage(project: Project, pdf: bool = True) -> None:
-    """Make ``_build/source`` (pages), ``_build/static`` (scripts), ``_build/extra`` (the figures' files).
+    """Make ``_build/source`` (pages) and ``_build/extra`` (the figures' files).
 
     The source mirrors the repository: ``book/`` by hand, ``notebooks/`` executed, ``_toc.yml`` at its root.
     With ``pdf``, a PDF of these very chapters is offered for download if there is one.
@@ -77,9 +53,7 @@ def stage(project: Project, pdf: bool = True) -> None:
     book = prose.BookValues.read(project)
     values = book.known()
     with contextlib.ExitStack() as stack:
-        source, static, extra = (
-            stack.enter_context(folder_beside(project.build / name)) for name in ("source", "static", "extra")
-        )
+        source, extra = (stack.enter_context(folder_beside(project.build / name)) for name in ("source", "extra"))
         shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
         for page in (source / "book").rglob("*.md"):
             text = prose.numbered(prose.fill_in(page.read_text(encoding="utf-8"), "", values), book.numbers)
@@ -96,12 +70,11 @@ def stage(project: Project, pdf: bool = True) -> None:
             address = f"{found.to}.html" if found.to else "../index.html"
             for old in {name, *(f"{number:02}_{name}" for number in found.numbers)} - {found.to}:
                 write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=address))
-        copy_scripts(static)
         welcome = source / "book" / "welcome.md"
         if offer and welcome.exists():
             write_file(welcome, welcome.read_text(encoding="utf-8").replace(PDF_LINE, PDF_LINK))
             _copy(pdf_file(project), extra / "book.pdf")
-        for folder, name in ((source, "source"), (static, "static"), (extra, "extra")):
+        for folder, name in ((source, "source"), (extra, "extra")):
             swap_in(folder, project.build / name)
 
 
@@ -226,7 +199,7 @@ def pdf_is_current(project: Project) -> bool:
 
 PACKAGES = (
     *("jupyter-book", "sphinx", "myst-nb", "papermill", "ipykernel", "snakemake", "numpy", "pandas", "scipy"),
-    *("statsmodels", "matplotlib", "seaborn", "plotly"),
+    *("statsmodels", "matplotlib", "seaborn"),
 )
 
 

@@ -4,13 +4,21 @@ import html
 import re
 from typing import Any
 
+from bs4 import BeautifulSoup
 from docutils import nodes
+from math_core import LatexError
+from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+from sphinx.writers.html5 import HTML5Translator
 
-from rbp.book import numbered
-from rbp.book.numbered import Shown, ShownTable, text_of
+from rbp.book import assets, numbered
+from rbp.book.formulas import mathml
+from rbp.book.numbered import Shown, text_of
 from rbp.book.prose import ANSWER
 
 DESCRIPTION = 200
@@ -30,9 +38,8 @@ def _set_address(app: Sphinx, config: Config) -> None:
         config.html_baseurl = f"https://{found[1].lower()}.github.io/{found[2]}/"
 
 
-#: scripts, by what stands in the pages that need them; Plotly weighs 4.8 MB
+#: scripts, by what stands in the pages that need them
 SCRIPTS = {
-    "plotly-graph-div": ["plotly.min.js"],
     'class="rbp-explorer"': ["fits.js", "charts.js", "explorer.js"],
     'class="rbp-ledger"': ["ledger.js"],
     'class="rbp-sentence"': ["neox.js", "charts.js", "sentence.js"],
@@ -43,7 +50,7 @@ def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[s
     """Only the pages that use a script load it."""
     for mark, scripts in SCRIPTS.items():
         for script in scripts if mark in context.get("body", "") else []:
-            app.add_js_file(script, loading_method="defer" if script == "plotly.min.js" else None)
+            app.add_js_file(script)
     if pagename == "search":
         app.add_js_file("excerpts.js", priority=900)  # after Sphinx's own
 
@@ -52,6 +59,50 @@ def _list_references(app: Sphinx, pagename: str, templatename: str, context: dic
     """References are items of their list: the role that docutils gives them is deprecated, and no list may hold it."""
     if "body" in context:
         context["body"] = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
+
+
+# ── Formulas
+
+
+def _formula(node: nodes.Element, displayed: bool) -> str:
+    """A node's formula; one that cannot be read is a warning, and stays as it is written."""
+    try:
+        return mathml(node.astext(), displayed)
+    except LatexError as error:
+        logging.getLogger(__name__).warning("the formula %r: %s", node.astext(), error, location=node)
+        return f"<code>{html.escape(node.astext())}</code>"
+
+
+def _inline_formula(writer: HTML5Translator, node: nodes.math) -> None:
+    writer.body.append(f"{writer.starttag(node, 'span', '', CLASS='math')}{_formula(node, False)}</span>")
+    raise nodes.SkipNode
+
+
+def _displayed_formula(writer: HTML5Translator, node: nodes.math_block) -> None:
+    """It scrolls within itself, its number beside it."""
+    writer.body.append(writer.starttag(node, "div", "", CLASS="math", tabindex="0"))
+    if node["number"]:
+        writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
+        writer.add_permalink_ref(node, "Link to this equation")
+        writer.body.append("</span>")
+    writer.body.append(f"{_formula(node, True)}</div>\n")
+    raise nodes.SkipNode
+
+
+# ── Code
+
+
+class CodeBelow(SphinxPostTransform):
+    """The button that shows a cell's code stands below what the cell shows."""
+
+    default_priority = 210  # after myst_nb has folded the code
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        """Do so in one page."""
+        for cell in self.document.findall(nodes.container):
+            if cell.get("nb_element") == "cell_code" and len(cell) > 1 and isinstance(cell[0], HideCodeCellNode):
+                cell.append(cell.pop(0))
 
 
 # ── What a page is about
@@ -110,32 +161,39 @@ def _describe(app: Sphinx, pagename: str, templatename: str, context: dict[str, 
 
 # ── What search reads
 
+#: what holds no sentences; `excerpts.js` leaves the same out of what search shows
+NO_SENTENCES = "script, style, svg, math, .rbp-table, .rbp-downloads, .rbp-rerun, button, select"
+
 
 class Builder(StandaloneHTMLBuilder):
-    """Sphinx's own, but for what search reads: no code, no scripts, no plumbing, each cell of a table by itself."""
+    """Sphinx's own, but search reads sentences alone: no code of cells, no formulas, no figures' labels, no tables."""
 
     def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
-        """Index a page without them."""
+        """Index a page's sentences."""
         readable = doctree.deepcopy()
         for node in list(readable.findall(nodes.Element)):
-            figure = isinstance(node, Shown) and not isinstance(node, ShownTable)
-            if figure:
-                node.pop(0)
-            elif _is_plumbing(node) and node.parent is not None:
+            code = node.get("nb_element") == "cell_code_source"
+            if (code or isinstance(node, nodes.math | nodes.math_block)) and node.parent is not None:
                 node.parent.remove(node)
         for raw in readable.findall(nodes.raw):
-            raw[:] = [nodes.Text(re.sub(r"(?s)<script.*?</script>|<[^<>]+>", " ", raw.astext()))]
+            raw[:] = [nodes.Text(_sentences(raw.astext()))]
         super().index_page(pagename, readable, title)
 
 
-def _is_plumbing(node: nodes.Element) -> bool:
-    code = isinstance(node, nodes.container) and node.get("nb_element") == "cell_code_source"
-    return code or (isinstance(node, nodes.raw) and 'class="rbp-rerun"' in node.astext())
+def _sentences(markup: str) -> str:
+    """The text of a piece of HTML without what holds no sentences."""
+    soup = BeautifulSoup(markup, "html.parser")
+    for each in soup.select(NO_SENTENCES):
+        each.decompose()
+    return soup.get_text(" ")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     numbered.setup(app)
+    assets.setup(app)
+    app.add_html_math_renderer("mathml", (_inline_formula, None), (_displayed_formula, None))
+    app.add_post_transform(CodeBelow)
     app.add_builder(Builder, override=True)
     app.connect("config-inited", _set_address)
     app.connect("html-page-context", _load_scripts)

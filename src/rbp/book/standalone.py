@@ -14,15 +14,14 @@ from bs4 import BeautifulSoup, Tag
 
 from rbp.book import prose
 from rbp.book.chapters import Chapter
-from rbp.book.site import copy_scripts, jupyter_book
+from rbp.book.site import jupyter_book
 from rbp.core.files import canonical_json, temporary_folder, write_file
 from rbp.core.paths import Project
 
 # Of the book's scripts, those that a page without navigation can use.
-USEFUL: tuple[str, ...] = ("mathjax/", "plotly.min.js", "documentation_options.js", "doctools.js", "clipboard.min.js")
-USEFUL += ("copybutton.js", "copybutton_funcs.js", "togglebutton.js", "design-tabs.js", "_static/fits.js")
-USEFUL += ("_static/charts.js", "_static/explorer.js", "_static/ledger.js")
-USEFUL += ("_static/neox.js", "_static/sentence.js")
+USEFUL: tuple[str, ...] = ("documentation_options.js", "doctools.js", "clipboard.min.js", "copybutton.js")
+USEFUL += ("copybutton_funcs.js", "design-tabs.js", "_static/fits.js", "_static/charts.js", "_static/explorer.js")
+USEFUL += ("_static/ledger.js", "_static/neox.js", "_static/sentence.js")
 NAVIGATION = (
     *(".skip-link", ".pst-skip-link", "#pst-skip-link", "#pst-back-to-top", "#pst-scroll-pixel-helper"),
     *(".pst-primary-sidebar-checkbox", ".pst-secondary-sidebar-checkbox", "label.overlay", ".search-button__wrapper"),
@@ -185,7 +184,6 @@ def build_pages(
     for path, file in (files or {}).items():
         (extra / path).parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if file.is_dir() else shutil.copyfile)(file, extra / path)
-    copy_scripts(base / "static")
     config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8"))
     config |= {"title": title or config["title"], "repository": {"url": ""}}  # no buttons that lead out
     write_file(base / "_config.yml", yaml.safe_dump(config))

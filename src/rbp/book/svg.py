@@ -6,6 +6,7 @@ all of them, numbers have the decimals that a screen can show, and names are sho
 
 import io
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
@@ -17,6 +18,12 @@ from rbp.book import figure_style
 
 #: Bitstream Vera and its kin, and Verdana, are as wide as what the figure was laid out with; others are narrower
 FONTS = "'DejaVu Sans',Verdana,'Bitstream Vera Sans',sans-serif"
+
+READABLE = 11
+"""The height of a page's smallest text in a figure, in CSS pixels."""
+
+PHONE = 350
+"""The width of a phone's page, in CSS pixels; what is wider takes the keyboard's focus, so that keys can scroll it."""
 
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
@@ -44,6 +51,13 @@ def tiled(svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[s
     return f'<?xml version="1.0" encoding="utf-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{tiles}</svg>\n'
 
 
+def least_width(svg: str) -> int:
+    """The CSS pixels that a drawn figure must be wide so that its smallest text can be read; 0 without text."""
+    width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)
+    sizes = [float(size) for size in re.findall(r"\bfont(?:-size)?:[^;\"']*?([\d.]+)px", svg)]
+    return math.ceil(float(width[1]) * READABLE / min(sizes)) if width and sizes else 0
+
+
 def inline(svg: str, alt: str, prefix: str) -> str:
     """A drawn figure for within the page, in the page's own ink, so that it reads in the dark as well.
 
@@ -52,13 +66,26 @@ def inline(svg: str, alt: str, prefix: str) -> str:
     root = ElementTree.fromstring(svg)  # noqa: S314 (Matplotlib's)
     width = float(root.attrib.pop("width").removesuffix("pt"))
     del root.attrib["height"], root.attrib["version"]
-    size = f"width:100%;height:auto;max-width:{width * 4 / 3 * 1.15:.0f}px"
+    size = f"width:100%;height:auto;min-width:{least_width(svg)}px;max-width:{width * 4 / 3 * 1.15:.0f}px"
     root.attrib |= {"role": "img", "aria-label": alt}
     root.set("style", f"{size};font-family:{FONTS};stroke-linejoin:round;stroke-linecap:butt")
     _compact(root, prefix)
     ElementTree.register_namespace("", _SVG[1:-1])
     text = ElementTree.tostring(root, encoding="unicode").replace(f' xmlns="{_SVG[1:-1]}"', "", 1)  # as HTML has it
     return text.replace(figure_style.INK, "currentColor").replace(figure_style.FAINT, "var(--rbp-grid,#8884)")
+
+
+def beside_each_other(drawn: Sequence[str], alts: Sequence[str], prefixes: Sequence[str], columns: int) -> str:
+    """Drawn figures for within a page: side by side where there is room, else below each other.
+
+    One that a phone cannot show with readable text scrolls within itself.
+    """
+    least = max(map(least_width, drawn))
+    width = f"{least}px" if columns > 1 else "100%"
+    grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
+    focus = ' tabindex="0"' if least > PHONE else ""
+    shown = "".join(map(inline, drawn, alts, prefixes))
+    return f'<div class="rbp-scroll"{focus}><div style="{grid}">{shown}</div></div>'
 
 
 def _compact(root: ElementTree.Element, prefix: str) -> None:

@@ -34,7 +34,7 @@ _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them
 _FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
 _EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
 _INTERVALS = (
-    "Add 95% intervals: of independent tokens (low, high), and by resampling whole documents (document_low, "
+    "Add 95% intervals: of independent tokens (low, high), and with documents as the units (document_low, "
     "document_high)."
 )
 

@@ -1,7 +1,7 @@
 """How many tokens have rank ≤ k: by document, model and threshold. Hits are counted here, and nowhere else.
 
-`of_stores` counts rank stores, and `rbp.evidence.shipped.counted` the ladder's sums. A `Counts` is of one text. Its
-documents can be drawn anew, the same ones for all models (`Counts.drawn`), and a step keeps it by `to_table`.
+`of_stores` counts rank stores, and `rbp.evidence.shipped.counted` the ladder's sums. A `Counts` is of one text. Each of
+its documents can be left out, of all models alike (`Counts.left_out`), and a step keeps it by `to_table`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,9 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.ranked import Ranked
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import draws
+from rbp.stats.resampling import without_each
 
 THRESHOLDS = (1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100, 200, 500, 1000)  # up to 100: where Pythia's values are published
-_AT_ONCE = 100  # draws in memory at once: a text can have thousands of documents
 
 
 @dataclass(frozen=True)
@@ -143,50 +142,40 @@ class Counts:
         found = pd.concat([about, found.astype({"k": "Int64", "hits": "Int64"})], axis=1)
         return found.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
 
-    def drawn(self, *, resamples: int = 2000, seed: int = 0) -> "Drawn":
-        """The text, and as many with its documents drawn anew.
+    def left_out(self) -> "LeftOut":
+        """Both metrics of the text, and of it without each of its documents: what intervals by documents take.
 
-        Whole documents are drawn with replacement, as many as there are, and the same ones for all models at all k: an
-        easy document is easy for all.
+        A document is left out of all models at all k: an easy one is easy for all.
         """
-        documents, models = self.nll.shape
-        flat = np.column_stack([self.tokens, self.hits.reshape(documents, -1), self.nll]).astype(np.float64)
-        with np.errstate(invalid="ignore"):  # 0·∞: a document that is not drawn, of infinite loss
-            sums = np.concatenate([times @ flat for times in draws(documents, resamples, at_once=_AT_ONCE, seed=seed)])
-        tokens, hits, nll = np.split(sums, [1, -models], axis=1)
-        ys = _log_neg_log(tokens[:, 0], hits.reshape(resamples, *self.hits.shape[1:]))
-        return Drawn(self, self.log_neg_log_rbp, ys, np.log(self.cross_entropy), np.log(nll / tokens))
+        tokens, hits, nll = (without_each(sums) for sums in (self.tokens, self.hits, self.nll))
+        with np.errstate(divide="ignore", invalid="ignore"):  # without the only document there is nothing
+            return LeftOut(self, _log_neg_log(tokens, hits), np.log(nll / tokens[:, None]))
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Both metrics of some models on one text, as it is and with its documents drawn anew (`Counts.drawn`).
+class LeftOut:
+    """Both metrics of some models on one text, and on it without each of its D documents (`Counts.left_out`).
 
-    y: ln(−ln RBP_k), shape (models, thresholds), −inf where all tokens are hits; x: ln of the cross-entropy, shape
-    (models,); ys, xs: the same of each draw, shapes (draws, models, thresholds) and (draws, models).
+    y: ln(−ln RBP_k), shape (1 + D, models, thresholds), −inf where all tokens are hits; x: ln of the cross-entropy,
+    shape (1 + D, models). The text as it is comes first, as `rbp.stats.resampling.interval` wants it.
     """
 
     counts: Counts
     y: Reals
-    ys: Reals
     x: Reals
-    xs: Reals
 
-    def keep(self, models: npt.ArrayLike) -> "Drawn":
+    def keep(self, models: npt.ArrayLike) -> "LeftOut":
         """Some of the models, as `Counts.keep` takes them."""
-        at = np.arange(len(self.x))[np.asarray(models)]
-        return Drawn(self.counts.keep(at), self.y[at], self.ys[:, at], self.x[at], self.xs[:, at])
+        at = np.arange(self.x.shape[1])[np.asarray(models)]
+        return LeftOut(self.counts.keep(at), self.y[:, at], self.x[:, at])
 
-    def at(self, k: int | None) -> tuple[Reals, Reals]:
-        """y and ys at k, shapes (models,) and (draws, models); or x and xs (None). Raises what `Counts.place` does."""
-        if k is None:
-            return self.x, self.xs
-        place = self.counts.place(k)
-        return self.y[:, place], self.ys[:, :, place]
+    def at(self, k: int | None) -> Reals:
+        """y at k, or x (None), shape (1 + D, models). Raises what `Counts.place` does."""
+        return self.x if k is None else self.y[:, :, self.counts.place(k)]
 
-    def each(self) -> Iterator[tuple[int | None, Reals, Reals]]:
+    def each(self) -> Iterator[tuple[int | None, Reals]]:
         """The cross-entropy (None), then every k: each with what `at` gives of it."""
-        return ((k, *self.at(k)) for k in (None, *self.counts.thresholds))
+        return ((k, self.at(k)) for k in (None, *self.counts.thresholds))
 
 
 def _log_neg_log(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:

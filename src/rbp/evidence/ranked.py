@@ -12,8 +12,8 @@ from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import ParameterError
 from rbp.ranks.metric import TieRule, rank
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import neg_log_rbp_document_interval
 from rbp.stats.counting import neg_log_rbp_interval
+from rbp.stats.resampling import neg_log_rbp_document_interval
 from rbp.stats.windows import runs
 
 # The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
@@ -89,7 +89,7 @@ def _at_least(lengths: Integers) -> list[int]:
 def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> pd.DataFrame:
     """`table` of `ranked` with columns low, high, document_low, document_high for its −ln RBP_k.
 
-    low, high: the binomial interval; document_low, document_high: whole documents resampled (seeded).
+    low, high: the binomial interval; document_low, document_high: documents are the units.
     """
     rows: list[tuple[float | None, ...]] = []
     for k, hits in table[["k", "hits"]].itertuples(index=False):

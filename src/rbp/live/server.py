@@ -33,6 +33,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -203,7 +204,7 @@ class Live:
                 Route("/api/uploads/{name}", self._asks(self.upload), methods=["PUT"]),
                 Route("/shown/{chance}/{path:path}", self.shown),
                 Mount("/live", StaticFiles(directory=STATIC)),
-                Mount("/", Pages(directory=project.html, html=True)),
+                Mount("/", Pages(directory=project.html, html=True), middleware=[Middleware(GZipMiddleware)]),
             ],
             middleware=[Middleware(Door, live=self)],
         )

@@ -9,20 +9,20 @@ import pandas as pd
 from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
-from rbp.evidence.counts import THRESHOLDS, Counts, Drawn
+from rbp.evidence.counts import THRESHOLDS, Counts, LeftOut
 from rbp.evidence.ranked import Ranked
 from rbp.evidence.shipped import models, rank_sums
-from rbp.paper.families import TRANSFORMER, interval
+from rbp.paper.families import TRANSFORMER
 from rbp.paper.ladder import exponents
 from rbp.ranks.metric import TieRule, rank
-from rbp.stats.clustering import document_sums, draws
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import document_sums, interval, without_each
 
 RULES: tuple[TieRule, ...] = ("paper", "expected", "strict")
 TIED_UP_TO = 1000  # the largest k at which rules are compared
 
 
-def on_shared_rungs(text: Counts, family: str, ks: Sequence[int], resamples: int, seed: int) -> list[Drawn]:
+def on_shared_rungs(text: Counts, family: str, ks: Sequence[int]) -> list[LeftOut]:
     """The transformer and a family on a text, at their largest budgets: the rungs that both have, by size."""
     both = [text.of(name, seed=0) for name in (TRANSFORMER, family)]
     shared = [rung for rung in both[0].models["rung"] if rung in set(both[1].models["rung"])]
@@ -30,7 +30,7 @@ def on_shared_rungs(text: Counts, family: str, ks: Sequence[int], resamples: int
         what = f"{len(shared)} rungs of {family} are the transformer's as well"
         raise DataError(what, text.dataset, "Three are needed for a law: train them: rbp ladder train --family.")
     places = [[one.models["rung"].tolist().index(rung) for rung in shared] for one in both]
-    return [one.keep(at, ks).drawn(resamples=resamples, seed=seed) for one, at in zip(both, places, strict=True)]
+    return [one.keep(at, ks).left_out() for one, at in zip(both, places, strict=True)]
 
 
 def check_rung(text: Counts, families: Sequence[str], rung: str) -> None:
@@ -41,36 +41,27 @@ def check_rung(text: Counts, families: Sequence[str], rung: str) -> None:
         raise ParameterError(f"there is no rung {rung!r} to compare", "rung", f"There is: {', '.join(there)}.")
 
 
-def exponents_beside(
-    texts: Sequence[Counts],
-    family: str,
-    ks: Sequence[int],
-    *,
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> pd.DataFrame:
+def exponents_beside(texts: Sequence[Counts], family: str, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
     """The exponents in S of the transformer and of a family, on the rungs that both have, at their largest budgets.
 
     Columns dataset, k (missing for the cross-entropy), family, n, alpha_transformer, r_squared_transformer, alpha,
-    r_squared, difference (the family's less the transformer's); low, high: from documents drawn anew, the same for
-    both; scatter_low, scatter_high: from the scatter about the two lines, whose rungs are taken as pairs: the line of
-    the ratio.
+    r_squared, difference (the family's less the transformer's); low, high: by documents, the same for both;
+    scatter_low, scatter_high: from the scatter about the two lines, whose rungs are taken as pairs: the line of the
+    ratio.
     """
     check_level(level)
     rows = []
     for text in texts:
-        first, second = on_shared_rungs(text, family, ks, resamples, seed)
+        first, second = on_shared_rungs(text, family, ks)
         sizes = [one.counts.sizes for one in (first, second)]
-        for k, *their in first.each():
+        for k, their in first.each():
             both = (their, second.at(k))
-            fits = [fit_power_law(size, np.exp(y), level=level) for size, (y, _) in zip(sizes, both, strict=True)]
-            slopes = [exponents(size, ys) for size, (_, ys) in zip(sizes, both, strict=True)]
-            low, high = interval(slopes[1] - slopes[0], level)
+            fits = [fit_power_law(size, np.exp(y[0]), level=level) for size, y in zip(sizes, both, strict=True)]
+            slopes = [exponents(size, y) for size, y in zip(sizes, both, strict=True)]
+            difference, low, high = interval(slopes[1] - slopes[0], level=level)
             # sizes of a rung differ by few per cent: the ratio is taken along the transformer's
             ratio = fit_power_law(sizes[0], np.exp(both[1][0] - both[0][0]), level=level)
             half = (ratio.alpha_high - ratio.alpha_low) / 2
-            difference = fits[1].alpha - fits[0].alpha
             rows.append(
                 {"dataset": text.dataset, "k": k, "family": family, "n": fits[1].n}
                 | {"alpha_transformer": fits[0].alpha, "r_squared_transformer": fits[0].r_squared}
@@ -80,45 +71,28 @@ def exponents_beside(
     return pd.DataFrame(rows).astype({"k": "Int64"})
 
 
-def offsets(
-    texts: Sequence[Counts],
-    family: str,
-    ks: Sequence[int],
-    *,
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> pd.DataFrame:
+def offsets(texts: Sequence[Counts], family: str, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
     """−ln RBP_k of each model of a family beside a transformer's of the same cross-entropy, at their largest budgets.
 
     The transformer's is interpolated in logarithms between its two neighbours in cross-entropy; models outside its
-    range are left out. Columns dataset, k, family, model, cross_entropy, offset (per cent of the transformer's), low,
-    high (from documents drawn anew, the same for all).
+    range, or outside it without one of the documents, are left out. Columns dataset, k, family, model, cross_entropy,
+    offset (per cent of the transformer's), low, high (by documents, the same for all).
     """
     check_level(level)
-    rows = []
+    parts = []
     for text in texts:
-        theirs, own = (
-            text.of(name, seed=0).keep(ks=ks).drawn(resamples=resamples, seed=seed) for name in (TRANSFORMER, family)
-        )
+        theirs, own = (text.of(name, seed=0).keep(ks=ks).left_out() for name in (TRANSFORMER, family))
         for k in ks:
-            (y, ys), (their_y, their_ys) = own.at(k), theirs.at(k)
-            whole = _apart(y[None], own.x[None], their_y[None], theirs.x[None])
-            there = _apart(ys, own.xs, their_ys, theirs.xs)
-            for i, model in enumerate(own.counts.names):
-                known = there[np.isfinite(there[:, i]), i]
-                if not np.isfinite(whole[0, i]) or 2 * len(known) < resamples:
-                    continue
-                low, high = 100 * np.expm1(interval(known, level))
-                row = {"dataset": text.dataset, "k": k, "family": family, "model": model}
-                row |= {"cross_entropy": float(np.exp(own.x[i])), "offset": 100 * float(np.expm1(whole[0, i]))}
-                rows.append(row | {"low": float(low), "high": float(high)})
-    columns = ["dataset", "k", "family", "model", "cross_entropy", "offset", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+            apart = _apart(own.at(k), own.x, theirs.at(k), theirs.x)
+            cells = {"dataset": text.dataset, "k": k, "family": family, "model": own.counts.names}
+            offset, low, high = 100 * np.expm1(interval(apart, level=level))
+            values = {"cross_entropy": np.exp(own.x[0]), "offset": offset, "low": low, "high": high}
+            parts.append(pd.DataFrame(cells | values).dropna(subset=["low"]))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _apart(y: Reals, entropy: Reals, their_y: Reals, their_entropy: Reals) -> Reals:
-    """ln y less the transformer's at the same cross-entropy, [draws, models]; NaN outside its range."""
+    """ln y less the transformer's at the same cross-entropy, shape (1 + D, models); NaN outside its range."""
     found = np.empty_like(y)
     for i in range(len(y)):
         order = np.argsort(their_entropy[i])
@@ -178,13 +152,11 @@ def by_token(
     k: int = 1,
     *,
     level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """How much larger RBP_k of the second model is than that of the first, on tokens of each kind (VIEWS) of a text.
 
     Columns dataset, view, bin (its number), kind (its label), tokens, documents, first, second (the two RBP_k),
-    difference (percentage points), low, high (from documents drawn anew). Bins of fewer than FEWEST tokens, or of one
+    difference (percentage points), low, high (by documents). Bins of fewer than FEWEST tokens, or of one
     document, are left out.
     Raises DataError where the two did not rank the same tokens.
     """
@@ -194,29 +166,20 @@ def by_token(
         what = f"{second.store.model} and {first.store.model} did not rank the same tokens of {first.store.dataset}"
         raise DataError(what, str(second.store.folder), "Rank both with one tokenizer, corpus and protocol.")
     hits = [np.asarray(each.ranks <= k, dtype=np.float64) for each in (first, second)]
-    _, place = np.unique(first.tokens["document"], return_inverse=True)
-    documents = int(place.max()) + 1
-    times = np.concatenate(list(draws(documents, resamples, at_once=100, seed=seed)))
-    rows = []
+    document, rows = first.tokens["document"].to_numpy(), []
     for name, bins in classes(first.tokens, seen).items():
         for number, kind in enumerate(VIEWS[name].labels):
             own = bins == number
-            sums = np.zeros((documents, 3))
-            present = np.unique(place[own])
-            if own.sum() < FEWEST or len(present) < 2:
+            if own.sum() < FEWEST or len(np.unique(document[own])) < 2:
                 continue
-            columns_ = np.column_stack([own[own], *(hit[own] for hit in hits)]).astype(np.float64)
-            sums[pd.unique(place[own])] = document_sums(columns_, place[own])
-            total, drawn_sums = sums.sum(axis=0), times @ sums
-            with np.errstate(invalid="ignore"):
-                shares = drawn_sums[:, 1:] / drawn_sums[:, :1]
-            apart = 100 * (shares[:, 1] - shares[:, 0])
-            low, high = interval(apart[np.isfinite(apart)], level)
-            both = total[1:] / total[0]
+            columns_ = np.column_stack([own[own], *(hit[own] for hit in hits)])
+            total = without_each(document_sums(columns_, document[own]))
+            both = total[:, 1:] / total[:, :1]
+            difference, low, high = interval(100 * (both[:, 1] - both[:, 0]), level=level)
             rows.append(
                 {"dataset": first.store.dataset, "view": name, "bin": number, "kind": kind}
-                | {"tokens": int(total[0]), "documents": len(present), "first": both[0], "second": both[1]}
-                | {"difference": 100 * (both[1] - both[0]), "low": low, "high": high}
+                | {"tokens": int(total[0, 0]), "documents": len(total) - 1, "first": both[0, 0], "second": both[0, 1]}
+                | {"difference": difference, "low": low, "high": high}
             )
     return pd.DataFrame(rows)
 

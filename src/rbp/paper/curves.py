@@ -100,7 +100,7 @@ def curves(
     zone: tuple[float, float] | None = None,
     band: bool = False,
     ylim: tuple[float | None, float | None] | Literal["shared"] | None = None,
-    size: tuple[float, float] = (4.8, 4.0),
+    size: tuple[float, float] = (4.6, 4.0),
 ) -> Panels:
     """`y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
 

@@ -1,5 +1,6 @@
 """A table of an analysis as a page shows it: its columns by their labels, its numbers in their formats."""
 
+import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -61,3 +62,39 @@ def _by_dataset(rows: pd.DataFrame, before: Sequence[str | tuple[str, ...]]) -> 
 def written(how: str, values: tuple[Any, ...]) -> str:
     """Several values in one text, with true minus signs; a dash where one is missing."""
     return "–" if any(map(pd.isna, values)) else re.sub(r"(?<!\w)-(?=\d)", "−", how.format(*values))
+
+
+# ── A text coloured by rank
+
+#: the upper end of each class of ranks, its name, and how strongly it is coloured: the page's ink reads on each
+CLASSES = ((1, "1", 0.0), (10, "2–10", 0.14), (100, "11–100", 0.3), (np.inf, "above 100", 0.5))
+COLOUR = "213, 94, 0"
+_TOKEN = "display:inline-block;text-align:center;border-radius:3px;margin:1px 0;padding:0 1px;line-height:1.25"  # noqa: S105
+_RANK = "display:block;font-size:0.62em;opacity:0.8;line-height:1.1"
+
+
+def coloured_text(pieces: pd.DataFrame) -> str:
+    """A text as HTML, its tokens (columns text, rank) coloured by rank, each with its rank beneath.
+
+    It wraps like any text, and takes the page's ink, so that it reads on a phone and in the dark.
+    """
+    spans = [_token(text, rank) for text, rank in pieces[["text", "rank"]].itertuples(index=False)]
+    key = " ".join(f'<span style="{_style(top)}">&nbsp;{name}&nbsp;</span>' for top, name, _ in CLASSES)
+    return (
+        f'<p style="font-size:0.92em">Rank of the token that really comes: {key}</p>'
+        f'<div class="rbp-ranked" style="font-family:monospace;font-size:0.95em;overflow-wrap:anywhere">'
+        f"{''.join(spans)}</div>"
+    )
+
+
+def _token(text: str, rank: float) -> str:
+    lines = text.count("\n")
+    shown = html.escape(text.replace("\n", "↵")).replace(" ", "&nbsp;") or "&nbsp;"
+    return f'<span style="{_style(rank)}">{shown}<span style="{_RANK}">{rank:g}</span></span>' + (
+        "<br>" * bool(lines) if lines else "<wbr>"
+    )
+
+
+def _style(rank: float) -> str:
+    strength = next(strength for top, _, strength in CLASSES if rank <= top)
+    return f"{_TOKEN};background:rgba({COLOUR},{strength:g})"

@@ -19,17 +19,11 @@ from rbp.paper.curves import curves, shades, spread
 from rbp.paper.display import Columns, shown
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import (
-    Statistic,
-    cluster_sums,
-    document_sums,
-    jackknife_interval,
-    log_design_effect,
-    variance_parts,
-)
+from rbp.stats.clustering import Statistic, cluster_sums, log_design_effect, variance_parts
 from rbp.stats.compare import paired_exponents
 from rbp.stats.hit_models import PARAMETERS, fit_distance
 from rbp.stats.newton import minimum
+from rbp.stats.resampling import document_sums, interval, without_each
 from rbp.stats.windows import runs, runs_alive, with_error
 
 CELL = ["dataset", "family", "k"]
@@ -123,13 +117,11 @@ def powers_of_length(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
             continue
         try:
             best = _likeliest(own)
-            without = np.array([_likeliest(own[own["model"] != model])[2] for model in models])
+            without = [_likeliest(own[own["model"] != model])[2] for model in models]
         except FitError:
             continue
-        count = len(models)
-        error = np.sqrt((count - 1) / count * np.sum((without - without.mean()) ** 2))
-        half = t_distribution.ppf((1 + level) / 2, count - 1) * error
-        rows.append((*key, count, *best, best[2] - half, best[2] + half))
+        _, low, high = interval([best[2], *without], level=level)
+        rows.append((*key, len(models), *best, low, high))
     names = [*CELL, "models", "constant", "alpha", "length", "scatter", "length_low", "length_high"]
     return pd.DataFrame(rows, columns=names)
 
@@ -325,9 +317,9 @@ def dependence(stores: Sequence[RankStore], ks: Sequence[int], *, level: float =
 def _by_documents(name: str, sums: Reals, log_statistic: Statistic, level: float) -> dict[str, float]:
     """A positive statistic, given by its logarithm, with its interval."""
     with np.errstate(all="ignore"):  # windows may be missing, or none succeed
-        value = float(np.exp(log_statistic(sums.sum(axis=0))))
-    low, high = np.exp(jackknife_interval(sums, log_statistic, level=level))
-    return {name: value if 0 < value < np.inf else np.nan, f"{name}_low": float(low), f"{name}_high": float(high)}
+        value, low, high = np.exp(interval(log_statistic(without_each(sums)), level=level))
+    known = 0 < value < np.inf
+    return {name: float(value) if known else np.nan, f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
 def _log_ratio(totals: Any) -> Any:

@@ -1,14 +1,11 @@
 """The ladder's families as the chapters take them: what every model makes of each text, by document (`Counts`).
 
-All models rank the same documents, and those are drawn anew alike for all (the same `seed` gives the same draws): so
-what is compared is compared on the same draws.
+All models rank the same documents, and a document is left out of all alike: what is compared is compared on the same.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from rbp.book.steps import step
@@ -94,12 +91,6 @@ def shipped_counts() -> list[Counts]:
     """What all shipped models make of each text, in the texts' order, at THRESHOLDS and SHARES: from its step."""
     found = {one.dataset: one for one in from_table(_counts())}
     return [found[name] for name in dataset_order(found)]
-
-
-def interval(values: npt.ArrayLike, level: float) -> tuple[float, float]:
-    """Percentiles of what documents drawn anew give; NaN where a draw has no value."""
-    low, high = np.quantile(np.asarray(values, dtype=np.float64), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def costs(folder: Path = LADDER) -> pd.DataFrame:

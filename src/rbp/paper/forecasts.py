@@ -318,7 +318,7 @@ def cut_panels(told: pd.DataFrame) -> Panels:
                     some, face = cell["covered"] == inside, colour if inside else "none"
                     ax.plot(at[some], cell["off"][some], marker, color=colour, mfc=face, ms=4.5, mew=0.9, alpha=0.8)
                 ax.plot([middle - 0.34, middle + 0.34], [cell["off"].median()] * 2, color=INK, lw=2)
-                labels.append(f"{hidden}\n{(cell['off'] < 0).sum()} of {len(cell)}")
+                labels.append(f"{hidden}\n{(cell['off'] < 0).sum()}/{len(cell)}")
             last = len(labels) - 1
             ax.text(
                 last - (cuts[family] - 1) / 2, 0.97 * reach, family, color=colour, ha="center", va="top", weight="bold"
@@ -332,7 +332,7 @@ def cut_panels(told: pd.DataFrame) -> Panels:
         ax.set_ylabel("forecast less measured (%)")
         sns.despine(ax=ax)
 
-    return Panels(list(named), draw, size=(5.2, 3.7))
+    return Panels(list(named), draw, size=(4.6, 3.7))
 
 
 BEYOND = 100

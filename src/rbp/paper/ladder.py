@@ -14,7 +14,7 @@ from scipy import stats
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import FitError, ParameterError
 from rbp.evidence import Source, open_source, select
-from rbp.evidence.counts import THRESHOLDS, Counts, Drawn
+from rbp.evidence.counts import THRESHOLDS, Counts, LeftOut
 from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES, large
 from rbp.evidence.shipped import ABLATION, FIRST, counted
@@ -22,37 +22,36 @@ from rbp.paper.families import TRANSFORMER, shipped_counts
 from rbp.paper.wording import dataset_order
 from rbp.stats.cells import fit_table, with_holm
 from rbp.stats.power_law import curvature, fit_power_law
+from rbp.stats.resampling import Interval, covariance, interval, student, variance
 
 
-def resampled_points(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
-    """−ln RBP_k of every model at every k, with the percentile interval of the draws.
+def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
+    """−ln RBP_k of every model at every k, with its interval by documents.
 
-    Columns dataset, family, model, size, k, value, low, high (NaN where too many draws have no logarithm). An
-    interval says what other documents of the kind could have given this very model.
+    Columns dataset, family, model, size, k, value, low, high (NaN where all misses lie in one document). An interval
+    says what other documents of the kind could have given this very model.
     """
-    one, rows = drawn.counts, []
+    one, rows = left.counts, []
+    values = np.exp(np.stack(interval(left.y, level=level), axis=-1))
     for m, about in enumerate(one.models[["family", "model", "size"]].itertuples(index=False, name=None)):
-        for i, k in enumerate(one.thresholds):
-            low, high = np.exp(_percentiles(drawn.ys[:, m, i], level))
-            rows.append((one.dataset, *about, k, np.exp(drawn.y[m, i]), low, high))
+        rows += [(one.dataset, *about, k, *values[m, i]) for i, k in enumerate(one.thresholds)]
     columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def resampled_laws(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
+def laws_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     """The power law through the rungs at each k, with two intervals of α that answer different questions.
 
     alpha_low, alpha_high: ordinary least squares, from the scatter about the line. It covers what moves single rungs:
-    seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: percentiles over the draws,
-    each fitted anew. It covers which documents were drawn, and takes the rungs as they are; of 24 documents, that of
-    95% covers about 91%.
+    seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: by documents, each left
+    out of all rungs. It covers which documents there are, and takes the rungs as they are.
 
     One row for each k: dataset, family, k, documents, tokens, misses (fewest of a rung), n, alpha, alpha_low,
-    alpha_high, alpha_se, df, text_low, text_high, lost (draws without a logarithm), r_squared, residual_se, note (why
-    there is no fit; its numbers are then NaN).
+    alpha_high, alpha_se, df, text_low, text_high (NaN where all misses of a rung lie in one document), r_squared,
+    residual_se, note (why there is no fit; its numbers are then NaN).
     """
-    first = drawn.keep(drawn.counts.firsts)
-    one, values = first.counts, np.exp(first.y)
+    first = left.keep(left.counts.firsts)
+    one, values = first.counts, np.exp(first.y[0])
     total = int(one.tokens.sum())
     rows = []
     for i, k in enumerate(one.thresholds):
@@ -65,8 +64,7 @@ def resampled_laws(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
             "misses": total - int(one.hits[:, :, i].sum(axis=0).max()),
             "n": len(one.sizes),
         }
-        slopes = exponents(one.sizes, first.ys[:, :, i])
-        low, high = _percentiles(slopes, level)
+        _, low, high = interval(exponents(one.sizes, first.y[:, :, i]), level=level)
         try:
             fit = fit_power_law(one.sizes, values[:, i], level=level)
         except FitError as error:
@@ -74,29 +72,20 @@ def resampled_laws(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
         else:
             names = ("alpha", "alpha_low", "alpha_high", "alpha_se", "r_squared", "residual_se", "df")
             row |= {name: getattr(fit, name) for name in names}
-            row |= {"text_low": low, "text_high": high, "lost": int((~np.isfinite(slopes)).sum()), "note": ""}
+            row |= {"text_low": low, "text_high": high, "note": ""}
         rows.append(row)
-    columns = ["alpha", "alpha_low", "alpha_high", "alpha_se", "df", "text_low", "text_high", "lost", "r_squared"]
+    columns = ["alpha", "alpha_low", "alpha_high", "alpha_se", "df", "text_low", "text_high", "r_squared"]
     wanted = ["dataset", "family", "k", "documents", "tokens", "misses", "n", *columns, "residual_se", "note"]
     return pd.DataFrame(rows, columns=wanted)
 
 
 def exponents(sizes: npt.ArrayLike, y: Reals) -> Reals:
-    """α of the least-squares line through each row of `y` [draws, rungs] against ln S; NaN where a y is infinite."""
+    """α of the least-squares line through each row of `y` [rows, rungs] against ln S; NaN where a y is infinite."""
     x = np.log(np.asarray(sizes, dtype=np.float64))
     x = x - x.mean()
     known = np.where(np.isfinite(y), y, np.nan)
     slope: Reals = -(known @ x) / (x @ x)
     return slope
-
-
-def _percentiles(values: Reals, level: float) -> tuple[float, float]:
-    """The interval of `level` over the finite values; NaN where those without a logarithm would fill a tail."""
-    finite = values[np.isfinite(values)]
-    if len(values) - len(finite) > (1 - level) / 2 * len(values):
-        return float("nan"), float("nan")
-    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -126,12 +115,13 @@ class ScatterParts:
     p: float
 
 
-def split_scatter(sizes: npt.ArrayLike, y: Reals, draws: Reals, documents: int, *, level: float = 0.95) -> ScatterParts:
-    """Split the scatter of y, shape (models,), about the line through the first model of each of `sizes`.
+def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -> ScatterParts:
+    """Split the scatter of ln(−ln RBP_k) about the line through the first model of each of `sizes`.
 
-    Models of one size stand side by side and differ in their seed. draws: y on resampled corpora of `documents`
-    documents, shape (resamples, models), all finite; at least three different sizes, and two documents.
+    Models of one size stand side by side and differ in their seed. values: of the text and of it without each of its D
+    documents, shape (1 + D, models), all finite; at least three different sizes, and two documents.
     """
+    y, documents = values[0], len(values) - 1
     size, rung = np.unique(np.asarray(sizes, dtype=np.float64), return_inverse=True)
     first = np.unique(rung, return_index=True)[1]
     design = np.column_stack([np.ones(len(size)), np.log(size)])
@@ -141,7 +131,7 @@ def split_scatter(sizes: npt.ArrayLike, y: Reals, draws: Reals, documents: int, 
     within = np.eye(len(rung)) - member @ (member / member.sum(axis=0)).T
     seed_df = len(rung) - len(size)
 
-    text = documents / (documents - 1) * np.atleast_2d(np.cov(draws, rowvar=False))
+    text = covariance(values)
     moved = residual @ text[np.ix_(first, first)] @ residual  # the residuals' covariance by documents
     total = float(np.sum((residual @ y[first]) ** 2)) / df
     document = float(np.trace(moved)) / df
@@ -175,17 +165,15 @@ def split_scatter(sizes: npt.ArrayLike, y: Reals, draws: Reals, documents: int, 
     )
 
 
-def scatter_parts(drawn: Drawn, *, level: float = 0.95) -> pd.DataFrame:
+def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     """The `ScatterParts` of a text at every k: dataset, family, k and its fields.
 
-    Draws in which a model misses no token are left out; a k at which most are, or the text itself is one, has no row.
+    A k at which all misses of a model lie in one document has no row.
     """
-    one, rows = drawn.counts, []
+    one, rows = left.counts, []
     for k in one.thresholds:
-        y, ys = drawn.at(k)
-        known = ys[np.isfinite(ys).all(axis=1)]
-        if 2 * len(known) > len(ys) and np.isfinite(y).all():
-            found = split_scatter(one.sizes, y, known, len(one.tokens), level=level)
+        if np.isfinite(left.at(k)).all():
+            found = split_scatter(one.sizes, left.at(k), level=level)
             rows.append({"dataset": one.dataset, "family": one.families[0], "k": k} | asdict(found))
     return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
 
@@ -198,7 +186,7 @@ class LadderLaws:
     """A family's law on each dataset.
 
     texts: the counts behind it; shown: the thresholds asked for, k → its name ("10", "0.4 V"); points: see
-    `resampled_points`, of the first model of each size; laws: see `resampled_laws`; splits: see `scatter_parts`.
+    `points_by_document`, of the first model of each size; laws: see `laws_by_document`; splits: see `scatter_parts`.
     The tables hold THRESHOLDS as well.
     """
 
@@ -221,10 +209,8 @@ def ladder_laws(
     shares: Sequence[float] = SHARES,
     *,
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> LadderLaws:
-    """Read the rank stores, draw their documents anew, and fit.
+    """Read the rank stores, and fit: the text, and it without each of its documents.
 
     source: rank stores of one family, such as "ladder"; datasets: none named means all; shares: large k, as shares of
     the vocabulary. The ladder's own counts come from `shipped_counts`, as far as it has them.
@@ -235,8 +221,6 @@ def ladder_laws(
         raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
     if not [*ks, *shares]:
         raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
-    if resamples < 100:
-        raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
     counts, shown = counts_at(source, ks, shares)
     there = {one.dataset: one for one in counts}
     if unknown := [name for name in datasets if name not in there]:
@@ -248,11 +232,11 @@ def ladder_laws(
             what = f"{len(one.firsts)} sizes are too few for a law"
             raise FitError(what, f"{one.families[0]} on {one.dataset}", "Give the ranks of at least three sizes.")
         if len(one.tokens) < 2:
-            raise FitError("one document cannot be drawn anew", one.dataset, "Give a text of several documents.")
-        drawn = one.drawn(resamples=resamples, seed=seed)
-        tables[0].append(resampled_points(drawn.keep(one.firsts), level=level))
-        tables[1].append(resampled_laws(drawn, level=level))
-        tables[2].append(scatter_parts(drawn, level=level))
+            raise FitError("one document cannot be left out", one.dataset, "Give a text of several documents.")
+        left = one.left_out()
+        tables[0].append(points_by_document(left.keep(one.firsts), level=level))
+        tables[1].append(laws_by_document(left, level=level))
+        tables[2].append(scatter_parts(left, level=level))
     return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
 
 
@@ -311,21 +295,18 @@ def _pairs(one: Counts) -> pd.DataFrame:
     return pd.DataFrame({"model": names[again], "first": names[firsts], "size": one.sizes[again]})
 
 
-def reruns(
-    texts: Sequence[Counts], k: int, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def reruns(texts: Sequence[Counts], k: int, *, level: float = 0.95) -> pd.DataFrame:
     """How far a rung that was trained again lies from its first training, a row for each text and model.
 
     Columns dataset, model, first (its name), size, difference (of ln(−ln RBP_k), times 100: nearly per cent of
-    −ln RBP_k), low, high (with the same documents drawn anew for both).
+    −ln RBP_k), low, high (by documents, the same for both).
     """
     parts = []
     for text in texts:
         again, firsts = trained_again(text)
-        y, ys = text.keep(ks=[k]).drawn(resamples=resamples, seed=seed).at(k)
-        ends = np.reshape([_percentiles(100 * own, level) for own in (ys[:, again] - ys[:, firsts]).T], (-1, 2))
-        moved = {"difference": 100 * (y[again] - y[firsts]), "low": ends[:, 0], "high": ends[:, 1]}
-        parts.append(_pairs(text).assign(dataset=text.dataset, **moved))
+        y = text.keep(ks=[k]).left_out().at(k)
+        difference, low, high = interval(100 * (y[:, again] - y[:, firsts]), level=level)
+        parts.append(_pairs(text).assign(dataset=text.dataset, difference=difference, low=low, high=high))
     columns = ["dataset", "model", "first", "size", "difference", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns]
 
@@ -337,17 +318,15 @@ def zigzag(
     between: tuple[float, int],
     *,
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> tuple[float, float, float]:
+) -> Interval:
     """The residual of one rung less that of another about the law at k, in ln y, mean over the texts; and its interval.
 
     sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`seed_variance`), of
     these or of like models. The interval is Student's with those degrees of freedom, from the seeds and from the
-    documents, each text's drawn anew apart from the others'. Raises FitError where a text lacks one of the sizes.
+    documents, each text's apart from the others'. Raises FitError where a text lacks one of the sizes.
     """
-    whole, drawn = [], []
-    for i, text in enumerate(texts):
+    values = []
+    for text in texts:
         own = text.keep(text.firsts, [k])
         if missing := [each for each in sizes if each not in own.sizes]:
             raise FitError(f"there is no rung of {missing[0]:,} parameters", own.dataset, "Give two that are there.")
@@ -355,13 +334,15 @@ def zigzag(
         design = np.column_stack([np.ones_like(x), x])
         residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
         contrast = np.subtract(*(residual[own.sizes.tolist().index(size)] for size in sizes))
-        y, ys = own.drawn(resamples=resamples, seed=seed + i).at(k)
-        whole.append(contrast @ y)
-        drawn.append(ys @ contrast)
-    variance, df = between
-    error = np.sqrt(np.var(np.mean(drawn, axis=0)) + variance * float(contrast @ contrast))
-    at, half = float(np.mean(whole)), float(stats.t.ppf((1 + level) / 2, df) * error)
-    return at, at - half, at + half
+        values.append(own.left_out().at(k) @ contrast)
+    (at, by_text), (of_seeds, df) = _mean_of_texts(values), between
+    return student(at, by_text + of_seeds * float(contrast @ contrast), df, level=level)
+
+
+def _mean_of_texts(values: Sequence[Reals]) -> tuple[Any, Any]:
+    """The mean of a statistic over texts, and its variance by documents; values: of each text, shape (1 + D, …)."""
+    means = [np.mean(parts, axis=0) for parts in zip(*((own[0], variance(own)) for own in values), strict=True)]
+    return means[0], means[1] / len(values)
 
 
 def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Counts]:
@@ -399,22 +380,18 @@ def moved(
     between: tuple[float, int],
     *,
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """How far each rung that was trained with something changed lies from its first training, mean over the texts.
 
     texts: see `with_ablations`; between: the variance between seeds (`seed_variance`): each training has its own.
     Columns model, first, size, difference (of ln(−ln RBP_k), times 100), low, high (Student's interval, from seeds and
-    from documents, each text's drawn anew apart from the others').
+    from documents, each text's apart from the others').
     """
-    (again, firsts), (variance, df) = trained_again(texts[0]), between
-    both = [text.keep(ks=[k]).drawn(resamples=resamples, seed=seed + i).at(k) for i, text in enumerate(texts)]
-    y, ys = (np.mean(parts, axis=0) for parts in zip(*both, strict=True))
-    difference = y[again] - y[firsts]
-    half = stats.t.ppf((1 + level) / 2, df) * np.sqrt(np.var(ys[:, again] - ys[:, firsts], axis=0) + 2 * variance)
-    ends = {"low": 100 * (difference - half), "high": 100 * (difference + half)}
-    return _pairs(texts[0]).assign(difference=100 * difference, **ends)
+    (again, firsts), (of_seeds, df) = trained_again(texts[0]), between
+    y = [text.keep(ks=[k]).left_out().at(k) for text in texts]
+    difference, by_text = _mean_of_texts([own[:, again] - own[:, firsts] for own in y])
+    at, low, high = student(difference, by_text + 2 * of_seeds, df, level=level)
+    return _pairs(texts[0]).assign(difference=100 * at, low=100 * low, high=100 * high)
 
 
 def counts_at(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Counts], dict[int, str]]:

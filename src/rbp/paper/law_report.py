@@ -16,8 +16,7 @@ from rbp.evidence import Source
 from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.paper.curves import scaling_panels
-from rbp.paper.display import shown
-from rbp.paper.figures.ranking import coloured_text
+from rbp.paper.display import coloured_text, shown
 from rbp.paper.holds import fits_shown
 from rbp.paper.wording import model_label
 from rbp.stats.cells import fit_table
@@ -167,7 +166,7 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     tables = [with_intervals(store_table(ranked, ks), ranked, level).dropna(subset="low") for ranked in stores]
     some = pd.concat(tables, ignore_index=True)
     alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
-    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # nothing to resample
+    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # one document is no sample
     shares = {f"rbp_{end}": np.exp(-some[end]) for end in ("value", "low", "high", "document_low", "document_high")}
     interval = "{:.4f} to {:.4f}"
     columns: dict[Any, Any] = {
@@ -180,7 +179,7 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     kinds = "of independent tokens"
     if some["document_low"].notna().any():
         columns["rbp_document_high", "rbp_document_low"] = "by documents", interval
-        kinds += ", and by resampling whole documents"
+        kinds += ", and with documents as the units"
     return shown(some.assign(**shares), columns, caption=f"<b>RBPₖ</b> with {level:.0%} intervals, {kinds}.")
 
 

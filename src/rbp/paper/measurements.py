@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 
 from rbp.book.steps import step
+from rbp.core import provenance
 from rbp.core.errors import DataError
+from rbp.core.paths import LADDER
+from rbp.core.tables import checked, read_csv
 from rbp.evidence import open_source, published, select
 from rbp.evidence.sources import Source
 from rbp.evidence.tokens import STATED, recovered_tokens
-from rbp.paper.display import shown
+from rbp.paper.display import Column, shown
 from rbp.stats import counting
 
 VOCABULARIES = {"Pythia": (50256,), "OPT": (50272,), "GPT-2": (50257,), "Qwen2.5": (151936, 152064)}
@@ -170,3 +174,44 @@ def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFra
         "caption": "<b>The paper’s setup beside the published numbers.</b> Orders: of magnitude. Our "
         "vocabularies: how wide the models’ output layers are.",
     }
+
+
+_COVERAGE = ("text", "documents", "statistic", "level", "kind", "covered", "width", "score")
+
+
+def coverage() -> pd.DataFrame:
+    """How often each kind of interval over documents covers the truth, on the ladder's own: data/ladder/coverage.csv.
+
+    One row for each kind: at 95%, of statistics that are no design effects, covered_10, covered_20, covered_24 (the
+    judgments), covered_32 (Wikipedia), covered_40 and covered_164, by the number of documents, width and score (the
+    narrowest's, and the best's, is 1); covered_80: of 80%, all numbers of documents; covered_effect: of design effects.
+    Means over texts and statistics.
+    """
+    path, names = LADDER / "coverage.csv", ["text", "statistic", "kind"]
+    columns = {name: pa.Column(str if name in names else int if name == "documents" else float) for name in _COVERAGE}
+    keys, remedy = _COVERAGE[:5], "Restore it: git checkout -- data/ladder."
+    table = checked(read_csv(path), pa.DataFrameSchema(columns), path, keys=keys, remedy=remedy)
+    provenance.note(path)
+    effect = table["statistic"].str.contains("design effect")
+    wide, narrow = (table[~effect & (table["level"] == level)] for level in (0.95, 0.8))
+    by_size = wide.pivot_table(index="kind", columns="documents", values="covered").add_prefix("covered_")
+    found = by_size.join(wide.groupby("kind")[["width", "score"]].mean())
+    found["covered_80"] = narrow.groupby("kind")["covered"].mean()
+    found["covered_effect"] = table[effect & (table["level"] == 0.95)].groupby("kind")["covered"].mean()
+    return found.reindex(table["kind"].unique()).reset_index().rename_axis(columns=None)
+
+
+def coverage_shown(found: pd.DataFrame) -> dict[str, Any]:
+    """`coverage` as a page shows it."""
+    columns: dict[str | tuple[str, ...], Column] = {"kind": "interval", "covered_10": ("10 documents", "{:.1%}")}
+    columns |= {f"covered_{count}": (str(count), "{:.1%}") for count in (20, 24, 32, 40, 164)}
+    columns |= {"covered_80": ("80%, all", "{:.1%}"), "covered_effect": ("design effects", "{:.1%}")}
+    columns |= {"width": ("width", "{:.2f}"), "score": ("score", "{:.2f}")}
+    return shown(
+        found,
+        columns,
+        caption="<b>How often 95% intervals over documents cover the truth,</b> by kind and number of documents, and "
+        "80% intervals. The truth is the whole text’s value; documents are drawn from it. Width: mean, the narrowest "
+        "kind’s is 1. Score: width and a penalty for each miss; the best kind’s is 1.",
+        data=found,
+    )

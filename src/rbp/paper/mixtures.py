@@ -13,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from rbp.core.arrays import Integers, Reals, check_level
+from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError
 from rbp.evidence.ranked import Ranked
 from rbp.paper.display import shown
 from rbp.ranks.store import RankStore
+from rbp.stats.resampling import interval, without_each
 
 FEWEST = 3  # models that a slope is taken through
 CELL = ["dataset", "family"]
 TURNED = [*CELL, "quantity", "value", "low", "high"]
-_AT_ONCE = 100  # draws in memory at once: a text can have thousands of documents
 
 
 # What is measured: a slope for each family on each text
@@ -132,30 +132,19 @@ def _costs(store: RankStore) -> Reals:
     return sums.astype(np.float64)
 
 
-def turned(costs: Costs, *, resamples: int = 1000, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+def turned(costs: Costs, *, level: float = 0.95) -> pd.DataFrame:
     """How CE falls from the smallest to the largest model: misses that become hits, and hits and misses that cost less.
 
-    One row for each quantity, with its interval (low, high) by documents drawn anew, the same ones for all models:
+    One row for each quantity, with its interval (low, high) by documents, the same for all models:
     slope (of ln(−ln RBP_1) in ln CE), per_nat (b), share (λ: of the fall in CE that comes from misses turned into hits;
     between neighbouring models at the mean of their costs), gap (what such a token saves: L_m − L_h, mean over models,
     nats), hit_cost and miss_cost (L_h, L_m of the largest model).
     Columns dataset, family, quantity, value, low, high. Intervals are NaN for a single document.
     """
-    check_level(level)
-    whole = _quantities(costs.sums.sum(axis=0)[None])
-    documents = len(costs.sums)
-    flat = costs.sums.reshape(documents, -1)
-    rng, even = np.random.default_rng(seed), np.full(documents, 1 / documents)
-    parts = []
-    for first in range(0, resamples, _AT_ONCE):
-        times = rng.multinomial(documents, even, size=min(_AT_ONCE, resamples - first)).astype(np.float64)
-        parts.append(_quantities((times @ flat).reshape(-1, *costs.sums.shape[1:])))
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    rows = []
-    for name, value in whole.items():
-        drawn = np.concatenate([part[name] for part in parts])
-        low, high = np.quantile(drawn, tails) if documents > 1 and np.isfinite(drawn).all() else (np.nan, np.nan)
-        rows.append((costs.dataset, costs.family, name, float(value[0]), float(low), float(high)))
+    rows = [
+        (costs.dataset, costs.family, name, *map(float, interval(values, level=level)))
+        for name, values in _quantities(without_each(costs.sums)).items()
+    ]
     return pd.DataFrame(rows, columns=TURNED)
 
 
@@ -165,14 +154,14 @@ def comparable(costs: Costs) -> bool:
     return len(costs.models) >= FEWEST and bool(((hits > 0) & (hits < tokens)).all()) and bool(np.ptp(nll) > 0)
 
 
-def turned_by_all(costs: Sequence[Costs], *, resamples: int = 1000, level: float = 0.95) -> pd.DataFrame:
+def turned_by_all(costs: Sequence[Costs], *, level: float = 0.95) -> pd.DataFrame:
     """`turned` of all that are comparable."""
-    parts = [turned(one, resamples=resamples, level=level) for one in costs if comparable(one)]
+    parts = [turned(one, level=level) for one in costs if comparable(one)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TURNED)
 
 
 def _quantities(sums: Reals) -> dict[str, Reals]:
-    """The quantities of `turned` from sums over documents, shape (draws, models, 4)."""
+    """The quantities of `turned` from sums over documents, shape (1 + D, models, 4)."""
     tokens, hits, nll, of_hits = np.moveaxis(sums, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         h, c, hit_cost, miss_cost = hits / tokens, nll / tokens, of_hits / hits, (nll - of_hits) / (tokens - hits)

@@ -26,7 +26,6 @@ from rbp.stats.cells import holm
 from rbp.stats.clustering import (
     Statistic,
     cluster_sums,
-    jackknife_interval,
     log_design_effect,
     log_scatter_effect,
     log_size_weights,
@@ -36,6 +35,7 @@ from rbp.stats.clustering import (
 from rbp.stats.counting import alpha_error, tokens_needed
 from rbp.stats.overdispersion import scatter_about_law
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import interval, without_each
 
 CELL = ["dataset", "family"]
 
@@ -268,9 +268,8 @@ def _effect(sums: Sequence[Reals], log_statistic: Statistic) -> dict[str, float]
         return sum(log_statistic(block) for block in blocks) / len(blocks)
 
     with np.errstate(all="ignore"):
-        value = float(np.exp(mean(wide.sum(axis=0))))
-    low, high = np.exp(jackknife_interval(wide, mean))
-    return {"effect": value, "effect_low": float(low), "effect_high": float(high)}
+        value, low, high = np.exp(interval(mean(without_each(wide))))
+    return {"effect": float(value), "effect_low": float(low), "effect_high": float(high)}
 
 
 def by_training_count(
@@ -437,7 +436,7 @@ def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
         ax.set_ylabel("share of tokens missed")
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax)
-        legend_below(ax, numbered(colours, "S"), below=0.3)
+        legend_below(ax, numbered(colours, "S"))
 
     return {
         "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 5.2)),

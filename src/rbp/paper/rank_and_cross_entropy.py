@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from rbp.core.arrays import Reals, check_level
-from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.core.errors import DataError, FitError
 from rbp.evidence import Source
-from rbp.evidence.counts import Drawn
+from rbp.evidence.counts import LeftOut
 from rbp.paper.ladder import counts_at, trained_again
 from rbp.paper.two_metrics import pair_metrics
 from rbp.stats import cells
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import interval, student, variance
 
 CELL = ["dataset", "family", "k"]
 SWEEP = ["context", "batch"]
@@ -106,101 +106,78 @@ def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
     return float(100 * np.sqrt(fit.ssr / fit.df_resid))
 
 
-# --- Documents drawn anew, the same ones for both metrics of all models
+# --- By documents, the same ones for both metrics of all models
 
 
-def _interval(values: Reals, documents: int, level: float) -> tuple[float, float]:
-    """The percentile interval of a statistic, `values` of shape (resamples,); NaN where a draw has none.
-
-    Percentiles are taken farther out than `level` asks, as Student's t for so many documents is wider than the normal
-    (Hesterberg 2015): those of few documents are else too narrow.
-    """
-    if not np.isfinite(values).all():
-        return float("nan"), float("nan")
-    tail = stats.norm.cdf(stats.t.ppf((1 - level) / 2, documents - 1) * np.sqrt(_bessel(documents)))
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(low), float(high)
-
-
-def _line(drawn: Drawn, k: int) -> tuple[Reals, Reals]:
+def _line(left: LeftOut, k: int) -> tuple[Reals, Reals]:
     """Intercept and slope of the line through the rungs, of ln(−ln RBP_k) on ln CE.
 
-    Both have shape (1 + resamples,): of the text as it is, and of each draw.
+    Both have shape (1 + D,): of the text as it is, and of it without each document.
     """
-    rungs = drawn.keep(drawn.counts.firsts)
-    x, y = (np.vstack(both) for both in (rungs.at(None), rungs.at(k)))
+    rungs = left.keep(left.counts.firsts)
+    x, y = rungs.x, rungs.at(k)
     away = x - x.mean(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):  # draws without a miss have no logarithm
+    with np.errstate(invalid="ignore", divide="ignore"):  # where there is no miss there is no logarithm
         slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
         return y.mean(axis=1) - slope * x.mean(axis=1), slope
 
 
-def drawn(source: Source, ks: Sequence[int], *, resamples: int, seed: int) -> list[Drawn]:
+def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
     """The documents behind those of its sources that have rank stores, a text each; none where none has.
 
     Models of infinite cross-entropy are left out, and so are texts of one document, and those of fewer than three
-    sizes. Raises ParameterError for too few `resamples`; else what `Source.counts` raises.
+    sizes. Raises what `Source.counts` raises.
     """
-    if resamples < 100:
-        raise ParameterError(f"{resamples} resamples are too few", "resamples", "Give at least 100.")
     if not source.ranked.stores:
         return []
     vocabulary = min(store.vocabulary for store in source.ranked.stores)
     counts, _ = counts_at(source.ranked, [k for k in ks if k <= vocabulary], [])
     known = [one.keep(np.isfinite(one.cross_entropy)) for one in counts]
-    several = [(i, one) for i, one in enumerate(known) if len(one.tokens) > 1 and len(one.firsts) > 2]
-    return [one.drawn(resamples=resamples, seed=seed + i) for i, one in several]
+    return [one.left_out() for one in known if len(one.tokens) > 1 and len(one.firsts) > 2]
 
 
-def text_curves(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
+def text_curves(texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
     """The slope of each curve with its interval from documents, and how much of its scatter they explain.
 
     Columns dataset, family, k, documents, text_low, text_high (of the slope), text_scatter (per cent of −ln RBP_k: the
     part of `smooth` that other documents would make on these very models; NaN for three models).
     """
     rows = []
-    for drawn in texts:
-        one = drawn.keep(drawn.counts.firsts)
+    for left in texts:
+        one = left.keep(left.counts.firsts)
         cell, documents = (one.counts.dataset, one.counts.families[0]), len(one.counts.tokens)
-        df, x = len(one.x) - 3, one.xs - one.x.mean()
+        df, x = len(one.counts.sizes) - 3, one.x - one.x[0].mean()
         basis = np.linalg.qr(np.stack([np.ones_like(x), x, x**2], axis=2))[0]
         for k in one.counts.thresholds:
-            _, slope = _line(drawn, k)
-            low, high = _interval(slope[1:], documents, level)
-            if not np.isfinite(low) or not np.isfinite(slope[0]):
+            _, low, high = interval(_line(left, k)[1], level=level)
+            if not np.isfinite(low):
                 continue
-            _, y = one.at(k)
-            away = y - np.einsum("rij,rkj,rk->ri", basis, basis, y)  # about the parabola of each draw
-            moved = _bessel(documents) * float(away.var(axis=0).sum()) / df if df else np.nan
+            y = one.at(k)
+            away = y - np.einsum("rij,rkj,rk->ri", basis, basis, y)  # about each row's own parabola
+            moved = float(variance(away).sum()) / df if df else np.nan
             rows.append((*cell, k, documents, low, high, 100 * np.sqrt(moved)))
     columns = [*CELL, "documents", "text_low", "text_high", "text_scatter"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def seeds(texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
+def seeds(texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
     """Models trained again with another seed: how far −ln RBP_k moves beyond what the curve makes of their CE.
 
     Columns dataset, family, k, size, entropy (change of CE, per cent), offset (of −ln RBP_k at equal CE, per cent),
-    low, high (from documents, the curve's slope drawn anew with them), apart (the interval leaves out 0).
+    low, high (by documents, each left out of the curve's slope too), apart (the interval leaves out 0).
     """
     rows = []
-    for drawn in texts:
-        one = drawn.counts
-        both = np.vstack(drawn.at(None))
+    for left in texts:
+        one = left.counts
         for k in one.thresholds:
-            slope, ranks = _line(drawn, k)[1], np.vstack(drawn.at(k))
+            slope, ranks = _line(left, k)[1], left.at(k)
             for m, first in zip(*trained_again(one), strict=True):
-                x, y = both[:, m] - both[:, first], ranks[:, m] - ranks[:, first]
-                offset = 100 * np.expm1(y - slope * x)
-                low, high = _interval(offset[1:], len(one.tokens), level)
+                x, y = left.x[:, m] - left.x[:, first], ranks[:, m] - ranks[:, first]
+                offset, low, high = 100 * np.expm1(interval(y - slope * x, level=level))
                 cell = (one.dataset, one.families[0], k, int(one.sizes[m]))
-                rows.append((*cell, 100 * np.expm1(x[0]), offset[0], low, high, low > 0 or high < 0))
+                rows.append((*cell, 100 * np.expm1(x[0]), offset, low, high, low > 0 or high < 0))
     columns = [*CELL, "size", "entropy", "offset", "low", "high", "apart"]
     return pd.DataFrame(rows, columns=columns).dropna(subset=["low"]).reset_index(drop=True)
-
-
-def _bessel(documents: int) -> float:
-    return documents / (documents - 1)
 
 
 # --- At equal cross-entropy
@@ -262,12 +239,12 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
     return row | {"apart": apart, "shift": shift}
 
 
-def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: float = 0.95) -> pd.DataFrame:
+def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
     """`matched` between the texts of each family: families may cut a text into other tokens, and nats per token of two
     tokenizers are two units.
 
-    Columns family, those of `matched`, and text_low, text_high: the interval of the offset when the documents of both
-    texts are drawn anew, where there are any. There, they are `apart` if that interval leaves out 0 as well.
+    Columns family, those of `matched`, and text_low, text_high: the interval of the offset by the documents of both
+    texts, where there are any. There, they are `apart` if that interval leaves out 0 as well.
     """
     found = matched(pairs, ["family", "k"], "dataset", level=level)
     there = {(one.counts.families[0], one.counts.dataset): one for one in texts}
@@ -282,12 +259,17 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[Drawn], *, level: floa
     return found.assign(text_low=low, text_high=high, apart=found["apart"] & ~((low <= 0) & (high >= 0)))
 
 
-def _text_offset(first: Drawn, second: Drawn, k: int, entropy: float, level: float) -> tuple[float, float]:
-    """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy."""
+def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
+    """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
+
+    The texts' documents are independent; of the degrees of freedom, those of the text with fewer.
+    """
     lines = [_line(one, k) for one in (first, second)]
     there = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
     fewer = min(len(one.counts.tokens) for one in (first, second))
-    return _interval(100 * np.expm1(there[1] - there[0])[1:], fewer, level)
+    by_text = variance(there[0]) + variance(there[1])
+    _, low, high = 100 * np.expm1(student(there[1][0] - there[0][0], by_text, fewer - 1, level=level))
+    return float(low), float(high)
 
 
 def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:

@@ -31,8 +31,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import parse_json, write_file
 from rbp.core.paths import LADDER
 from rbp.paper.curves import curves
-from rbp.paper.display import shown
-from rbp.paper.figures.ranking import CLASSES, COLOUR
+from rbp.paper.display import CLASSES, COLOUR, shown
 from rbp.paper.near_ties import ROUNDING, NearTies, possible_counts
 from rbp.ranks import metric
 from rbp.ranks.extraction import quiet
@@ -468,9 +467,7 @@ def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
         for y, width, truth in zip(place, own["probability"], own["truth"], strict=True):
             note = f"{width:.2f}" + (f"  truth, rank {y}" if truth else "")
             weight = "bold" if truth else "normal"
-            ax.annotate(
-                note, (width, y), (4, 0), textcoords="offset points", va="center", fontsize=9, fontweight=weight
-            )
+            ax.annotate(note, (width, y), (4, 0), textcoords="offset points", va="center", fontweight=weight)
         ax.set_yticks(place, [str(token) for token in own["token"]])
         ax.set_ylim(len(own) + 0.6, 0.4)
         ax.set_xlim(0, tokens["probability"].max() * 1.75)
@@ -478,7 +475,7 @@ def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
             ax.axhline(k + 0.5, color=INK, lw=1, ls=(0, (4, 3)))
             ax.annotate(
                 f"top {k}", (1, k + 0.5), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
-                ha="right", va="bottom", fontsize=9,
+                ha="right", va="bottom",
             )  # fmt: skip
         ax.grid(False, axis="y")
         ax.set_xlabel("probability")

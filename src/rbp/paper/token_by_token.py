@@ -22,7 +22,7 @@ from rbp.paper.mixtures import FEWEST, local_slope
 from rbp.paper.wording import dataset_label, dataset_order, model_label
 from rbp.ranks.entropies import TEMPERATURES, Entropies, has_entropies
 from rbp.ranks.store import RankStore
-from rbp.stats.clustering import document_sums, draws
+from rbp.stats.resampling import document_sums, interval, without_each
 
 K = (1, 10, 100)
 FOLDS = 5
@@ -101,9 +101,9 @@ def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed
 
     The regression is the mean in each of `Cells`, learnt on four fifths of the documents and scored on the last, in
     turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained (the share that is gone of the squared deviations of
-    ln rank, or of the hits' binomial deviance, McFadden's R²), low, high (by documents drawn anew, the regressions as
-    they are), wrong (the share of hits and misses said wrongly; NaN for ln rank). Left out: an entropy that is not
-    known, a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents.
+    ln rank, or of the hits' binomial deviance, McFadden's R²), low, high (by documents, the regressions as they are),
+    wrong (the share of hits and misses said wrongly; NaN for ln rank). Left out: an entropy that is not known, a k at
+    which all tokens are hits or misses, and a text of fewer than FOLDS documents.
     """
     check_level(level)
     documents = int(tokens.document.max()) + 1
@@ -140,10 +140,9 @@ def _loss(outcome: str, y: Reals, said: Reals) -> Reals:
 
 
 def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) -> tuple[float, float]:
-    """The interval of 1 − Σ loss/Σ none: both means over the same documents drawn anew."""
-    sums = document_sums(np.column_stack([loss, none]), document)
-    left, whole = (next(draws(len(sums), 400)) @ sums).T
-    low, high = np.quantile(1 - left / whole, [(1 - level) / 2, (1 + level) / 2])
+    """The interval of 1 − Σ loss/Σ none, from that of the ratio's logarithm."""
+    left, whole = without_each(document_sums(np.column_stack([loss, none]), document)).T
+    _, high, low = 1 - np.exp(interval(np.log(left / whole), level=level))
     return float(low), float(high)
 
 
@@ -178,13 +177,13 @@ def about(store: RankStore) -> dict[str, Any]:
     return {name: getattr(store, name) for name in _ABOUT}
 
 
-def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95, resamples: int = 400) -> pd.DataFrame:
+def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95) -> pd.DataFrame:
     """Is the rank the same function of −ln p, or of −ln p and entropy, in the smallest and the largest model of a text?
 
     The chance of a hit, by `Cells` learnt on one of the two, is averaged over the other's tokens, which are the same.
     Columns dataset, family, k, by, learnt ("smallest", "largest"), first (−ln RBP_k of that one), measured (of the
-    other), said, and moved: (said − first)/(measured − first), with low and high by documents drawn anew, what was
-    learnt as it is. Left out: texts with one size, and a k at which a model has no hit, or both as many.
+    other), said, and moved: (said − first)/(measured − first), with low and high by documents, what was learnt
+    as it is. Left out: texts with one size, and a k at which a model has no hit, or both as many.
     """
     check_level(level)
     found, rows = _ends(source), []
@@ -204,22 +203,16 @@ def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95, re
                     columns += [hits[0], hits[1], cells.means(places[0], hits[0])[places[1]]]
                     cases.append((store.dataset, store.family, each, name, label))
         if cases:
-            drawn = -np.log(_drawn_means(large.document, columns, resamples)).reshape(resamples + 1, -1, 3)
-            first, measured, said = np.moveaxis(drawn, -1, 0)
+            sums = np.column_stack([np.bincount(large.document), *(np.bincount(large.document, c) for c in columns)])
+            tokens_, *hit = without_each(sums).T
+            first, measured, said = -np.log(np.reshape(hit, (-1, 3, len(tokens_))) / tokens_).transpose(1, 2, 0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 moved = (said - first) / (measured - first)
-            ends = np.nanquantile(moved[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
-            whole = [each[0] for each in (first, measured, said, moved)]
+            whole = [each[0] for each in (first, measured, said)]
+            ends = interval(moved, level=level)
             rows += [(*case, *values) for case, *values in zip(cases, *whole, *ends, strict=True)]
     names = ["dataset", "family", "k", "by", "learnt", "first", "measured", "said", "moved", "low", "high"]
     return pd.DataFrame(rows, columns=names)
-
-
-def _drawn_means(document: Integers, columns: Sequence[Reals], resamples: int) -> Reals:
-    """Means of the columns over all tokens, then over documents drawn anew: shape (1 + resamples, columns)."""
-    sums = np.column_stack([np.bincount(document), *(np.bincount(document, each) for each in columns)])
-    total = np.concatenate([np.ones((1, len(sums))), next(draws(len(sums), resamples))]) @ sums
-    return np.asarray(total[:, 1:] / total[:, :1])
 
 
 def hit_rates(source: Source, k: Sequence[int] = K, width: float = 0.5) -> pd.DataFrame:
@@ -301,14 +294,14 @@ def _decoder(store: RankStore) -> Callable[[npt.NDArray[Any]], str]:
 # One temperature
 
 
-def calibrated(found: Sequence[Entropies], *, resamples: int = 400, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+def calibrated(found: Sequence[Entropies], *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
     """What one temperature for each model changes in the cross-entropy, and in the slope of ln(−ln RBP_1) in ln CE.
 
     found: of one family on one text. The temperature that is best on one half of the documents (drawn with `seed`, the
     same for all models) is used on the other, and the reverse. One row for each model:
     dataset, family, model, size, hit (RBP_1), temperature (mean of the halves'), entropy (of the predictions, nats),
     cost and calibrated (CE as it is, and with the temperature), gain, gain_low, gain_high (their difference, by
-    documents drawn anew); and of the family, in every row, slope, slope_calibrated, slope_change, slope_change_low,
+    documents); and of the family, in every row, slope, slope_calibrated, slope_change, slope_change_low,
     slope_change_high, NaN for fewer than three models. Raises DataError for fewer than two documents.
     """
     check_level(level)
@@ -320,15 +313,13 @@ def calibrated(found: Sequence[Entropies], *, resamples: int = 400, level: float
         raise DataError(what, ordered[0].store.dataset, "Rank more documents.")
     rng = np.random.default_rng(seed)
     half = rng.permutation(documents) % 2 == 0
-    even = np.full(documents, 1 / documents)
-    times = np.concatenate([np.ones((1, documents)), rng.multinomial(documents, even, size=resamples)])
-    cost, better, temperature = _scored(times, half, sums, tokens)
-    hit = (times @ hits) / (times @ tokens)
-    tails = [(1 - level) / 2, (1 + level) / 2]
+    scored = [_scored(half, sums[:, m], tokens[:, m]) for m in range(len(ordered))]
+    cost, better, temperature = (np.stack(part, axis=1) for part in zip(*scored, strict=True))
+    hit = without_each(hits) / without_each(tokens)
     rows: list[dict[str, Any]] = []
     for m, one in enumerate(ordered):
         gain = cost[:, m] - better[:, m]
-        low, high = np.nanquantile(gain[1:], tails)
+        _, low, high = interval(gain, level=level)
         known = {"hit": hit[0, m], "temperature": temperature[0, m], "entropy": one.entropy.mean(), "cost": cost[0, m]}
         known |= {"calibrated": better[0, m], "gain": gain[0], "gain_low": low, "gain_high": high}
         rows.append(about(one.store) | known)
@@ -337,8 +328,8 @@ def calibrated(found: Sequence[Entropies], *, resamples: int = 400, level: float
         return table.assign(**dict.fromkeys(names, np.nan))
     with np.errstate(divide="ignore", invalid="ignore"):
         before, after = (local_slope(hit, each) for each in (cost, better))
-    low, high = np.nanquantile((after - before)[1:], tails)
-    return table.assign(**dict(zip(names, (before[0], after[0], after[0] - before[0], low, high), strict=True)))
+    changed = interval(after - before, level=level)
+    return table.assign(**dict(zip(names, (before[0], after[0], *changed), strict=True)))
 
 
 def calibrated_by_all(found: Sequence[Entropies], *, level: float = 0.95) -> pd.DataFrame:
@@ -361,22 +352,21 @@ def _by_document(one: Entropies) -> tuple[Reals, Reals, Reals]:
 _FINE = np.linspace(np.log(TEMPERATURES[0]), np.log(TEMPERATURES[-1]), 601)
 
 
-def _scored(times: Reals, half: npt.NDArray[np.bool_], sums: Reals, tokens: Reals) -> tuple[Reals, Reals, Reals]:
-    """CE as it is and by temperatures of the other half, and the mean of those: shape (draws, models) each.
+def _scored(half: npt.NDArray[np.bool_], sums: Reals, tokens: Reals) -> tuple[Reals, Reals, Reals]:
+    """A model's CE as it is and by temperatures of the other half, and the mean of those: shape (1 + D,) each.
 
-    times: how often each document is drawn, (draws, documents); sums: (documents, models, temperatures); tokens:
-    (documents, models). A half without a document has no temperature: NaN.
+    Of all documents, then of all but each. half: whether a document is in the first; sums: (documents, temperatures);
+    tokens: (documents,). A half without a document has no temperature: NaN.
     """
-    grid, total = np.log(TEMPERATURES), times @ tokens
-    cost = np.tensordot(times, sums[..., TEMPERATURES.index(1.0)], 1) / total
+    grid, total = np.log(TEMPERATURES), without_each(tokens)
+    cost = without_each(sums[:, TEMPERATURES.index(1.0)]) / total
     better, best = np.zeros_like(cost), np.zeros_like(cost)
-    halves = [times * mine for mine in (half, ~half)]
+    halves = [without_each(np.column_stack([sums, tokens]) * mine[:, None]) for mine in (half, ~half)]
     for learnt, scored in (halves, halves[::-1]):
         with np.errstate(divide="ignore", invalid="ignore"):
-            known = np.tensordot(learnt, sums, 1) / (learnt @ tokens)[..., None]
+            known = learnt[:, :-1] / learnt[:, -1:]
         at = minimum(grid, known)
-        curve = CubicSpline(grid, np.moveaxis(np.tensordot(scored, sums, 1), -1, 0))
-        better += _at(curve, at) / total
+        better += _at(CubicSpline(grid, scored[:, :-1].T), at) / total
         best += np.exp(at) / 2
     return cost, better, best
 

@@ -16,6 +16,7 @@ from rbp.paper.display import INTERVAL, INTERVAL_1, shown
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
 from rbp.stats.compare import equivalence, paired_exponents
+from rbp.stats.resampling import covariance, without_each
 
 #: exponents count as near if one differs from the other by no more than this share of α of −ln RBP_k
 NEAR = 0.1
@@ -53,19 +54,13 @@ def exponents_by_document(
     """The covariance, shape (2, 2), of α of cross-entropy and α of −ln RBP_k over corpora of other documents.
 
     sizes: shape (models,); tokens of each document, shape (documents,); losses, the sum of −ln p over them, and hits,
-    shape (documents, models). To first order, a document adds to an exponent what its share of the losses (hits) is
-    more than its share of the tokens; the D documents' parts have D/(D − 1) times the sum of their products.
+    shape (documents, models). By leaving out each document (`resampling.covariance`).
     """
     x = np.log(np.asarray(sizes, float))
     x -= x.mean()
-    share, hit = np.asarray(tokens, float)[:, None], np.asarray(hits, float)
-    share, loss = share / share.sum(), np.asarray(losses, float)
-    right = hit.sum(axis=0) / np.sum(tokens)
-    y = [loss / loss.sum(axis=0) - share, (hit / hit.sum(axis=0) - share) / np.log(right)]  # of ln and of ln(−ln)
-    parts = np.stack([-each @ x / (x @ x) for each in y])
-    documents = len(share)
-    covariance: Reals = documents / (documents - 1) * parts @ parts.T
-    return covariance
+    tokens, losses, hits = without_each(tokens)[:, None], without_each(losses), without_each(hits)
+    y = np.stack([np.log(losses / tokens), np.log(-np.log(hits / tokens))], axis=1)
+    return covariance(-y @ x / (x @ x))
 
 
 def by_text(stores: Sequence[RankStore], pairs: pd.DataFrame, k: int, rule: TieRule = "paper") -> Text:
@@ -81,8 +76,8 @@ def by_text(stores: Sequence[RankStore], pairs: pd.DataFrame, k: int, rule: TieR
             continue
         (one,) = of_stores(list(these.values()), [k], rule)
         if len(one.tokens) > 1:
-            covariance = exponents_by_document(one.sizes, one.tokens, one.nll, one.hits[:, :, 0])
-            found[str(dataset), str(family)] = covariance, len(one.tokens) - 1
+            both = exponents_by_document(one.sizes, one.tokens, one.nll, one.hits[:, :, 0])
+            found[str(dataset), str(family)] = both, len(one.tokens) - 1
     return found
 
 

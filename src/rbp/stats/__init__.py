@@ -1,1 +1,1 @@
-"""Arrays in, results out: laws, comparisons, counting, clustering, windows, rank distributions. No paper, no torch."""
+"""Arrays in, results out: laws, comparisons, counting, documents, windows, rank distributions. No paper, no torch."""

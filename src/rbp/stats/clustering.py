@@ -1,158 +1,20 @@
-"""Tokens of one document are alike: design effects, documents drawn anew, and tests on the same tokens."""
+"""Tokens of one document are alike: design effects, and tests on the same tokens."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.stats import norm
-from scipy.stats import t as t_distribution
 
-from rbp.core.arrays import Integers, Reals, as_ranks
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
-from rbp.stats.counting import _level
+from rbp.stats.resampling import document_sums, firsts
 
-#: a function of sums over documents, shape (…, q), by analytic operations on numbers, complex ones too; shape (…)
+#: a function of sums over documents, shape (…, q); shape (…)
 Statistic = Callable[[Any], Any]
-
-
-def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
-    """The sums of `columns`, shape (T, q), over each of the documents, shape (T,): shape (D, q)."""
-    column, document = np.asarray(columns, dtype=np.float64), np.asarray(documents)
-    if not column.size or len(column) != len(document):
-        raise DataError("each value needs its document, and there must be one", "values", "Check them.")
-    first = _firsts(document)
-    if first is not None:
-        return np.asarray(np.add.reduceat(column, first, axis=0))
-    place, _ = pd.factorize(document)  # in their order: no sorting
-    return np.column_stack([np.bincount(place, each) for each in column.T])
-
-
-def _firsts(groups: npt.NDArray[Any]) -> Integers | None:
-    """Where each group begins, if each stands together, as documents do in a store."""
-    first = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
-    names = groups[first]
-    return first if (names[1:] > names[:-1]).all() or len(np.unique(names)) == len(names) else None
-
-
-def studentized_interval(
-    sums: npt.ArrayLike, statistic: Statistic, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
-) -> tuple[float, float]:
-    """The interval (low, high) of a statistic of a text whose documents are a sample: the bootstrap-t.
-
-    sums: shape (D, q), what the statistic takes, by document; documents are drawn anew as wholes, since tokens of one
-    are not independent. Each draw's deviation is divided by its own standard error (linearized: the infinitesimal
-    jackknife), which makes up for few documents of unlike lengths, where percentiles are too narrow (Davison and
-    Hinkley 1997, section 5.2). A statistic on a logarithmic scale does best. Where too many draws have no value, it is
-    Student's interval of D − 1 degrees of freedom. NaN for a single document, or a statistic that has no value or does
-    not vary.
-    """
-    _level(level)
-    own = np.asarray(sums, dtype=np.float64)
-    documents = len(own)
-    if documents < 2:
-        return np.nan, np.nan
-    with np.errstate(all="ignore"):
-        whole = own.sum(axis=0, keepdims=True)
-        (value,), (error,) = np.real(statistic(whole + 0j)), _linearized(own, np.ones((1, documents)), whole, statistic)
-        if not (np.isfinite(value) and error > 0):
-            return np.nan, np.nan
-        times = next(draws(documents, resamples, seed=seed))
-        totals = times @ own
-        away = (np.real(statistic(totals + 0j)) - value) / _linearized(own, times, totals, statistic)
-    tails = [(1 + level) / 2, (1 - level) / 2]
-    lost = np.count_nonzero(~np.isfinite(away))
-    high, low = np.quantile(away[np.isfinite(away)], tails) if lost <= 0.1 * tails[1] * resamples else (np.nan, np.nan)
-    if np.isnan(high):
-        high, low = t_distribution.ppf(tails, documents - 1)
-    return float(value - high * error), float(value - low * error)
-
-
-def jackknife_interval(sums: npt.ArrayLike, statistic: Statistic, *, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval (low, high) of a statistic of a text, its error from leaving out one document at a time.
-
-    sums: shape (D, q), as for `studentized_interval`, which does better where it is stable. A design effect is a
-    variance: a single document may make most of it, and draws without that one have no error to speak of. NaN as
-    there.
-    """
-    _level(level)
-    own = np.asarray(sums, dtype=np.float64)
-    documents = len(own)
-    if documents < 2:
-        return np.nan, np.nan
-    with np.errstate(all="ignore"):
-        whole = own.sum(axis=0)
-        value, without = np.real(statistic(whole + 0j)), np.real(statistic(whole - own + 0j))
-    error = np.sqrt((documents - 1) / documents * np.sum((without - without.mean()) ** 2))
-    half = t_distribution.ppf((1 + level) / 2, documents - 1) * error
-    return float(value - half), float(value + half)
-
-
-def _linearized(sums: Reals, times: Reals, totals: Reals, statistic: Statistic) -> Reals:
-    """The standard error of the statistic in each draw, from its derivatives, taken by a complex step."""
-    tiny = 1e-30
-    slopes = np.stack([np.imag(statistic(totals + 1j * tiny * unit)) / tiny for unit in np.eye(sums.shape[1])], axis=-1)
-    pull, count = slopes @ sums.T, len(sums)
-    first = np.einsum("rq,rq->r", slopes, totals) / count
-    second = np.einsum("rd,rd->r", times, np.square(pull, out=pull))
-    error: Reals = np.sqrt(np.maximum(second - count * first**2, 0) * count / (count - 1))
-    return error
-
-
-def log_neg_log_share(totals: Any) -> Any:
-    """ln(−ln p) with p = hits/tokens, from totals (hits, tokens): a `Statistic`."""
-    return np.log(-np.log(totals[..., 0] / totals[..., 1]))
-
-
-def draws(documents: int, resamples: int, *, at_once: int | None = None, seed: int = 0) -> Iterator[Reals]:
-    """How often each document is in a corpus drawn anew, with replacement and as large: shapes (at_once, documents).
-
-    at_once: how many corpora at a time (None: all), the last ones perhaps fewer; the draws are the same whichever.
-    They are kept, and so cannot be written to, but for those of very many documents: to draw takes longer than what a
-    model does with them.
-    """
-    step = at_once or resamples
-    if documents * resamples <= _KEPT:
-        every = _counts(documents, resamples, seed)
-        yield from (every[first : first + step] for first in range(0, resamples, step))
-        return
-    rng, even = np.random.default_rng(seed), np.full(documents, 1 / documents)
-    for first in range(0, resamples, step):
-        yield rng.multinomial(documents, even, size=min(step, resamples - first)).astype(np.float64)
-
-
-_KEPT = 2**23  # documents times draws: 64 MB
-
-
-@lru_cache(maxsize=4)  # as the ladder has texts
-def _counts(documents: int, resamples: int, seed: int) -> Reals:
-    even = np.full(documents, 1 / documents)
-    counts = np.random.default_rng(seed).multinomial(documents, even, size=resamples).astype(np.float64)
-    counts.flags.writeable = False
-    return counts
-
-
-def neg_log_rbp_document_interval(
-    ranks: npt.ArrayLike,
-    documents: npt.ArrayLike,
-    k: int,
-    level: float = 0.95,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """The interval (low, high) of −ln RBP_k by drawing whole documents anew (`studentized_interval` on the logarithm).
-
-    To be read beside `neg_log_rbp_interval`, which takes tokens as independent. NaN for a single document, and where
-    all ranks are hits or none is. Raises as those and `as_ranks`.
-    """
-    hit = as_ranks(ranks) <= k
-    sums = document_sums(np.column_stack([hit, np.ones(hit.size)]), documents)
-    low, high = studentized_interval(sums, log_neg_log_share, level=level, resamples=resamples, seed=seed)
-    return float(np.exp(low)), float(np.exp(high))
 
 
 def design_effect(values: npt.ArrayLike, documents: npt.ArrayLike) -> float:
@@ -187,7 +49,7 @@ def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
 def _owners(clusters: npt.ArrayLike, documents: npt.ArrayLike) -> npt.NDArray[Any]:
     """The document of each cluster, in the order of `document_sums`."""
     cluster, document = np.asarray(clusters), np.asarray(documents)
-    first = _firsts(cluster)
+    first = firsts(cluster)
     if first is not None:
         return np.asarray(document[first])
     place, names = pd.factorize(cluster)

@@ -35,7 +35,6 @@ def test_no_page_breaks_a_rule_and_the_keyboard_reaches_all(
     for page in [*pages[every // 2 :: every], "search.html"]:
         tab.goto(f"{address}/{page}")
         tab.add_style_tag(content="* { transition: none !important }")
-        tab.wait_for_function("!window.MathJax?.startup || window.MathJax.startup.promise.then(() => true)")
         tab.evaluate(AXE)
         for theme, options in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):  # the rest has no colour
             tab.emulate_media(color_scheme=theme)

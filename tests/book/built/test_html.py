@@ -23,7 +23,7 @@ def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> Non
         for figure in soup.select("figure.rbp-figure"):
             figures += 1
             assert len(figure.select_one("figcaption").get_text(strip=True)) > 40, (page, figure["id"])
-            for picture in figure.select("svg[role=img], .rbp-plotly"):
+            for picture in figure.select("svg[role=img]"):
                 assert len(picture["aria-label"]) > 20, (page, figure["id"])
         ids = [element["id"] for element in soup.select("[id]")]
         assert len(ids) == len(set(ids)), (page, sorted({each for each in ids if ids.count(each) > 1}))
@@ -61,20 +61,20 @@ def test_links_lead_somewhere_and_downloads_are_whole(book: Path, soups: dict[st
     assert downloads >= 20
 
 
-LIBRARIES = ("_static/mathjax/", "_static/plotly.min.js", "_static/scripts/", "_static/styles/")
-"""What all books of this kind load: formulas, Plotly, the theme."""
+def test_every_icon_is_drawn(book: Path, soups: dict[str, BeautifulSoup]) -> None:
+    style = (book / "_static" / "styles" / "pydata-sphinx-theme.css").read_text(encoding="utf-8")
+    shown = {each for soup in soups.values() for icon in soup.select("[class*='fa-']") for each in icon["class"]}
+    names = {name for name in shown if name.startswith("fa-")} - {"fa-solid", "fa-brands", "fa-regular", "fa-lg"}
+    assert {"fa-bars", "fa-download", "fa-magnifying-glass"} <= names
+    assert {name for name in names if f".{name}{{--icon:url(" not in style} == set()
 
 
-def test_each_page_is_light(book: Path, soups: dict[str, BeautifulSoup]) -> None:
-    """Its bytes with the scripts, styles and pictures that it loads at once, without the libraries."""
-    weights = {}
-    for page, soup in soups.items():
-        named = [each.get("src") or each["href"] for each in soup.select("script[src], img[src], link[rel=stylesheet]")]
-        files = {urldefrag(urljoin(page, name))[0].partition("?")[0] for name in named}
-        own = [file for file in files if not file.startswith(LIBRARIES) and (book / file).is_file()]
-        weights[page] = sum((book / file).stat().st_size for file in {page, *own})
-    heaviest = sorted(weights.items(), key=lambda each: -each[1])
-    assert heaviest[0][1] < 1.5e6, "\n".join(f"{weight / 1e6:6.2f} MB  {page}" for page, weight in heaviest)
+def test_code_stands_below_what_it_shows(soups: dict[str, BeautifulSoup]) -> None:
+    cells = [cell for soup in soups.values() for cell in soup.select(".cell:has(> details.above-input)")]
+    outputs = [cell for cell in cells if cell.select_one(":scope > .cell_output")]
+    assert len(outputs) > 20
+    for cell in outputs:
+        assert "cell_output" in cell.find_all(True, recursive=False)[0]["class"], cell.get_text()[:200]
 
 
 def test_each_page_has_a_title_and_a_description(soups: dict[str, BeautifulSoup]) -> None:

@@ -26,7 +26,7 @@ def paths(ax):
 
 
 def names(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
+    return [text.get_text() for text in ax.figure.legends[0].get_texts()]
 
 
 def test_panels_are_in_the_order_of_the_datasets_and_lines_in_that_of_their_styles() -> None:
@@ -50,7 +50,7 @@ def test_lines_are_named_by_their_column() -> None:
     models = ROWS.assign(model="Owner/" + ROWS["line"])
     ax = drawn(curves(models, "k", "value", labels=LABELS, line="model", ends=True), "wikipedia")
     assert [text.get_text() for text in ax.texts] == ["A", "B"]
-    assert ax.get_legend() is None
+    assert ax.figure.legends == []
     silent = curves(ROWS, "k", "value", labels=LABELS, styles={"A": ("red",), "B": ("blue",)})
     hidden = curves(ROWS.replace("A", "_A"), "k", "value", labels=LABELS, styles={"_A": ("red",), "B": ("blue",)})
     assert names(drawn(silent, "wikipedia")) == ["A", "B"]

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from rbp.book.figure_style import Panels
-from rbp.paper import architectures, predictions
+from rbp.paper import architectures
+from rbp.paper.appendix import predictions
 from rbp.paper.families import TRANSFORMER
 from rbp.paper.families import points as points_of
 from rbp.paper.figures import families as figures
@@ -34,8 +35,8 @@ def drawn(panels: Panels, keys: list[str]) -> None:
 
 
 def test_families_side_by_side(texts):
-    beside = architectures.exponents_beside(texts, "lstm", [1], resamples=50)
-    apart = architectures.offsets(texts, "lstm", [1], resamples=50)
+    beside = architectures.exponents_beside(texts, "lstm", [1])
+    apart = architectures.offsets(texts, "lstm", [1])
     assert len(figures.beside_shown(beside, level=0.95)["table"]) == 4
     assert len(figures.offsets_shown(apart, level=0.95)["table"]) == len(apart)
     curve = pair_metrics(pd.concat([points_of(texts, [1], family) for family in (TRANSFORMER, "lstm")]))

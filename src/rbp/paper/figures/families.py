@@ -15,6 +15,7 @@ from rbp.book.figure_style import (
     INK,
     LABELS,
     Panels,
+    legend_below,
     neg_log_rbp_label,
     rbp_label,
     single_panel,
@@ -66,10 +67,10 @@ def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
         ax.grid(visible=False, axis="x")
         ax.set_xlabel(VIEWS[view].title)
         ax.set_ylabel(f"{second}: percentage points more")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=1.2, columnspacing=1.2)
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.8, 4.1), columns=3)
+    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.6, 4.1), columns=3)
 
 
 def zigzag_panels(residuals: pd.DataFrame) -> Panels:
@@ -109,7 +110,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel("outcome, in predicted standard deviations from the middle")
+        ax.set_xlabel("predicted standard deviations from the middle")
         ax.tick_params(axis="y", length=0)
         sns.despine(ax=ax, left=True)
 
@@ -164,7 +165,7 @@ def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
-        "difference: the same documents drawn anew for both, and the scatter about the line of the ratio."
+        "difference: from the documents, the same for both, and from the scatter about the line of the ratio."
     )
     rows = _labelled(table).assign(family=table["family"].map(family_label))
     return shown(rows, columns, caption=caption, data=table)
@@ -182,7 +183,7 @@ def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
     caption = (
         "<b>−ln RBPₖ beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
-        "family ranks better. The transformer’s is interpolated between its models; intervals by documents drawn anew."
+        "family ranks better. The transformer’s is interpolated between its models; intervals by documents."
     )
     return shown(table, columns, caption=caption)
 

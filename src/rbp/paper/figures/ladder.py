@@ -39,7 +39,7 @@ def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
     return curves(
         rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label()), log="xy", ends=True, ylim="shared",
         styles={name: (colour, "o") for name, colour in zip(names, ramp(len(names)), strict=True)},
-        fitted=fitted_lines(rows, ["dataset", "line"], level), size=(4.8, 4.2),
+        fitted=fitted_lines(rows, ["dataset", "line"], level), size=(4.6, 4.2),
     )  # fmt: skip
 
 
@@ -124,12 +124,12 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
         ax.tick_params(axis="x", length=0, pad=8)
         ax.grid(visible=False, axis="x")
         ax.set_xlabel("threshold k")
-        ax.set_ylabel("per cent of −ln RBP$_k$")
+        ax.set_ylabel(f"per cent of {neg_log_rbp_label()}")
         ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, columnspacing=1.5, handletextpad=0.3)
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return Panels(dataset_order(splits["dataset"]), draw, size=(4.8, 4.0))
+    return Panels(dataset_order(splits["dataset"]), draw, size=(4.6, 4.0))
 
 
 # ── Tables: what `Page.table` takes

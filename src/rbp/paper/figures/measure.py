@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from rbp.book.figure_style import INK, Panels, family_style, log_axis, single_panel
+from rbp.book.figure_style import INK, Panels, family_style, legend_below, log_axis, single_panel
 from rbp.paper.curves import curves
 from rbp.paper.wording import dataset_label, dataset_order
 
@@ -46,7 +46,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
             colour = _FULL if full else _PART
             ax.add_patch(Rectangle((x - 0.45, y - 0.43), 0.9, 0.86, facecolor=colour, edgecolor="none"))
             ink = "white" if full else "black"
-            ax.text(x, y, str(models), ha="center", va="center", color=ink, fontsize=8)
+            ax.text(x, y, str(models), ha="center", va="center", color=ink)
         ax.set_xlim(-0.6, len(columns) - 0.4)
         ax.set_ylim(len(families) - 0.4, -0.6)
         ax.set_xticks(range(len(columns)), columns, rotation=90)
@@ -57,7 +57,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
         ax.set_title(dataset_label(dataset))
         sns.despine(ax=ax, left=True, bottom=True)
 
-    return Panels(dataset_order(counted["dataset"]), draw, size=(5.2, 0.33 * len(families) + 1.5))
+    return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.33 * len(families) + 1.5))
 
 
 def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.axvline(stated, color=INK, lw=1.2, ls=(0, (5, 3)))
         ax.annotate(
             f"the paper: at least {stated:,}", (stated, 1), (-5, 4), xycoords=("data", "axes fraction"),
-            textcoords="offset points", ha="right", fontsize=9.5,
+            textcoords="offset points", ha="right",
         )  # fmt: skip
         for place, family in enumerate(families):
             colour, marker = family_style(family, families)
@@ -112,10 +112,10 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 5)))
         ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
         ax.set_xlabel("tokens behind a point")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.18), ncols=4, columnspacing=0.8, handletextpad=0.1)
+        legend_below(ax)
         sns.despine(ax=ax)
 
-    return single_panel(draw, size=(4.9, 3.6))  # as wide as a phone shows it
+    return single_panel(draw, size=(4.6, 3.6))
 
 
 def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:

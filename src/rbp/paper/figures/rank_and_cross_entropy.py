@@ -15,6 +15,7 @@ from rbp.book.figure_style import (
     Panels,
     family_style,
     label_line_ends,
+    legend_below,
     log_axis,
     neg_log_rbp_label,
     single_panel,
@@ -103,7 +104,7 @@ def run_panel(runs: pd.DataFrame) -> Figure:
         ax.axhline(0, color=INK, lw=0.8)
         ax.set_xlabel(LABELS["cross_entropy"])
         ax.set_ylabel(f"−ln RBP₁ less the line of {names[0]}")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        legend_below(ax)
         sns.despine(ax=ax)
 
     return single_panel(draw, size=(7.2, 5.0))

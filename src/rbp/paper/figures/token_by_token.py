@@ -7,7 +7,6 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from rbp.book.figure_style import INK, LABELS, Panels, legend_below, single_panel
 from rbp.paper.curves import by_number, numbered, shades
@@ -25,19 +24,18 @@ def everyone(points: pd.DataFrame, lines: pd.DataFrame) -> Figure:
     colours = sns.color_palette("deep", max(len(cells), 2))
 
     def draw(ax: Axes) -> None:
-        handles = []
+        styles: dict[str, tuple[Any, ...]] = {}
         for i, cell in enumerate(cells):
             own = points[(points["dataset"] == cell.dataset) & (points["family"] == cell.family)]
             marker, colour = MARKERS[i % len(MARKERS)], colours[i]
             few = len(own) < 50
             ax.plot(own["cost"], own["hit"], marker, color=colour, ms=5 if few else 2, mew=0, alpha=0.9 if few else 0.4)
+            styles[f"{cell_label(cell)}: {cell.per_nat:.3f}"] = (colour, marker, "-", 1)
             ends = np.array([own["cost"].min(), own["cost"].max()])
             ax.plot(ends, cell.at_zero - cell.per_nat * ends, color=colour, lw=1)
-            name = f"{cell_label(cell)}: {cell.per_nat:.3f}"
-            handles.append(Line2D([], [], marker=marker, color=colour, ms=5, mew=0, lw=1, label=name))
         ax.set_xlabel(LABELS["cross_entropy"])
         ax.set_ylabel("RBP₁")
-        ax.legend(handles=handles, title="loss of RBP₁ per nat", fontsize=8.5, title_fontsize=9)
+        legend_below(ax, styles)
         sns.despine(ax=ax)
 
     return single_panel(draw)

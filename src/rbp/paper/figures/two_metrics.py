@@ -98,7 +98,7 @@ def exponent_panels(in_k: pd.DataFrame, in_s: pd.DataFrame) -> Panels:
         sns.despine(ax=ax)
         legend_below(ax, styles)
 
-    return Panels(dataset_order(in_k["dataset"]), draw, size=(4.9, 4.2))
+    return Panels(dataset_order(in_k["dataset"]), draw, size=(4.6, 4.2))
 
 
 def exchange_panels(steps: pd.DataFrame, k_from: int) -> Panels:
@@ -127,9 +127,9 @@ def exchange_panels(steps: pd.DataFrame, k_from: int) -> Panels:
         log_axis(ax, "y", plain=False)
         ax.yaxis.set_minor_locator(ticker.NullLocator())  # the axis spans many decades
         ax.set_xlabel("threshold k")
-        ax.set_ylabel(f"S′/S that keeps RBP at its value at k = {k_from}")
+        ax.set_ylabel(f"S′/S that keeps RBP as at k = {k_from}")
         ax.set_title(f"{dataset_label(dataset)}: {own['model'].iloc[0].rsplit('/', 1)[-1]}")
-        ax.legend(loc="upper right")
+        legend_below(ax)
         sns.despine(ax=ax)
 
     return Panels(dataset_order(steps["dataset"]), draw)
@@ -185,7 +185,7 @@ def difference_dots(printed: pd.DataFrame, tests: pd.DataFrame) -> Figure:
         ax.set_yticks(range(len(datasets)), [dataset_label(dataset) for dataset in datasets])
         ax.set_xlabel("α of cross-entropy − α of −ln RBP₁, as printed")
         ax.grid(axis="y", visible=False)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.13), ncols=len(families))
+        legend_below(ax)
         sns.despine(ax=ax)
 
     return single_panel(draw, size=(6.4, 4.6))

@@ -14,15 +14,16 @@ from scipy.stats import f as f_distribution
 from rbp.book.figure_style import INK, LABELS, Panels, neg_log_rbp_label
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.evidence.counts import Counts, Drawn
+from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import TRANSFORMER, family_label, interval, measure_label, of_measure
+from rbp.paper.families import TRANSFORMER, family_label, measure_label, of_measure
 from rbp.paper.ladder import exponents
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.cells import with_holm
 from rbp.stats.compare import aicc
 from rbp.stats.power_law import curvature
+from rbp.stats.resampling import interval
 from rbp.stats.separability import interaction, power_interval
 from rbp.stats.surface import (
     ADDITIVE,
@@ -132,7 +133,7 @@ def apart_shown(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
         sns.despine(ax=ax)
 
     return {
-        "figure": Panels(list(table["family"].unique()), draw, size=(5.2, 5.0)),
+        "figure": Panels(list(table["family"].unique()), draw, size=(4.6, 5.0)),
         "caption": "<b>Is there a sum u(S) + v(D), or a product, with any u and v?</b> How often the seeds’ chance "
         "would leave as much of the grid unexplained: for y, for ln y, and for the power of y that comes nearest. Left "
         f"of the dashed line, p = {1 - level:.2g}, it is rejected.",
@@ -308,7 +309,7 @@ def surface_shown(points: pd.DataFrame, k: int) -> dict[str, Any]:
     styles = {name: (colour, "o") for name, colour in zip(budgets, ramp(len(budgets)), strict=True)}
     panels = curves(
         rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label(k)), styles=styles,
-        fitted=lines, ends=True, log="xy", size=(4.8, 3.9),
+        fitted=lines, ends=True, log="xy", size=(4.6, 3.9),
     )  # fmt: skip
     return {
         "figure": panels,
@@ -386,14 +387,12 @@ def bends_shown(table: pd.DataFrame) -> dict[str, Any]:
 # ── The exponent in S at each D
 
 
-Lines = dict[str, dict[int, Drawn]]
+Lines = dict[str, dict[int, LeftOut]]
 """Text → budget → its models, of the sizes that all budgets of the text have."""
 
 
-def lines(
-    texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER, *, resamples: int = 1000, seed: int = 0
-) -> Lines:
-    """The models of a family by text and budget, with the documents drawn anew, alike for all.
+def lines(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER) -> Lines:
+    """The models of a family by text and budget, each document left out of all alike.
 
     Sizes that a budget lacks are left out of all. Raises FitError where fewer than three remain.
     """
@@ -405,33 +404,32 @@ def lines(
         if (sizes := own.models.loc[common, "size"].nunique()) < 3:
             what = f"{sizes} sizes are at every budget of {family} on {text.dataset}"
             raise FitError(what, "the ladder", "A law needs three: train them: rbp ladder train --family.")
-        drawn = own.keep(common).drawn(resamples=resamples, seed=seed)
-        found[text.dataset] = {b: drawn.keep(drawn.counts.models["budget"] == b) for b in budgets}
+        left = own.keep(common).left_out()
+        found[text.dataset] = {b: left.keep(left.counts.models["budget"] == b) for b in budgets}
     return found
 
 
 def by_budget(found: Lines, *, level: float = 0.95) -> pd.DataFrame:
     """The exponent in S at each budget, and how it differs from that of the smallest.
 
-    Columns dataset, k, training_tokens, n, alpha; low, high: from documents drawn anew; difference,
-    difference_low, difference_high: α less that of the smallest budget, the same documents drawn for both.
+    Columns dataset, k, training_tokens, n, alpha; low, high: by documents; difference,
+    difference_low, difference_high: α less that of the smallest budget, by the same documents.
     """
     check_level(level)
     rows = []
     for dataset, line_of in found.items():
         first = line_of[min(line_of)]
-        for k, y_first, ys_first in first.each():
-            reference = _alpha(first.counts.sizes, y_first)
-            drawn_first = exponents(first.counts.sizes, ys_first)
+        for k, y_first in first.each():
+            reference = exponents(first.counts.sizes, y_first)
             for budget, line in line_of.items():
-                (y, ys), sizes = line.at(k), line.counts.sizes
-                alpha, slopes = _alpha(sizes, y), exponents(sizes, ys)
-                low, high = interval(slopes, level)
-                less, more = interval(slopes - drawn_first, level)
+                sizes = line.counts.sizes
+                slopes = exponents(sizes, line.at(k))
+                alpha, low, high = interval(slopes, level=level)
+                difference, less, more = interval(slopes - reference, level=level)
                 rows.append(
                     {"dataset": dataset, "k": k, "training_tokens": budget, "n": len(sizes)}
                     | {"alpha": alpha, "low": low, "high": high}
-                    | {"difference": alpha - reference, "difference_low": less, "difference_high": more}
+                    | {"difference": difference, "difference_low": less, "difference_high": more}
                 )
     return pd.DataFrame(rows).astype({"k": "Int64"})
 
@@ -440,7 +438,7 @@ def along_ratio(found: Lines, per_parameter: float, *, level: float = 0.95) -> p
     """The exponent in S where every size has read `per_parameter` tokens for each of its parameters.
 
     ln y between two budgets is taken linear in ln D: no law of S and D is asked. Sizes whose D would lie outside the
-    budgets are left out. Columns dataset, k, per_parameter, sizes, alpha, low, high (from documents drawn anew).
+    budgets are left out. Columns dataset, k, per_parameter, sizes, alpha, low, high (by documents).
     Raises ParameterError where fewer than three sizes remain.
     """
     rows = []
@@ -456,19 +454,13 @@ def along_ratio(found: Lines, per_parameter: float, *, level: float = 0.95) -> p
         # the weight of each budget at each size, [budgets, sizes]: the corners of the interpolation
         place = np.log(wanted[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])
-        for k, _, _ in next(iter(line_of.values())).each():
-            y, ys = zip(*(line.at(k) for line in line_of.values()), strict=True)
-            at, drawn_at = np.stack(y)[:, inside], np.stack(ys)[:, :, inside]
-            slopes = exponents(sizes[inside], np.einsum("bs,bds->ds", weights, drawn_at))
-            low, high = interval(slopes, level)
-            alpha = _alpha(sizes[inside], (weights * at).sum(axis=0))
+        for k, _ in next(iter(line_of.values())).each():
+            y = np.stack([line.at(k)[:, inside] for line in line_of.values()])
+            slopes = exponents(sizes[inside], np.einsum("bs,bds->ds", weights, y))
+            alpha, low, high = interval(slopes, level=level)
             row = {"dataset": dataset, "k": k, "per_parameter": per_parameter, "sizes": int(inside.sum())}
             rows.append(row | {"alpha": alpha, "low": low, "high": high})
     return pd.DataFrame(rows).astype({"k": "Int64"})
-
-
-def _alpha(sizes: npt.ArrayLike, y: Reals) -> float:
-    return float(exponents(sizes, y[None])[0])
 
 
 def exponents_told(at_budget: pd.DataFrame, along: pd.DataFrame, k: int) -> dict[str, Any]:
@@ -521,9 +513,9 @@ def exponents_shown(
         sns.despine(ax=ax)
 
     return {
-        "figure": Panels(dataset_order(by_budget["dataset"]), draw, size=(4.8, 3.9)),
+        "figure": Panels(dataset_order(by_budget["dataset"]), draw, size=(4.6, 3.9)),
         "caption": f"<b>The exponent in S at each number of training tokens;</b> bars: {level:.0%} intervals by "
-        f"documents drawn anew. Hollow, at the right: along D = {per_parameter:g}·S, each size with its own budget, "
+        f"documents. Hollow, at the right: along D = {per_parameter:g}·S, each size with its own budget, "
         "taken between the two nearest. CE: cross-entropy.",
         "alt": "The exponent in size against training tokens, a line for each measure, a panel for each text",
         "data": by_budget,

@@ -277,7 +277,7 @@ def training_shown(
 
     draw = {_LAWS: lines, _OVER: exponents}
     return {
-        "figure": Panels(list(draw), lambda ax, key: draw[key](ax), size=(5.2, 4.0)),
+        "figure": Panels(list(draw), lambda ax, key: draw[key](ax), size=(4.6, 4.0)),
         "caption": "<b>One family over its training.</b> Left: −ln accuracy against size, at some steps. Right: the "
         f"exponent at each step, with {level:.0%} intervals over models; dotted: without the smallest.",
         "alt": "Left, lines of −ln accuracy against size that get steeper with training; right, the rising exponent",

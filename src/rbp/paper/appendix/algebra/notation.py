@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import sympy as sp
 
+from rbp.book.formulas import mathml
+
 mu = sp.Symbol("mu", real=True)
 sigma = sp.Symbol("sigma", positive=True)
 x = sp.Symbol("x", positive=True)
@@ -148,8 +150,7 @@ _BADGES = {FOLLOWS: ("rbp-holds", "✓"), PART: ("rbp-part", "◐"), FAILS: ("rb
 
 def display(tex: str) -> str:
     """A displayed formula, which scrolls within itself where it is wider than a phone."""
-    formula = f'<div class="math notranslate nohighlight">\\[{html.escape(tex)}\\]</div>'
-    return f'<div class="rbp-scroll" tabindex="0">{formula}</div>'
+    return f'<div class="rbp-scroll" tabindex="0"><div class="math">{mathml(tex, displayed=True)}</div></div>'
 
 
 def rendered(checked: Iterable[Checked]) -> str:

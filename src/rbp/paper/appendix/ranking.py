@@ -15,11 +15,16 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pandera.pandas as pa
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from rbp import ladder  # noqa: F401 (whose texts and models may be asked for by name)
+from rbp.book.figure_style import FAMILIES, Panels, rbp_label
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.paths import DATA, ROOT
+from rbp.core.tables import checked, read_csv
 from rbp.evidence import open_source
 from rbp.evidence.ranked import pieces_of
 from rbp.paper.display import INTERVAL, shown, written
@@ -31,9 +36,9 @@ from rbp.ranks.metric import TieRule, rank, rbp
 from rbp.ranks.models import find_model, load_tokenizer
 from rbp.ranks.protocols import Protocol
 from rbp.ranks.store import RankStore, open_store
-from rbp.stats.clustering import neg_log_rbp_document_interval
 from rbp.stats.counting import neg_log_rbp_interval
 from rbp.stats.power_law import fit_power_law
+from rbp.stats.resampling import neg_log_rbp_document_interval
 
 SIZES = 3  # the fewest that carry a power law
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -192,7 +197,7 @@ def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: Tie
 
 
 def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
-    """How many times as wide as the binomial interval of RBP_k the one by documents drawn anew is."""
+    """How many times as wide as the binomial interval of RBP_k the one by documents is."""
     hits = int((np.asarray(ranks) <= k).sum())
     by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
     by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))
@@ -263,3 +268,125 @@ def padding_shown(padding: pd.DataFrame) -> dict[str, Any]:
         "among all rows. The authors count all rows, and so does this book unless it says otherwise.",
         data=padding,
     )
+
+
+DOCUMENTS, BINOMIAL = "documents", "tokens"
+
+
+def rbp_curve(every: pd.DataFrame, some: pd.DataFrame) -> Panels:
+    """Two panels: RBP_k against k, and how wide its two intervals are.
+
+    every: k, rbp; some: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
+    """
+    colours = {DOCUMENTS: FAMILIES["GPT-2"][0], BINOMIAL: FAMILIES["Pythia"][0]}
+    ends = {DOCUMENTS: ("document_low", "document_high"), BINOMIAL: ("low", "high")}
+
+    def shares(ax: Axes) -> None:
+        ax.step(every["k"], every["rbp"], where="post", color=colours[BINOMIAL], linewidth=1.6)
+        for name, width in ((DOCUMENTS, 1.4), (BINOMIAL, 4.0)):
+            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
+            ax.vlines(some["k"], low, high, color=colours[name], linewidth=width, label=f"by {name}")
+        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        ax.set_ylabel(f"{rbp_label()}: share of tokens with rank ≤ k")
+        ax.set_ylim(0, 1.02)
+        ax.legend(loc="lower right")
+
+    def widths(ax: Axes) -> None:
+        for name, marker in ((DOCUMENTS, "o"), (BINOMIAL, "s")):
+            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
+            ax.plot(some["k"], 100 * (high - low), marker=marker, color=colours[name], label=f"by {name}")
+        ax.set_ylabel("width of the interval (percentage points)")
+        ax.set_ylim(bottom=0)
+        ax.legend(loc="upper right")
+
+    def draw(ax: Axes, key: str) -> None:
+        (shares if key == rbp_label() else widths)(ax)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_xlabel("threshold k")
+
+    return Panels((rbp_label(), "width of the intervals"), draw)
+
+
+# ── The survey of architectures (tests/survey.py)
+
+FOLDER = DATA / "faults"
+_SURVEYED = pa.DataFrameSchema(
+    {
+        **{
+            name: pa.Column("str")
+            for name in ("model", "variant", "route", "padding", "memory", "reason", "transformers")
+        },
+        "outcome": pa.Column("str", pa.Check.isin(["exact", "wrong", "refused", "not built"])),
+        "tokens": pa.Column("int64"),
+        "near": pa.Column("int64"),
+    }
+)
+
+
+def architectures(folder: Path = FOLDER) -> pd.DataFrame:
+    """The survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
+
+    Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
+    "own logits"), padding ("unseen" or "seen"), memory (what the model keeps of what it reads: "none" or "kept"),
+    tokens (ranked), near (of these, those with another logit within rounding), reason, and transformers (its version).
+    """
+    path = folder / "architectures.csv"
+    table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "memory", "reason"), ""))
+    return checked(table, _SURVEYED, path, keys=("model", "variant"), remedy="Make it: make test-slow.")
+
+
+def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
+    """`architectures` in groups, those with most models first.
+
+    Columns outcome, ranked (from what), padding, memory, why (not exact), models (how many), tokens.
+    """
+    groups = table.assign(why=table["reason"].map(_why)).groupby(
+        ["outcome", "route", "padding", "memory", "why"], sort=False
+    )
+    columns = {"models": ("model", "size"), "tokens": ("tokens", "sum")}
+    grouped = groups.agg(**columns).reset_index().rename(columns={"route": "ranked"})
+    return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
+
+
+def outcomes(table: pd.DataFrame) -> dict[str, int]:
+    """What `architectures` found: how many families and models; tokens ranked exactly, and near others; outcomes."""
+    exact, counts = table[table["outcome"] == "exact"], table["outcome"].value_counts()
+    found = {"families": table["model"].nunique(), "models": len(table)}
+    found |= {"tokens": int(exact["tokens"].sum()), "near": int(exact["near"].sum())}
+    kinds = ("exact", "wrong", "refused", "not built")
+    return found | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
+
+
+def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
+    """The groups of `by_outcome`; the download is the whole survey."""
+    return shown(
+        by_outcome(surveyed).replace({"": None}),
+        {
+            "outcome": "outcome",
+            "ranked": "ranked from",
+            "padding": "padding is",
+            "memory": "memory",
+            "why": "why",
+            "models": "models",
+            "tokens": ("tokens", "{:,}"),
+        },
+        caption="<b>What the extraction makes of each architecture.</b> Ranks come from the output layer, or, where "
+        "that does not give the logits, from the model’s own. A model that keeps something of what it reads is copied "
+        "for each row. The download names the models.",
+        data=surveyed,
+    )
+
+
+def _why(reason: str) -> str:
+    """A reason, less what differs from model to model."""
+    if reason.startswith("the model cannot read a row"):
+        return "its own code raises"
+    for known in ("the model sees the tokens that it is asked to predict", "cannot load the model"):
+        if reason.startswith(known):
+            return known
+    return reason and "transformers does not build it from a small configuration"
+
+
+def _exact_first(column: pd.Series) -> pd.Series:
+    return column.map({"exact": 0, "wrong": 1, "refused": 2, "not built": 3}) if column.name == "outcome" else column

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from rbp.core.errors import FitError
-from rbp.paper import mixtures, synthesis
-from rbp.paper.figures.synthesis import argument
+from rbp.paper import advice, mixtures
+from rbp.paper.advice import argument
 
 SIZES = np.geomspace(1e6, 1e10, 6)
 
@@ -37,42 +37,42 @@ def windows(power: float) -> pd.DataFrame:
 
 
 def test_lines_start_at_one_and_have_the_exponents_that_were_put_in() -> None:
-    found = synthesis.lines(LAW, {"Pythia": (1, 100)})
+    found = advice.lines(LAW, {"Pythia": (1, 100)})
     assert found.groupby("k")["alpha"].first().to_dict() == pytest.approx({1: 0.05, 100: 0.2})
     assert found.groupby("k")["share"].first().to_list() == [1, 1]
     np.testing.assert_allclose(found["line"], found["share"])
     np.testing.assert_allclose(found[found["k"] == 100]["share"], (SIZES / SIZES[0]) ** -0.2)
     with pytest.raises(FitError):
-        synthesis.lines(LAW[LAW["size"] < 1e7], {"Pythia": (1,)})
+        advice.lines(LAW[LAW["size"] < 1e7], {"Pythia": (1,)})
 
 
 def test_a_floor_makes_forecasts_too_hopeful_and_a_pure_law_does_not() -> None:
-    pure = synthesis.ahead(LAW)
+    pure = advice.ahead(LAW)
     assert pure["k"].unique().tolist() == [pd.NA, 1, 10, 100]
     np.testing.assert_allclose(pure["error"], 0, atol=1e-9)
     floor = LAW.assign(value=LAW["value"] + 0.5)
-    found = synthesis.ahead(floor)
+    found = advice.ahead(floor)
     assert len(found) == 8  # two models hidden, four metrics
     assert (found["error"] < -0.1).all()
     assert (found["hidden"] == 2).all()
-    fewer = synthesis.ahead(floor[floor["size"] > floor["size"].unique().min()], holdout=1)
+    fewer = advice.ahead(floor[floor["size"] > floor["size"].unique().min()], holdout=1)
     assert (fewer["hidden"] == 1).all()
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
-    row = synthesis.in_a_row(windows(power), "m")
+    row = advice.in_a_row(windows(power), "m")
     assert row["k"].unique().tolist() == [1, 10]  # k = 1000 is no small k
     assert row["n"].max() == 100  # nothing is known where no window succeeded
     np.testing.assert_allclose(row["measured"] / row["independent"], row["n"] ** (power - 1))
-    assert synthesis.times_as_often(row, k=1, n=10) == pytest.approx(np.exp(0.5 * (10 - 10**power)))
+    assert advice.times_as_often(row, k=1, n=10) == pytest.approx(np.exp(0.5 * (10 - 10**power)))
 
 
 def titles(table: pd.DataFrame, power: float) -> list[str]:
     pairs = mixtures.points(table)
-    row = synthesis.in_a_row(windows(power), "m")
+    row = advice.in_a_row(windows(power), "m")
     cells = {"Pythia": (1, 10, 100)}
-    figure = argument(synthesis.lines(table, cells), synthesis.ahead(table), pairs, mixtures.slopes(pairs), row)
+    figure = argument(advice.lines(table, cells), advice.ahead(table), pairs, mixtures.slopes(pairs), row)
     return [figure.single(key).axes[0].get_title("left")[0] for key in figure.keys]
 
 
@@ -85,5 +85,5 @@ def test_each_verdict_follows_from_the_points() -> None:
 
 
 def test_what_is_drawn_is_one_table_with_the_panels_named() -> None:
-    table = synthesis.drawn(one=pd.DataFrame({"x": [1]}), other=pd.DataFrame({"y": [2, 3]}))
+    table = advice.drawn(one=pd.DataFrame({"x": [1]}), other=pd.DataFrame({"y": [2, 3]}))
     assert table["panel"].to_list() == ["one", "other", "other"]

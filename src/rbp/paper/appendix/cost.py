@@ -1,20 +1,25 @@
 """What ranking costs beside other ways, and what a study would take on more GPUs: tables for the book."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
+from rbp.book.figure_style import FAMILIES, SPARE, Panels, single_panel
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import nearest
 from rbp.core.paths import ROOT, label
+from rbp.paper.curves import curves
 from rbp.paper.display import shown
 from rbp.study.config import Dtype, Study, short_name
-from rbp.study.gpu import AIMS, GPU, read_gpu
+from rbp.study.gpu import AIMS, GPU, Found, aim_of, failure, read_gpu
 from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
 
 FOLDER = ROOT / "bench" / "results"
@@ -231,3 +236,130 @@ def slurm_simulation() -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError):
         remedy = "Write it again: python tests/slow/slurm_shards.py --json FILE."
         raise DataError("this is no result of the run on Slurm", label(SLURM), remedy) from None
+
+
+Lines = list[tuple[str, str]]
+
+
+def measured_on(run: Found | None) -> str:
+    """The card and the date, in words."""
+    return f"Measured on a GPU: {run['device']}, {run['date']}" if run else "No GPU was measured"
+
+
+def gpu_shown(run: Found) -> Found:
+    """`read_gpu` as a page shows it: a row for each figure, or for why there is none.
+
+    Raises DataError for a part that lacks what it should hold.
+    """
+    try:
+        rows = [(name, *line) for name, part in run["parts"].items() for line in _lines(name, part)]
+    except (KeyError, TypeError, ValueError):
+        raise DataError("a part of what make gpu found is malformed", label(GPU), "Write it again: make gpu.") from None
+    return shown(
+        pd.DataFrame(rows, columns=["part", "what", "figure"]),
+        {"part": "part", "what": "what", "figure": "figure"},
+        caption=f"<b>What a GPU gave,</b> from <code>make gpu</code>: {run['device']}, {run['date']}. Ratios are to "
+        "what is named, or the bare matrix product, of the same round.",
+    )
+
+
+def _lines(name: str, part: Found) -> Lines:
+    lines: Lines = [("left out", part["left_out"])] if "left_out" in part else []
+    for answer in part["answers"]:
+        if what := failure(answer):
+            lines.append((f"{answer['question']}: failed", what))
+        elif "left_out" in answer and isinstance(answer["left_out"], str):
+            lines.append((f"{answer['question']}: left out", answer["left_out"]))
+        else:
+            lines += _FIGURES[name.split()[0]](answer)
+    if left := part.get("left"):
+        lines.append(("not asked yet", "; ".join(left)))
+    if "error" in part:
+        lines.append(("failed", part["error"]))
+    return lines
+
+
+def _ranking(answer: Found) -> Lines:
+    lines = []
+    for row in [*answer["rows"], *answer["left_out"]]:
+        aim, size = aim_of(row), f"{row['rows']} × {row['d']} × {row['vocabulary']} in {row['dtype']}"
+        if "why" in row:
+            figure = row["why"]
+        else:
+            share = "" if row["share_of_peak"] is None else f", {row['share_of_peak']:.0%} of the data sheet’s rate"
+            figure = f"{row['ratio']:.2f}" + (f" (aim: at most {aim})" if aim else "")
+            figure += f"{share}, {row['extra_memory_mb']:,.0f} MB"
+        lines.append((f"{size}: {row['way']}", figure))
+    return lines
+
+
+def _extraction(answer: Found) -> Lines:
+    return [
+        (
+            f"{answer['question']}: {row['way']}",
+            f"{row['tokens_per_second']:,.0f} tokens/s, {row['ratio']:.2f} times the {answer['reference']}",
+        )
+        for row in answer["rows"]
+    ]
+
+
+_FIGURES: dict[str, Callable[[Found], Lines]] = {
+    "kernels": lambda answer: [("kernels compiled, on how many cores", f"{answer['kernels']}, {answer['processes']}")],
+    "exactness": lambda answer: [(f"wrong ranks, {answer['question']}", str(answer["wrong"]))],
+    "ranking": _ranking,
+    "extraction": _extraction,
+    "devices": lambda answer: [("ranks unlike the CPU’s, in float32", f"{answer['differ']:.4%}")],
+    "memory": lambda answer: [
+        (
+            "rows at a time, as memory ran short",
+            " → ".join(map(str, [answer["batch"], *(n for n, _ in answer["halvings"])])),
+        )
+    ],
+    "two": lambda answer: [("the same ranks: seconds by one, by two", f"{answer['one']:.1f}, {answer['two']:.1f}")],
+    "ladder": lambda answer: [(answer["name"], f"{answer['tokens_per_second']:,} tokens/s")],
+    "tests": lambda answer: [("the kernel’s own", answer["said"])],
+}
+
+
+_STYLES = [(style[0], style[1]) for style in (*FAMILIES.values(), *SPARE)]
+_LINES = ("-", "--", ":", "-.")
+
+
+def hours_panels(table: pd.DataFrame, shards: int) -> Panels:
+    """Hours against the number of GPUs: a panel for each dtype, and a line for each number of shards.
+
+    table: columns dtype, shards, gpus, hours; shards: whose line is whole.
+    """
+    counts = [shards, *(count for count in sorted(table["shards"].unique()) if count != shards)]
+    names = {count: f"{count} shard" + ("s" if count > 1 else "") for count in counts}
+    styles = {names[count]: (*style, dash) for count, style, dash in zip(counts, _STYLES, _LINES, strict=False)}
+    return curves(
+        table.assign(line=table["shards"].map(names)), "gpus", "hours", labels=("GPUs", "hours for the whole study"),
+        panel="dtype", styles=styles, ends=True, log="xy", ylim="shared",
+    )  # fmt: skip
+
+
+def time_bars(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """The shares of the GPUs' time by what it is spent on, a bar for each dtype.
+
+    tables: dtype -> columns part, hours.
+    """
+
+    def draw(ax: Axes) -> None:
+        height = 0.8 / len(tables)
+        for number, ((dtype, table), (colour, _)) in enumerate(zip(tables.items(), _STYLES, strict=False)):
+            places = [place + (number - (len(tables) - 1) / 2) * height for place in range(len(table))]
+            shares = table["hours"] / table["hours"].sum()
+            ax.barh(places, shares, height=0.9 * height, color=colour, label=dtype)
+            for place, share, value in zip(places, shares, table["hours"], strict=True):
+                words = f"{value:.2g} h"
+                ax.annotate(words, (share, place), (4, 0), textcoords="offset points", va="center")
+        ax.set_yticks(range(len(table)), table["part"])
+        ax.invert_yaxis()
+        ax.margins(x=0.12)
+        ax.xaxis.set_major_formatter(PercentFormatter(1))
+        ax.set_xlabel("share of the GPUs' time")
+        ax.grid(visible=False, axis="y")
+        ax.legend(frameon=False, loc="lower right")
+
+    return single_panel(draw, size=(5.8, 4.0))

@@ -25,7 +25,7 @@ from rbp.evidence.counts import Counts
 from rbp.evidence.ranked import Ranked
 from rbp.evidence.shipped import ABLATION
 from rbp.ladder.making import PREDICTIONS
-from rbp.paper import sister_law
+from rbp.paper.appendix import sister
 from rbp.paper.families import LSTM, TRANSFORMER, planned, rung_of
 from rbp.paper.ladder import exponents
 from rbp.stats.power_law import curvature
@@ -214,7 +214,7 @@ def _sister_law(row: Any, found: Findings) -> float:
         if store.dataset == row.dataset and rung_of(store.model, row.family) == row.rung:
             ranked = Ranked(store)
             errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
-            parts = sister_law.terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
+            parts = sister.terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
             return float(parts[0 if row.what.startswith("error-entropy") else 1] / parts.sum())
     raise KeyError(row.rung)
 

@@ -1,4 +1,4 @@
-"""The book's argument in one figure of four panels: what holds, and what does not."""
+"""What the last chapter's figure shows: a law in size, its forecasts, cross-entropy beside it, tokens in a row."""
 
 from typing import Any
 
@@ -8,8 +8,71 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis
-from rbp.paper.synthesis import CELL, SMALL_K, times_as_often
+from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
+from rbp.evidence import select
+from rbp.paper.rank_and_cross_entropy import forecasts, pairs_by_k
+from rbp.stats.power_law import fit_power_law
+
+CELL = ["family", "k"]
+SMALL_K = (1, 10, 100)
+
+
+def lines(table: pd.DataFrame, cells: dict[str, tuple[int, ...]], dataset: str = "wikipedia") -> pd.DataFrame:
+    """−ln RBP_k of the models of some families on one text, as a share of what it is for the family's smallest model.
+
+    table: measurements; cells: the thresholds k of each family. Columns family, k, size, model, share, line (the power
+    law at that size), alpha, r_squared; sorted by family, k and size. Raises FitError where a family has fewer than
+    three sizes.
+    """
+    rows = []
+    for family, ks in cells.items():
+        for k in ks:
+            own = select(table, dataset=dataset, family=family, metric="neg_log_rbp", k=k).sort_values("size")
+            fit, first = fit_power_law(own["size"], own["value"]), own["value"].iloc[0]
+            line = fit.predict(own["size"])["value"].to_numpy() / first
+            rows.append(own.assign(share=own["value"] / first, line=line, alpha=fit.alpha, r_squared=fit.r_squared))
+    return pd.concat(rows)[[*CELL, "size", "model", "share", "line", "alpha", "r_squared"]].reset_index(drop=True)
+
+
+def ahead(table: pd.DataFrame, *, holdout: int = 2, holdout_few: int = 1) -> pd.DataFrame:
+    """The largest models of each family and text, hidden and forecast by the law in S: RBP_k, and CE beside it.
+
+    Columns dataset, family, hidden (how many of the family's models were), model, k (missing for CE), error: forecast
+    over measured, less one, in per cent; below 0, the forecast was too hopeful. Only of models with both metrics, at
+    SMALL_K.
+    """
+    pairs = pairs_by_k(table)
+    told = forecasts(pairs[pairs["k"].isin(SMALL_K)], holdout=holdout, holdout_few=holdout_few)
+    told = told.assign(hidden=told.groupby(["dataset", "family"])["model"].transform("nunique"))
+    keys = ["dataset", "family", "hidden", "model"]
+    control = told.drop_duplicates(keys).assign(k=None, error=lambda rows: rows["control"])
+    both = pd.concat([control.astype({"k": "Int64"}), told.assign(error=told["direct"]).astype({"k": "Int64"})])
+    return both[[*keys, "k", "error"]].reset_index(drop=True)
+
+
+def in_a_row(windows: pd.DataFrame, model: str, ks: tuple[int, ...] = SMALL_K) -> pd.DataFrame:
+    """−ln p of a model for N tokens in a row, measured and for independent tokens.
+
+    windows: of a source, on one text. Columns k, n, measured, independent (N·(−ln RBP_k)); lengths without a success
+    are left out, since they have no −ln p.
+    """
+    own = windows[(windows["model"] == model) & windows["k"].isin(ks) & (windows["p"] > 0)]
+    measured = own.assign(measured=-np.log(own["p"].astype(float)))
+    single = measured[measured["n"] == 1].set_index("k")["measured"]
+    table = measured.assign(independent=measured["n"] * measured["k"].map(single))
+    return table[["k", "n", "measured", "independent"]].sort_values(["k", "n"]).reset_index(drop=True)
+
+
+def times_as_often(row: pd.DataFrame, k: int, n: int) -> float:
+    """How many times as often as independent tokens n in a row succeed. row: of `in_a_row`, with this k and n."""
+    own = row[(row["k"] == k) & (row["n"] == n)].iloc[0]
+    return float(np.exp(own["independent"] - own["measured"]))
+
+
+def drawn(**panels: pd.DataFrame) -> pd.DataFrame:
+    """The tables of several panels below each other, with a column that names the panel."""
+    return pd.concat([table.assign(panel=name) for name, table in panels.items()], ignore_index=True)
+
 
 HOLDS, NEARLY, FAILS = "✓", "≈", "✗"
 STRAIGHT = 0.97  # the paper's bar for R² (section 4.2)
@@ -36,7 +99,7 @@ def argument(
         panels[key](ax)
         sns.despine(ax=ax)
 
-    return Panels(list(panels), draw, size=(4.7, 3.9))
+    return Panels(list(panels), draw, size=(4.6, 3.9))
 
 
 def _size(ax: Axes, lines: pd.DataFrame) -> None:
@@ -60,7 +123,7 @@ def _size(ax: Axes, lines: pd.DataFrame) -> None:
 
 
 def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
-    metrics = ["CE", *(f"RBP, k = {k}" for k in SMALL_K)]
+    metrics = ["CE", *map(rbp_label, SMALL_K)]
     families = sorted(ahead["family"].unique())
     for i, family in enumerate(families):
         colour, marker = family_style(family, families)
@@ -76,7 +139,7 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
     ax.grid(axis="x", visible=False)
     hopeful, count = int((ahead["error"] < 0).sum()), len(ahead)
     cut = " or ".join(map(str, sorted(ahead["hidden"].unique())))
-    ax.text(0.02, 0.03, f"below 0: too hopeful, {hopeful} of {count}", transform=ax.transAxes, fontsize=9)
+    ax.text(0.02, 0.03, f"below 0: too hopeful, {hopeful} of {count}", transform=ax.transAxes)
     ax.set_ylabel("forecast less measured (%)")
     ax.set_title(
         f"{FAILS} Largest {cut} hidden: too hopeful" if 2 * hopeful > count else f"{NEARLY} Largest {cut} hidden"
@@ -113,9 +176,7 @@ def _in_a_row(ax: Axes, row: pd.DataFrame) -> None:
     log_axis(ax, "x")
     log_axis(ax, "y")
     times = times_as_often(row, 1, LENGTH)
-    ax.text(
-        0.98, 0.03, f"{LENGTH} at k = 1: {times:.0f} times as often", transform=ax.transAxes, ha="right", fontsize=9
-    )
+    ax.text(0.98, 0.03, f"{LENGTH} at k = 1: {times:.0f} times as often", transform=ax.transAxes, ha="right")
     ax.set_xlabel("tokens in a row")
     ax.set_ylabel("−ln p (dotted: if independent)")
     ax.set_title(f"{FAILS} In a row: not independent" if times > 1.1 else f"{NEARLY} In a row")
@@ -123,9 +184,7 @@ def _in_a_row(ax: Axes, row: pd.DataFrame) -> None:
 
 def _label(ax: Axes, text: str, place: tuple[float, float], away: tuple[float, float], *, color: str) -> None:
     """A name beside a line, so many points away."""
-    ax.annotate(
-        text, place, xytext=away, textcoords="offset points", color=color, fontsize=9, fontweight="bold", va="center"
-    )
+    ax.annotate(text, place, xytext=away, textcoords="offset points", color=color, fontweight="bold", va="center")
 
 
 def _handle(name: str, colour: str, marker: str) -> Line2D:
