@@ -113,18 +113,19 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
     y, loss, least, of_constant = _data(table["value"], trials)
     if form == KAPLAN:
         found = _kaplan(x, z, loss, y)
-        at_middle, alpha, of_tokens, beta, offset = *found[3] * found[:3], found[3], 0.0
+        at_middle, alpha, of_tokens, beta, offset = np.append(found[3] * found[:3], [found[3], 0.0])
         fitted = np.exp(found[3] * np.logaddexp(found[0] - found[1] * x, found[2] - z))
     else:
-        columns = {PRODUCT: [(one, -x, -z)], SUM: (terms := [(one, -x), (one, -z)]), ADDITIVE: terms}
-        design = [np.column_stack(part) for part in columns.get(form, [(one, -x)])]
+        both = [(one, -x), (one, -z)]
+        columns = [(one, -x, -z)] if form == PRODUCT else both if form in (SUM, ADDITIVE) else [(one, -x)]
+        design = [np.column_stack(part) for part in columns]
         found = _terms(design, form in (OFFSET, ADDITIVE), loss, y)
         fitted = _mean(design, found)[0]
         if form in (SUM, ADDITIVE):
             at_middle, alpha, of_tokens, beta, offset = np.append(found, 0.0)[:5]
         else:
             rest = found[2:] if form == PRODUCT else np.insert(found[2:], 0, 0.0)
-            at_middle, alpha, beta, offset, of_tokens = *found[:2], *np.append(rest, 0.0)[:2], -np.inf
+            at_middle, alpha, beta, offset, of_tokens = np.append(np.append([*found[:2], *rest], 0.0)[:4], -np.inf)
     missed = 2 * (loss(fitted)[0] - least)
     return Surface(
         form=form,
@@ -271,7 +272,8 @@ def _solve(design: Sequence[Reals], offset: bool, loss: _Loss, start: Reals) -> 
 def _terms(design: Sequence[Reals], floor: bool, loss: _Loss, y: Reals) -> Reals:
     """The terms' parameters and E, if one is asked for and above 0."""
     if len(design) == 1 and not floor:
-        return _solve(design, False, loss, np.linalg.lstsq(design[0], np.log(y), rcond=None)[0])
+        start = np.asarray(np.linalg.lstsq(design[0], np.log(y), rcond=None)[0], dtype=np.float64)
+        return _solve(design, False, loss, start)
     starts = []
     for exponents in product(_STARTS, repeat=sum(own.shape[1] - 1 for own in design)):
         parts = np.split(np.array(exponents), [own.shape[1] - 1 for own in design[:-1]])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from rbp.book.figure_style import Panels
-from rbp.paper import architectures
+from rbp.paper import elsewhere
 from rbp.paper.appendix import predictions
 from rbp.paper.families import TRANSFORMER
 from rbp.paper.families import points as points_of
@@ -35,20 +35,20 @@ def drawn(panels: Panels, keys: list[str]) -> None:
 
 
 def test_families_side_by_side(texts):
-    beside = architectures.exponents_beside(texts, "lstm", [1])
-    apart = architectures.offsets(texts, "lstm", [1])
-    assert len(figures.beside_shown(beside, level=0.95)["table"]) == 4
-    assert len(figures.offsets_shown(apart, level=0.95)["table"]) == len(apart)
+    beside = elsewhere.exponents_beside(texts, "lstm", [1])
+    apart = elsewhere.offsets(texts, "lstm", [1])
+    assert len(elsewhere.beside_shown(beside, level=0.95)["table"]) == 4
+    assert len(elsewhere.offsets_shown(apart, level=0.95)["table"]) == len(apart)
     curve = pair_metrics(pd.concat([points_of(texts, [1], family) for family in (TRANSFORMER, "lstm")]))
-    drawn(figures.entropy_panels(curve, 1), ["wikipedia", "humaneval"])
+    drawn(elsewhere.equal_shown(curve, 1)["figure"], ["wikipedia", "humaneval"])
     kinds = {"view": "since", "bin": [0, 4], "kind": ["<16", "never"], "difference": [1.0, -2.0]}
     tokens = pd.DataFrame({"dataset": "wikipedia", **kinds, "low": [0.5, -3.0], "high": [1.5, -1.0]})
-    drawn(figures.token_panels(tokens, second="LSTM"), ["since"])
+    drawn(elsewhere.tokens_shown(tokens, 1, "LSTM", level=0.95)["figure"], ["since"])
     sums = {"greater": [0, 0, 9], "equal": [1, 4, 1], "tokens": [5, 3, 2]}
     sums = pd.DataFrame({"model": "ngrams-2-at-8m", "dataset": "wikipedia", **sums})
-    ties = architectures.ties(pd.DataFrame([{"model": "ngrams-2-at-8m", "family": "ngrams", "size": 7}]), sums, [1, 3])
-    drawn(figures.ties_figure(ties), ["wikipedia"])
-    assert figures.ties_shown(architectures.spread_by_rule(ties))["table"].iloc[0, 2] == pytest.approx(30)
+    ties = elsewhere.ties(pd.DataFrame([{"model": "ngrams-2-at-8m", "family": "ngrams", "size": 7}]), sums, [1, 3])
+    drawn(elsewhere.rules_shown(ties)["figure"], ["wikipedia"])
+    assert elsewhere.ties_shown(elsewhere.spread_by_rule(ties))["table"].iloc[0, 2] == pytest.approx(30)
 
 
 def test_two_ladders_beside_one_another():

@@ -1,4 +1,4 @@
-"""Figures and tables of the ladder's families: their surface, exponents, architectures, and predictions."""
+"""Figures and tables of the ladder's families: their zigzag, and predictions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,64 +13,11 @@ from scipy.stats import norm
 from rbp.book.figure_style import (
     FAINT,
     INK,
-    LABELS,
     Panels,
-    legend_below,
-    neg_log_rbp_label,
-    rbp_label,
     single_panel,
 )
-from rbp.paper.architectures import VIEWS
-from rbp.paper.curves import K_SHADES, LINES, MARKERS, SIGNED, curves, melted, off_the_line
-from rbp.paper.display import INTERVAL_1, Columns, shown
-from rbp.paper.families import family_label, measure_label
-from rbp.paper.wording import dataset_label, dataset_order
-
-
-def _labelled(table: pd.DataFrame) -> pd.DataFrame:
-    """With the column measure, what is shown for k."""
-    return table.assign(measure=[measure_label(k) for k in table["k"]])
-
-
-def entropy_panels(points: pd.DataFrame, k: int) -> Panels:
-    """−ln RBP_k against cross-entropy, by text, a colour and a marker for each family.
-
-    points: `pair_metrics` at k; a family's points are joined in the order of its cross-entropies.
-    """
-    labels = (LABELS["cross_entropy"], neg_log_rbp_label(k))
-    return curves(points, "cross_entropy", "neg_log_rbp", labels=labels, line="family", log="xy", size=(4.6, 3.9))
-
-
-def token_panels(table: pd.DataFrame, *, second: str) -> Panels:
-    """How much larger one model's RBP_k is than the other's on tokens of each kind, a panel for each view.
-
-    table: `architectures.by_token` of several texts, a line each; second: whose RBP_k is larger above zero.
-    """
-    datasets = dataset_order(table["dataset"])
-    ends = 1.15 * float(np.nanmax(np.abs(table[["low", "high"]].to_numpy())))
-
-    def draw(ax: Axes, view: str) -> None:
-        labels = VIEWS[view].labels
-        for i, dataset in enumerate(datasets):
-            own = table[(table["view"] == view) & (table["dataset"] == dataset)]
-            x = own["bin"].to_numpy(float) + 0.12 * (i - (len(datasets) - 1) / 2)
-            colour, marker = K_SHADES[i % len(K_SHADES)], MARKERS[i % len(MARKERS)]
-            ax.plot(
-                x, own["difference"], marker, ls="-", lw=0.9, color=colour, ms=5, mew=0, label=dataset_label(dataset)
-            )
-            ax.vlines(x, own["low"], own["high"], color=colour, lw=1.3)
-        ax.axhline(0, color=INK, lw=0.9)
-        ax.set_xticks(range(len(labels)), labels)
-        ax.set_xlim(-0.5, len(labels) - 0.5)
-        ax.set_ylim(-ends, ends)
-        ax.yaxis.set_major_formatter(SIGNED)
-        ax.grid(visible=False, axis="x")
-        ax.set_xlabel(VIEWS[view].title)
-        ax.set_ylabel(f"{second}: percentage points more")
-        legend_below(ax)
-        sns.despine(ax=ax)
-
-    return Panels([view for view in VIEWS if view in set(table["view"])], draw, size=(4.6, 4.1), columns=3)
+from rbp.paper.curves import K_SHADES, LINES, SIGNED, off_the_line
+from rbp.paper.display import Columns, shown
 
 
 def zigzag_panels(residuals: pd.DataFrame) -> Panels:
@@ -115,94 +62,6 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
         sns.despine(ax=ax, left=True)
 
     return single_panel(draw, size=(6.4, 0.9 + 0.42 * len(rows)))
-
-
-def ties_figure(table: pd.DataFrame) -> Panels:
-    """RBP_k against k by each tie rule less that by the paper's rule, in percentage points, by text.
-
-    table: `architectures.ties` of one model.
-    """
-    rules = {"strict": "placed first (strict)", "expected": "mean place (expected)"}
-    wide = table.pivot_table(index=["dataset", "k"], columns="rule", values="value").reset_index()
-    wide[list(rules)] = 100 * wide[list(rules)].sub(wide["paper"], axis=0)
-    labels = ("threshold k", f"percentage points of {rbp_label()} more")
-    styles = dict(zip(rules.values(), (LINES[0], LINES[2]), strict=True))
-    rows = melted(wide, rules, "k", by=["dataset"])
-    return curves(rows, "k", "value", labels=labels, styles=styles, ylim="shared", size=(4.6, 3.5))
-
-
-def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
-    """What training the families took, and how large they are (`rbp.paper.families.costs`)."""
-    sizes = ["weights", "ranks", "sums"]
-    rows = costs.assign(family=costs["family"].map(family_label), **{name: costs[name] / 1e6 for name in sizes})
-    columns: Columns = {
-        "family": "Family",
-        "models": "models",
-        "core_hours": ("core-hours", "{:.1f}"),
-        ("slowest", "fastest"): ("tokens/s", "{:,.0f} – {:,.0f}"),
-        **{name: (f"{name}, MB", "{:.1f}") for name in sizes},
-    }
-    caption = (
-        "<b>What it took.</b> Core-hours of training, in which budgets of one size share what they have read. "
-        "Tokens/s: of one core, by the slowest model and the fastest."
-    )
-    return shown(rows, columns, caption=caption, data=costs)
-
-
-def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The exponents of families side by side (`architectures.exponents_beside`)."""
-    columns: Columns = {
-        "dataset": "Text",
-        "measure": "of",
-        "family": "family",
-        "alpha_transformer": ("α, transformer", "{:.3f}"),
-        "alpha": ("α, family", "{:.3f}"),
-        "difference": ("difference", "{:+.3f}"),
-        ("low", "high"): ("from the text, paired", "[{:+.3f}, {:+.3f}]"),
-        ("scatter_low", "scatter_high"): ("from the scatter", "[{:+.3f}, {:+.3f}]"),
-        "r_squared_transformer": ("R², transformer", "{:.4f}"),
-        "r_squared": ("R², family", "{:.4f}"),
-    }
-    caption = (
-        f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
-        "difference: from the documents, the same for both, and from the scatter about the line of the ratio."
-    )
-    rows = _labelled(table).assign(family=table["family"].map(family_label))
-    return shown(rows, columns, caption=caption, data=table)
-
-
-def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """−ln RBP_k at equal cross-entropy (`architectures.offsets`)."""
-    columns: Columns = {
-        "dataset": "Text",
-        "k": "k",
-        "model": "model",
-        "cross_entropy": ("cross-entropy", "{:.2f}"),
-        "offset": ("offset, %", "{:+.1f}"),
-        ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
-    }
-    caption = (
-        "<b>−ln RBPₖ beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
-        "family ranks better. The transformer’s is interpolated between its models; intervals by documents."
-    )
-    return shown(table, columns, caption=caption)
-
-
-def ties_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """How many tokens tie, and what the tie rule moves (`architectures.spread_by_rule`)."""
-    percent = table.assign(tied=100 * table["tied"], moved=100 * table["moved"])
-    columns: Columns = {
-        "dataset": "Text",
-        "model": "model",
-        "tied": ("tokens that tie, %", "{:.2f}"),
-        "moved": ("RBP moves by, points", "{:.3f}"),
-        "k": "at k",
-    }
-    caption = (
-        "<b>Ties.</b> The share of tokens whose score other tokens have as well, and the largest change of any "
-        "RBPₖ up to k = 1000 between two of the three tie rules."
-    )
-    return shown(percent, columns, caption=caption, data=table)
 
 
 def predictions_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:

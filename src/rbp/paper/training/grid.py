@@ -98,7 +98,7 @@ def separability_told(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, 
         found |= {f"{name}.rejected": len(table) - len(kept), f"{name}.holm": int(corrected)}
         found |= {f"{name}.largest_p": p[p < alpha].max()}
         found |= {
-            f"{name}.kept": " and ".join(f"{_cell_label(r)} ({family_label(r.family)})" for r in kept.itertuples())
+            f"{name}.kept": " and ".join(f"{_cell_label(r)} ({family_label(str(r.family))})" for r in kept.itertuples())
         }
     some = table.dropna(subset="low")
     found |= {"power.none": len(table) - len(some), "power.least": table["power"].min()}
@@ -114,7 +114,7 @@ def apart_shown(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
     """What `Page.figure` takes for `separability`: the p of a sum, a product and the best power of y, row by row."""
     marks = {"p_sum": ("sum", "o"), "p_product": ("product", "s"), "p_power": ("best power of y", "D")}
     colours = dict(zip(marks, ("#2A7FC0", "#D55E00", "#8a8d91"), strict=True))
-    least = table[list(marks)].min(axis=None)
+    least = float(table[list(marks)].to_numpy().min())
 
     def draw(ax: Axes, family: str) -> None:
         own = table[table["family"] == family]

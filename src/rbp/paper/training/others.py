@@ -116,7 +116,7 @@ def left_out(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | 
     """
     rows = []
     for name, (table, unit, measures, trials) in tables.items():
-        at = [float(np.exp(np.log(table[column].to_numpy(float)).mean())) for column in ("size", "training_tokens")]
+        at = (_middle(table["size"]), _middle(table["training_tokens"]))
         for measure in measures:
             own = table.assign(value=table[measure])
             for form in OF_BOTH:
@@ -124,8 +124,12 @@ def left_out(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | 
                 row = {"name": name, "measure": measure, "unit": unit, "form": form, "n": law.n}
                 row |= {"units": own[unit].nunique(), "fitted": 100 * (1 - law.explained)}
                 row |= {"missed": 100 * (1 - explained_elsewhere(own, unit, form, trials=trials))}
-                rows.append(row | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, along=1).item()})
+                rows.append(row | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()})
     return pd.DataFrame(rows)
+
+
+def _middle(column: "pd.Series[Any]") -> float:
+    return float(np.exp(np.log(column.to_numpy(float)).mean()))
 
 
 def largest_foretold(table: pd.DataFrame, early: int, late: int, hidden: int = 2) -> pd.DataFrame:
@@ -146,7 +150,8 @@ def largest_foretold(table: pd.DataFrame, early: int, late: int, hidden: int = 2
         own = known if form in OF_BOTH else known & (seen["step"] == late)
         share = np.exp(told(seen[own], asked, form))
         parts.append(asked[["model", "size"]].assign(form=form, told=share))
-    return pd.concat(parts, ignore_index=True)
+    found: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return found
 
 
 def others_told(table: pd.DataFrame, foretold: pd.DataFrame) -> dict[str, Any]:
