@@ -16,8 +16,8 @@ from draws import loop_and_slow
 from packaging.requirements import Requirement
 from torch.overrides import TorchFunctionMode
 
-from bench import common, exactness, gpu, ranking
-from bench.gpu import LONGER, MACHINE, PARTS, Part, again, ask, described, resumed, talk
+from bench import exactness, gpu, ranking
+from bench.gpu import LONGER, MACHINE, PARTS, Part, again, ask, resumed, talk
 from rbp.core.paths import ROOT
 from rbp.paper.appendix.cost import gpu_shown
 from rbp.study.gpu import worked
@@ -126,55 +126,6 @@ def test_without_a_gpu_it_says_why_and_what_is_needed_and_exits_with_2(capfd, tm
     assert "--tiny" in said
     assert "Traceback" not in said
     assert not place.exists()
-
-
-@pytest.mark.parametrize(
-    ("built", "driver", "capability", "says"),
-    [
-        (None, None, None, "is built without CUDA; no NVIDIA driver is loaded. Needed: a GPU of compute capability"),
-        (None, "580.65.06", None, "is built without CUDA; the NVIDIA driver is 580.65.06. Needed: "),
-        ("13.0", "535.104.05", None, "built for CUDA 13.0, finds none; the NVIDIA driver is 535.104.05."),
-        ("13.0", None, None, "driver 580 or newer"),
-        ("12.8", None, None, "driver 525 or newer"),
-        ("13.0", "580.65.06", (7, 5), "a T4 has compute capability 7.5; the NVIDIA driver is 580.65.06. Needed: "),
-        ("13.0", "580.65.06", (8, 0), None),
-    ],
-)
-def test_why_there_is_no_gpu(monkeypatch, built, driver, capability, says) -> None:
-    monkeypatch.setattr(torch.version, "cuda", built)
-    monkeypatch.setattr(common, "_driver", lambda: driver)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: capability is not None)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a T4")
-    found = common.no_gpu()
-    assert (found is None) if says is None else (says in found)
-
-
-def test_the_drivers_version_is_read_where_one_is_loaded(monkeypatch) -> None:
-    line = (
-        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\nGCC version:  gcc 12"
-    )
-    monkeypatch.setattr(Path, "read_text", lambda _: line)
-    assert common._driver() == "535.104.05"
-    monkeypatch.setattr(Path, "read_text", lambda _: 1 / 0 if _ else "")
-    with pytest.raises(ZeroDivisionError):
-        common._driver()
-
-
-@pytest.mark.parametrize(
-    ("card", "dtype", "peak"),
-    [
-        ("NVIDIA H100 80GB HBM3", "bfloat16", 989.4e12),
-        ("NVIDIA H100 PCIe", "float16", 756e12),
-        ("NVIDIA H200", "float32", 66.9e12),
-        ("NVIDIA A100-SXM4-80GB", "bfloat16", 312e12),
-        ("NVIDIA L40S", "float32", 91.6e12),
-        ("NVIDIA L4", "float32", 30.3e12),
-        ("a card of tomorrow", "float32", None),
-    ],
-)
-def test_a_data_sheets_rate_is_that_of_the_card(card, dtype, peak) -> None:
-    assert common.peak_of(card, dtype) == pytest.approx(peak)
 
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["--tiny", "--json", str(gpu.GPU)]])
@@ -317,29 +268,6 @@ def test_what_another_card_code_or_version_gave_is_not_gone_on_with(tmp_path, ot
         assert resumed(place, ABOUT)["parts"] == {}
 
 
-def test_aims_and_shares_stand_beside_our_figures() -> None:
-    def row(d, v, way, ratio, dtype="bfloat16", share=None):
-        size = {"d": d, "vocabulary": v, "dtype": dtype}
-        return size | {"way": way, "ratio": ratio, "seconds": 0.1, "share_of_peak": share}
-
-    rows = [
-        row(4096, 128256, "ours: linear_rank", 1.06, share=0.715),
-        row(768, 50304, "ours: linear_rank", 1.3),
-        row(768, 50304, "ours: linear_rank", 9.0, dtype="float32"),
-        row(768, 50304, "plain route", 9.0),
-    ]
-    missing = [{"way": "Liger", "why": "not installed"}]
-    lines = described({"question": "q", "rows": rows, "left_out": missing}).splitlines()[1:]
-    assert [line.partition("ratio ")[2] for line in lines[:4]] == [
-        "1.06, 72% of the data sheet's rate, aim 1.05: missed",
-        "1.30, aim 1.3: met",
-        "9.00",
-        "9.00",
-    ]
-    assert "Liger: left out: not installed" in lines[4]
-    assert "FAILED: a; b" in described({"question": "q", "failed": ["a", "b"]})
-
-
 class _Draws(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
@@ -363,15 +291,6 @@ def test_data_are_drawn_on_the_device_by_fixed_seeds() -> None:
     for question, case in zip(questions, one, strict=True):
         assert torch.equal(case.weight, exactness._case(question, "cpu").weight)
     assert torch.equal(given[1], ranking.tensors(ranking.Shape(5, 4, 30), "cpu", "float16")[1])
-
-
-def test_what_takes_little_time_is_repeated_and_rounds_end_in_time() -> None:
-    calls: list[str] = []
-    found = common.in_turn({"a": lambda: calls.append("a"), "b": lambda: time.sleep(0.02)}, 3, "cpu", least=0.01)
-    assert all(len(each) == 3 for each in found.values())
-    assert len(calls) > 100
-    found = common.in_turn({"b": lambda: time.sleep(0.02)}, 50, "cpu", most=0.05)
-    assert 1 <= len(found["b"]) < 50
 
 
 BARE = "torch", "triton", "numpy", "transformers", "safetensors"

@@ -4,7 +4,6 @@ import socket
 import sys
 from pathlib import Path
 
-import papermill
 import pytest
 from jupyter_client.connect import LocalPortCache
 from mini import outputs, write_chapter
@@ -124,23 +123,6 @@ def test_no_chapters_and_no_notebook(project: Project) -> None:
     (project.notebooks / "a.ipynb").write_text("{}")
     with pytest.raises(ChapterError, match="no notebook"):
         _ = find(project, "a").parameters
-
-
-def test_parameters_are_those_that_papermill_sees(project: Project) -> None:
-    source = """
-        measurements: str = "published"  # where the numbers come from
-        level: float = 0.95  # confidence level
-        k: int = 1  # threshold
-        log: bool = True  # logarithmic axes
-    """
-    path = write_chapter(project, "01_a", parameters=source)
-    seen = papermill.inspect_notebook(path)
-    for parameter in Chapter(path).parameters:
-        theirs = seen[parameter.name]
-        assert parameter.type == theirs["inferred_type_name"]
-        assert repr(parameter.default) == theirs["default"].replace('"', "'")
-        assert parameter.help == theirs["help"]
-    assert len(seen) == 4
 
 
 def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:

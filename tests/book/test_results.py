@@ -18,7 +18,7 @@ from rbp.book.results import (
     write_chapter,
 )
 from rbp.core.errors import DataError, RbpError
-from rbp.core.files import canonical_json, folder_beside, swap_in, write_file
+from rbp.core.files import canonical_json
 
 VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text())
 TOLERANCES = st.one_of(st.none(), st.floats(0, 10))
@@ -138,28 +138,6 @@ def test_a_difference_says_by_how_much() -> None:
     old, new = (Recorded(hits, within=2, because="2 tokens lie within rounding") for hits in (10, 15))
     (difference,) = compare({"03": {"hits": new}}, {"03": {"hits": old}})
     assert str(difference).endswith("(+0.5 of it; allowed 1e-09, and ±2: 2 tokens lie within rounding)")
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_beside(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "file"
-    write_file(path, "old")
-    with pytest.raises(TypeError):
-        write_file(path, 3)
-    assert path.read_text() == "old"
-    assert [each.name for each in path.parent.iterdir()] == ["file"]
-
-
-def test_a_folder_is_replaced_whole_or_stays(tmp_path: Path) -> None:
-    path = tmp_path / "folder"
-    for name in ("one", "two"):
-        with folder_beside(path) as new:
-            (new / name).touch()
-            swap_in(new, path)
-        assert [each.name for each in path.iterdir()] == [name]
-    with pytest.raises(FileNotFoundError), folder_beside(path) as new:
-        (new / "three").rename(new / "four")
-    assert [each.name for each in path.iterdir()] == ["two"]
-    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
 
 
 def test_canonical_json_is_one_for_equal_values() -> None:

@@ -49,14 +49,23 @@ def test_the_door_gives_both_metrics_of_each_run():
     assert set(table["k"].dropna()) == {1}
 
 
-def test_a_line_that_does_not_add_up_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("column", "change", "says"),
+    [
+        ("steps", lambda value: int(value) + 1, "training_tokens is not steps × batch × context"),
+        ("accuracy", lambda value: float(value) + 1, "must lie between 0 and 1"),
+        ("accuracy", lambda value: -float(value), "must lie between 0 and 1"),
+        ("loss", lambda value: 0, "must be above 0"),
+        ("layers", lambda value: 0, "must be at least 1"),
+    ],
+)
+def test_a_line_that_cannot_be_is_named(tmp_path, column, change, says):
     folder = shutil.copytree(outside.FOLDER, tmp_path / "outside")
-    lines = (folder / "xlstm_runs.csv").read_text().splitlines()
-    cells = lines[4].split(",")
-    cells[8] = str(int(cells[8]) + 1)
-    lines[4] = ",".join(cells)
-    (folder / "xlstm_runs.csv").write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match="training_tokens is not steps × batch × context") as caught:
+    lines = [line.split(",") for line in (folder / "xlstm_runs.csv").read_text().splitlines()]
+    at = lines[0].index(column)
+    lines[4][at] = str(change(lines[4][at]))
+    (folder / "xlstm_runs.csv").write_text("\n".join(map(",".join, lines)) + "\n")
+    with pytest.raises(DataError, match=says) as caught:
         outside.xlstm_runs(folder)
     assert "line 5" in caught.value.where
     assert "git checkout -- data/outside" in caught.value.remedy

@@ -84,8 +84,3 @@ def test_each_verdict_follows_from_the_points() -> None:
     assert titles(LAW.assign(value=LAW["value"] - 0.1), 1.0) == ["✓", "≈", "✓", "≈"]
     assert titles(rough, 0.5)[0] == "≈"
     assert titles(LAW.assign(value=LAW["value"] + 0.5), 0.5) == ["✓", "✗", "✓", "✗"]
-
-
-def test_what_is_drawn_is_one_table_with_the_panels_named() -> None:
-    table = advice.drawn(one=pd.DataFrame({"x": [1]}), other=pd.DataFrame({"y": [2, 3]}))
-    assert table["panel"].to_list() == ["one", "other", "other"]

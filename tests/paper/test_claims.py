@@ -25,7 +25,7 @@ from rbp.paper.claims.page import _folded, _typeset
 from rbp.paper.claims.rules import Bar, Rule, above, at_least, by_share, every, met, r_squared, share, share_of, within
 
 EXPECTED = results.read_book(Project().expected)
-ACCEPTED = {key: str(each.value) for key, each in EXPECTED["claims"].items() if key.startswith("verdict.")}
+ACCEPTED = {key: str(each.value) for key, each in EXPECTED["ledger"].items() if key.startswith("verdict.")}
 CLAIMS = sorted([*ledger.CLAIMS, *ledger.read_claims()], key=lambda claim: claim.number)
 UNDECIDABLE = {30, 35, 57, 64}  # whatever the chapters record
 
@@ -97,11 +97,11 @@ CASES = pytest.mark.parametrize(
         (6, holds("exponent_in_k", close_02=4), HOLDS),
         (6, holds("exponent_in_k", below_01=3), FAILS),
         (6, holds("exponent_in_k", falling=8), FAILS),
-        (7, recorded("measurements", "models_and_sizes", orders=5.1), HOLDS),
-        (7, recorded("measurements", "models_and_sizes", models=23), FAILS),
-        (8, recorded("measurements", "orders_of_k", orders=5.0), HOLDS),
-        (9, recorded("measurements", "half_a_million", reach=11), HOLDS),
-        (8, recorded("measurements", "orders_of_k", decades=4), FAILS),
+        (7, recorded("data", "models_and_sizes", orders=5.1), HOLDS),
+        (7, recorded("data", "models_and_sizes", models=23), FAILS),
+        (8, recorded("data", "orders_of_k", orders=5.0), HOLDS),
+        (9, recorded("data", "half_a_million", reach=11), HOLDS),
+        (8, recorded("data", "orders_of_k", decades=4), FAILS),
         (10, holds("c4_and_github", low=0), HOLDS),
         (10, holds("c4_and_github", low=13), FAILS),
         (11, holds("large_k", lower=4), FAILS),
@@ -111,8 +111,8 @@ CASES = pytest.mark.parametrize(
         (12, recorded("noise", "noise_at_large_k", enough=12, surely=0), PART),
         (12, recorded("noise", "noise_at_large_k", enough=13, mostly=7), PART),
         (12, recorded("noise", "noise_at_large_k", mostly=6), FAILS),
-        (13, recorded("measurements", "vocabularies", agree=3), HOLDS),
-        (13, recorded("measurements", "vocabularies", agree=0), FAILS),
+        (13, recorded("data", "vocabularies", agree=3), HOLDS),
+        (13, recorded("data", "vocabularies", agree=0), FAILS),
         (14, recorded("emergence", "power_of_rbp", follows="no"), FAILS),
         (15, recorded("emergence", "linear_in_length", below=0), HOLDS),
         (15, recorded("emergence", "linear_in_length", below=3), PART),
@@ -156,10 +156,10 @@ CASES = pytest.mark.parametrize(
         (33, decided("not_deduced", seeds_apart=21, runs_apart=0, texts_apart=0), FAILS),
         (34, holds("greedy", rises=60), PART),
         (34, holds("greedy", rises=30), FAILS),
-        (36, recorded("measurements", "covers_vocabulary", entries=0.95), HOLDS),
-        (36, recorded("measurements", "covers_vocabulary", covered=0.85), FAILS),
-        (37, recorded("measurements", "qwen_vocabularies", larger="Qwen2.5-14B"), HOLDS),
-        (37, recorded("measurements", "qwen_vocabularies", sizes=[151_935, 152_064]), FAILS),
+        (36, recorded("data", "covers_vocabulary", entries=0.95), HOLDS),
+        (36, recorded("data", "covers_vocabulary", covered=0.85), FAILS),
+        (37, recorded("data", "qwen_vocabularies", larger="Qwen2.5-14B"), HOLDS),
+        (37, recorded("data", "qwen_vocabularies", sizes=[151_935, 152_064]), FAILS),
         (38, holds("drops_late", kept=4), HOLDS),
         (38, holds("drops_late", kept=1), FAILS),
         (39, holds("small_k_only", large_good=36), PART),

@@ -11,7 +11,7 @@ from rank_stores import write_store
 from simulated import counts
 
 from rbp.core.errors import DataError, FitError
-from rbp.evidence import open_source, outside
+from rbp.evidence import open_source
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.cross_entropy import equal as both
 
@@ -221,22 +221,6 @@ def test_sweeps_are_compared_and_those_of_one_setting_are_known() -> None:
     assert found.alike.tolist() == [False, False, True]
     assert found.offset.tolist() == pytest.approx([0, 100 * np.expm1(0.012), 100 * np.expm1(0.012)], abs=0.02)
     assert found.architecture_second.tolist() == ["Llama", "mLSTM", "mLSTM"]
-
-
-def test_the_first_look_at_the_runs_of_others() -> None:
-    """The issue's numbers, as far as the data bear them out."""
-    runs = outside.xlstm_runs().query("~diverged")
-    assert len(runs) == 426
-    line = np.polynomial.Polynomial.fit(runs.loss, -np.log(runs.accuracy), 1)
-    assert line.convert().coef[1] == pytest.approx(0.27, abs=0.01)
-    alike = both.sweeps(runs).query("alike & architecture_first != architecture_second").iloc[0]
-    assert 0.5 < alike.low < alike.high < 2
-    again = pd.DataFrame({"k": [1], "family": "f", "size": 1, "dataset": "d", "apart": True, "offset": 1.0})
-    told = both.equal_told(
-        pd.DataFrame({"k": [], "apart": [], "offset": []}), again, both.sweeps(runs), both.size_at_equal_entropy(runs)
-    )
-    assert told["runs.offset"] == alike.offset
-    assert told["compared.k1"] == 0
 
 
 # --- Documents

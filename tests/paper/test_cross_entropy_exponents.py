@@ -6,7 +6,7 @@ import pytest
 from own_sources import stores
 
 from rbp.core.errors import DataError
-from rbp.evidence import open_source, published
+from rbp.evidence import open_source
 from rbp.paper.cross_entropy import exponents
 from rbp.paper.cross_entropy.exponents import (
     by_text,
@@ -18,7 +18,6 @@ from rbp.paper.cross_entropy.exponents import (
     printed_differences,
     printed_told,
 )
-from rbp.stats.compare import paired_exponents
 from rbp.stats.power_law import fit_power_law
 
 
@@ -32,15 +31,6 @@ def test_published_pairs_are_wikipedia_of_two_families(pairs):
         ("wikipedia", "GPT-2"): 4,
         ("wikipedia", "Pythia"): 10,
     }
-
-
-def test_paired_exponents_round_to_the_printed_slopes(pairs):
-    printed = published.table1().query("dataset == 'wikipedia'")
-    for row in paired_table(pairs).itertuples():
-        own = printed[printed.family == row.family]
-        assert round(-row.alpha_first, 3) == own.loc[own.metric == "cross_entropy", "slope"].item()
-        assert round(-row.alpha_second, 3) == own.loc[own.k == 1, "slope"].item()
-        assert row.difference == pytest.approx(row.alpha_first - row.alpha_second)
 
 
 def test_a_family_too_small_is_named_not_dropped(pairs):
@@ -125,18 +115,6 @@ def test_documents_count_where_every_model_of_a_pair_has_ranks(tmp_path):
     stores(tmp_path / "one", models=4, documents=1)
     one = open_source(tmp_path / "one")
     assert by_text(one.ranked.stores, pair_metrics(one.table), 1) == {}
-
-
-def test_the_ladders_cross_entropy_falls_more_slowly_than_its_rbp():
-    """The chapter's differences by another road: paired_exponents on the table's own values."""
-    table = open_source("ladder").table
-    pairs = pair_metrics(table)
-    found = paired_table(pairs).set_index("dataset").difference
-    for dataset, own in table.groupby("dataset"):
-        wide = own[(own.k == 1) | (own.metric == "cross_entropy")].pivot_table("value", "size", "metric")
-        by_hand = paired_exponents(wide.index, wide.cross_entropy, wide.neg_log_rbp)
-        assert found[dataset] == pytest.approx(by_hand.difference)
-        assert by_hand.high < 0
 
 
 def test_no_model_with_both_metrics():

@@ -1,7 +1,7 @@
 import pandas as pd
 
 from rbp.evidence import published
-from rbp.paper.against_print import checks
+from rbp.paper.appendix.data import checks
 
 
 def test_every_check_passes_but_the_coarse_points_of_figure_6():

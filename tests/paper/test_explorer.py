@@ -15,17 +15,15 @@ from cli.test_cli import here
 from draws import loop_and_slow
 from own_sources import table
 from playwright.sync_api import Browser, Page, expect
+from tabs import BY_MOUSE_AND_TOUCH, write_page
 
 from rbp.core.errors import FitError, RbpError
-from rbp.core.paths import ROOT
 from rbp.evidence import Source, open_source
 from rbp.evidence.tokens import known_tokens
 from rbp.paper.forecasts import explorer
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import fit_power_law
 
-STATIC = ROOT / "book" / "_static"
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 READ = """() => [...document.querySelectorAll('[aria-label="The fits"] tbody tr')].map(row =>
   [row.dataset.family, [...row.querySelectorAll('data')].map(each => [each.dataset.name, each.value])])"""
 GO = (
@@ -46,28 +44,8 @@ def points(source: Source) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
-    page = tmp_path_factory.mktemp("explorer") / "page.html"
-    names = ("fits.js", "charts.js", "explorer.js")
-    scripts = "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in names)
-    style = f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
-    style += "<style>figure { padding: 0.5rem; }</style>"  # as the book's theme has it
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{style}{scripts}'
-    body = explorer(source)
-    page.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
-    return page.as_uri()
-
-
-@pytest.fixture(params=[{}])
-def tab(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
-    """The page of the explorer; what fails in it, or leaves it, fails the test."""
-    context = browser.new_context(**request.param)
-    tab, wrong = context.new_page(), []
-    tab.on("request", lambda each: None if each.url.startswith(("file:", "data:", "blob:")) else wrong.append(each.url))
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.goto(address)
-    yield tab
-    context.close()
-    assert wrong == []
+    folder = tmp_path_factory.mktemp("explorer")
+    return write_page(folder, explorer(source), "fits.js", "charts.js", "explorer.js")
 
 
 def shown(tab: Page, **choice: Any) -> dict[str, dict[str, float]]:
@@ -234,7 +212,7 @@ def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: p
     assert len(tab.get_by_label("The command").inner_text().split("--without")) == 5
 
 
-@pytest.mark.parametrize("tab", [{}, PHONE], indirect=True, ids=["mouse", "touch"])
+@pytest.mark.parametrize("tab", **BY_MOUSE_AND_TOUCH)
 def test_the_forecast_is_dragged(tab: Page) -> None:
     before = shown(tab)["Pythia"]["value"]
     chart = tab.locator(".rbp-explorer-chart").first

@@ -7,7 +7,6 @@ import pytest
 from rbp.core.errors import ParameterError
 from rbp.paper import exponents
 from rbp.paper.figures.exponents import local_panels, training_panels
-from rbp.stats.power_law import fit_power_law
 
 
 @pytest.fixture(scope="module")
@@ -20,18 +19,6 @@ def test_snapshots_are_whole_numbers_of_words_and_pythias_tokens(snapshots: pd.D
     assert words.to_numpy() == pytest.approx(words.round().to_numpy(), abs=1e-6)
     assert snapshots["training_tokens"].max() == 299_892_736_000  # the 300 B of the paper's Pythia
     assert snapshots.groupby("family")["model"].nunique().to_dict() == {"Pythia": 7, "Pythia deduped": 8}
-
-
-def test_the_first_look_at_the_snapshots_was_right(snapshots: pd.DataFrame) -> None:
-    """Least squares of ln(−ln accuracy), as the first look had it."""
-    own = snapshots[snapshots["family"] == "Pythia"]
-    for step, alpha in {3000: 0.084, 13000: 0.146, 33000: 0.183, 143000: 0.247}.items():
-        rows = own[own["step"] == step]
-        fit = fit_power_law(rows["size"], -np.log(rows["accuracy"]))
-        assert fit.alpha == pytest.approx(alpha, abs=0.0006)
-    assert fit.alpha_se == pytest.approx(0.021, abs=0.0005)
-    binomial = exponents.by_snapshot(own).set_index("step").loc[143000]
-    assert abs(binomial["alpha"] - fit.alpha) < fit.alpha_se
 
 
 def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
@@ -52,17 +39,6 @@ def test_a_change_compares_each_model_with_itself() -> None:
         exponents.change(table, 100, 500)
 
 
-def test_the_first_look_at_the_runs_was_right() -> None:
-    """Its R² of the product, its exponents of the sum; but its errors took runs as independent."""
-    llama = exponents.runs()
-    rows = exponents.forms({"Llama": (llama, "sweep", exponents.MEASURES, None)}).set_index(["measure", "form"])
-    assert rows.loc[("rank", "product"), "explained"] == pytest.approx(0.853, abs=0.0005)
-    assert rows.loc[("rank", "additive"), "elsewhere"] > rows.loc[("rank", "product"), "elsewhere"]
-    own = exponents.estimates(llama, exponents.MEASURES, None, (1e8, 1e10))
-    assert (own["rank.alpha"], own["loss.alpha"]) == pytest.approx((0.434, 0.425), abs=0.0005)
-    assert rows["n"].iloc[0] == 316
-
-
 def test_intervals_of_the_runs_are_wider_by_sweeps_than_by_runs() -> None:
     llama = exponents.runs()
     found = {unit: exponents.with_intervals(llama, unit, ["rank"]).set_index("quantity") for unit in ("sweep", "width")}
@@ -70,12 +46,6 @@ def test_intervals_of_the_runs_are_wider_by_sweeps_than_by_runs() -> None:
     assert found["sweep"].loc["rank.alpha", "units"] == 4
     with pytest.raises(ParameterError, match="no runs of 'GPT'"):
         exponents.runs("GPT")
-
-
-def test_differences_are_of_the_same_runs() -> None:
-    own = exponents.estimates(exponents.runs(), exponents.MEASURES, None, (1e8, 1e10))
-    assert own["difference.alpha"] == own["rank.alpha"] - own["loss.alpha"]
-    assert own["rank.at_d"] < own["rank.at_ratio"]
 
 
 def test_figures_have_a_panel_for_each_question(snapshots: pd.DataFrame) -> None:

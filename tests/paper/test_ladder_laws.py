@@ -8,11 +8,9 @@ import pytest
 from rank_stores import write_store
 from scipy import stats
 
-from rbp.book import figure_style
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
-from rbp.paper.figures.ladder import beside_panels, law_panels, scatter_panels
 from rbp.paper.ladder import LadderLaws, beside, departures, ladder_laws, published_laws, reruns
 from rbp.stats.power_law import fit_power_law
 
@@ -89,19 +87,6 @@ def test_departures_are_two_tests_of_each_line(ranks):
     fewer = departures(ladder_laws(open_source(three), [], [1], [0.5]), [1])
     assert fewer.p_bend.isna().all()
     assert not fewer[["alarm_bend", "alarm_holm_bend"]].any(axis=None)
-
-
-def test_every_figure_can_be_drawn(ranks):
-    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
-    points, laws = found.at(found.points), found.laws
-    for panels in (
-        law_panels(points, level=0.9),
-        scatter_panels(found.at(found.splits)),
-        beside_panels(laws, published_laws(["wikipedia"])),
-    ):
-        assert isinstance(panels, figure_style.Panels)
-        assert list(panels.keys) == ["wikipedia", "humaneval"]
-        assert all(panels.single(key).axes for key in panels.keys)
 
 
 @pytest.mark.parametrize(

@@ -2,44 +2,22 @@
 
 import itertools
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from paper.test_claims import ENTRIES, RULES, _numbers
 from playwright.sync_api import Browser, Page, expect
+from tabs import BY_MOUSE_AND_TOUCH, write_page
 
-from rbp.core.paths import ROOT
 from rbp.paper.claims import ledger
 from rbp.paper.claims.page import render
 from rbp.paper.claims.rules import FAILS, HOLDS, PART, Bar
 
-STATIC = ROOT / "book" / "_static"
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    page = tmp_path_factory.mktemp("ledger") / "page.html"
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    head += f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
-    head += f'<script src="{(STATIC / "ledger.js").as_uri()}"></script>'
     body = render(ledger.judge_all(_numbers()), {})
-    page.write_text(f"<!doctype html><html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
-    return page.as_uri()
-
-
-@pytest.fixture(params=[{}])
-def tab(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
-    """The ledger's page; what fails in it, or leaves it, fails the test."""
-    context = browser.new_context(**request.param)
-    tab, wrong = context.new_page(), []
-    tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.goto(address)
-    yield tab
-    context.close()
-    assert wrong == []
+    return write_page(tmp_path_factory.mktemp("ledger"), body, "ledger.js")
 
 
 def verdicts(tab: Page) -> dict[int, str]:
@@ -97,7 +75,7 @@ def test_all_bars_at_once(tab: Page, where: str) -> None:
         }
 
 
-@pytest.mark.parametrize("tab", [{}, PHONE], indirect=True, ids=["mouse", "touch"])
+@pytest.mark.parametrize("tab", **BY_MOUSE_AND_TOUCH)
 def test_a_bar_is_moved_by_hand_and_the_count_follows(tab: Page, browser: Browser) -> None:
     before = verdicts(tab)
     assert before == judged()

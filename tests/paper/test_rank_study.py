@@ -12,7 +12,6 @@ from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, with_intervals
 from rbp.ladder.shipping import RESOLUTION
 from rbp.paper.appendix import ranking
-from rbp.paper.appendix.ranking import rbp_curve
 from rbp.paper.display import coloured_text
 from rbp.paper.near_ties import NearTies
 from rbp.ranks.extraction import Settings
@@ -138,18 +137,6 @@ def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
         study.pieces(7, 10, "paper")
 
 
-def test_rows_without_a_token_can_be_left_out(study):
-    padding = study.padding("paper")
-    table = padding.set_index("logits")
-    assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
-    assert table.moved["all"] == 0 <= table.moved["tokenizer"]
-    assert ranking.padding_shown(padding)["table"]["counted"].tolist() == ["all rows", "the tokenizer’s tokens"]
-
-
-def test_the_table_on_ties_shows_each_rule(study):
-    assert ranking.ties_shown(study.ties())["table"]["RBP₁, strict"][0] == study.ties().strict[0]
-
-
 def test_too_little_text_is_said(tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text('{"text": "漢字"}\n')
@@ -219,14 +206,3 @@ def test_a_coloured_text_shows_every_token_with_its_rank(study):
     assert "<b>" not in shown
     assert "↵" in shown
     assert "<br>" in shown
-
-
-def test_the_curve_has_two_panels_that_draw(study):
-    from rbp.evidence.ranked import with_intervals
-
-    ranked = Ranked(study.stores["all"])
-    some = with_intervals(store_table(ranked), ranked).dropna(subset="low")
-    panels = rbp_curve(every_k(ranked), some)
-    shares, widths = (panels.single(key).axes[0] for key in panels.keys)
-    assert np.allclose(shares.lines[0].get_ydata()[-1], 1)
-    assert [line.get_label() for line in widths.lines] == ["by documents", "by tokens"]

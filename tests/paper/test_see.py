@@ -65,12 +65,6 @@ def test_the_papers_examples_are_distributions_with_its_ranks():
     ]
 
 
-def test_ties_by_hand():
-    table = see.ties_by_hand_shown()["table"].set_index("rule")
-    assert table["rank"].dropna().to_dict() == {"paper": 4, "strict": 2, "expected": 3}
-    assert table["k = 3"].tolist() == [0, 1, 1, pytest.approx(2 / 3)]
-
-
 def test_coarser_scores_part_the_rules_and_fine_ones_do_not():
     scores, truth = see.simulated_scores(1, 500, 50)
     fine, coarse = (

@@ -15,10 +15,11 @@ import torch
 from draws import loop_and_slow
 from playwright.sync_api import Browser, Page, expect
 from safetensors.numpy import load_file
+from tabs import PHONE, STATIC, watched
 from tokenizers import Tokenizer
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.paths import LADDER, ROOT
+from rbp.core.paths import LADDER
 from rbp.evidence.shipped import RANKS
 from rbp.ladder.measuring import measure
 from rbp.ladder.ranking import evaluation_documents
@@ -27,9 +28,7 @@ from rbp.paper import see
 from rbp.ranks.protocols import Row
 from rbp.ranks.store import MANIFEST, open_store
 
-STATIC = ROOT / "book" / "_static"
 SCRIPTS = ("neox.js", "charts.js", "sentence.js")
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "color_scheme": "dark"}
 TEXT = "The court of the United States, which was in the city, held that it was not."
 DOMAINS = ("wikipedia", "humaneval", "hotpotqa", "auslegal")
 RUNGS = see.rungs()
@@ -270,17 +269,12 @@ def asked() -> list[str]:
 @pytest.fixture(params=[{}])
 def tab(request: pytest.FixtureRequest, browser: Browser, folder: Path, asked: list[str]) -> Iterator[Page]:
     """The page; what fails in it, or leaves it, fails the test."""
-    context = browser.new_context(**request.param, offline=True)
-    context.set_default_timeout(PATIENCE)
-    tab, wrong = context.new_page(), []
-    inside = folder.as_uri()
-    tab.on("request", lambda each: None if each.url.startswith((inside, "data:")) else wrong.append(each.url))
-    tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.goto((folder / "page.html").as_uri())
-    yield tab
-    context.close()
-    assert wrong == []
+    address, options = (folder / "page.html").as_uri(), request.param | {"offline": True}
+    with watched(browser, "about:blank", folder.as_uri(), "about:", **options) as tab:
+        tab.context.set_default_timeout(PATIENCE)
+        tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
+        tab.goto(address)
+        yield tab
 
 
 SHOWN = """() => Object.fromEntries([...document.querySelectorAll('.rbp-sentence-card')].map(card => {
@@ -488,7 +482,7 @@ def test_the_top_ten_by_click_and_by_keyboard(tab: Page) -> None:
     top(tab, len(TOKENIZER.encode(f"{TEXT} And").ids), f"{TEXT} And")
 
 
-@pytest.mark.parametrize("tab", [PHONE], indirect=True)
+@pytest.mark.parametrize("tab", [PHONE | {"color_scheme": "dark"}], indirect=True)
 def test_on_a_phone_by_touch(tab: Page) -> None:
     tab.locator(".rbp-sentence-text").nth(1).locator("button").nth(4).tap()
     top(tab, 4, TEXT)

@@ -38,13 +38,6 @@ def test_ranks_are_places_in_a_sorted_list(scores, data):
         assert 1 <= strict <= expected <= paper <= len(row)
 
 
-@given(hnp.arrays(np.float64, 12, elements=st.floats(-50, 50), unique=True), st.integers(0, 11))
-def test_without_ties_all_rules_are_the_argsort_place(scores, target):
-    place = int(np.flatnonzero(np.argsort(-scores) == target)[0]) + 1
-    counts = metric.greater_equal(scores, target)
-    assert [metric.rank(*counts, rule) for rule in ("paper", "strict", "expected")] == [place] * 3
-
-
 def test_scores_of_any_shape():
     scores = np.random.default_rng(0).normal(size=(2, 3, 5))
     greater, equal = metric.greater_equal(scores, np.zeros((2, 3), dtype=int))
@@ -128,35 +121,6 @@ def test_impossible_counts(hits, tokens):
 def test_level_is_checked():
     with pytest.raises(ParameterError, match="level"):
         counting.neg_log_rbp_interval(1, 2, 95)
-
-
-@given(
-    st.lists(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12), max_size=5),
-    st.integers(1, 4),
-    st.integers(1, 6),
-)
-def test_windows_against_counting(documents, k, n):
-    """Each token: a rank, and whether the position before it was not scored (a gap)."""
-    ranks, owner, position = [], [], []
-    successes = windows = 0
-    for index, document in enumerate(documents):
-        place = 0
-        stretches: list[list[int]] = [[]]
-        for rank, gap in document:
-            place += 2 if gap else 1
-            if gap:
-                stretches.append([])
-            stretches[-1].append(rank)
-            ranks.append(rank)
-            owner.append(index)
-            position.append(place)
-        for stretch in stretches:
-            for start in range(len(stretch) - n + 1):
-                windows += 1
-                successes += max(stretch[start : start + n]) <= k
-    if ranks:
-        found = window_counts(np.array(ranks) <= k, owner, position, [n]).iloc[0]
-        assert (found["successes"], found["windows"]) == (successes, windows)
 
 
 def test_windows_are_counted_as_the_authors_do():

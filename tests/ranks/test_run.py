@@ -13,13 +13,11 @@ import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-import torch
 from draws import loop_and_slow
 from tiny import texts
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks import corpora, extraction, kernel, store
-from rbp.ranks import models as models_module
+from rbp.ranks import extraction, kernel, store
 from rbp.ranks.extraction import Settings, extract, extract_on_gpus
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import blocked
@@ -94,30 +92,6 @@ def test_a_rerun_does_nothing(saved, corpus, tmp_path, monkeypatch):
     assert open_store(folder).family == "mine"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"settings": Settings(backend="reference", dtype="bfloat16")},
-        {"settings": Settings(backend="blocked")},
-        {"settings": Settings(backend="reference", vocabulary="tokenizer")},
-        {"settings": Settings(backend="reference", round_logits="bfloat16")},
-        {"protocol": protocol("windows", length=64, context=31, pack=4)},
-        {"protocol": protocol("windows", length=64, context=32, pack=5)},
-        {"protocol": protocol("windows", length=64, context=32, pack=4, tokens=100)},
-    ],
-)
-def test_what_determines_the_ranks_names_the_store(saved, corpus, tmp_path, change):
-    model = extraction._Model(
-        models_module.find_model(str(saved("gpt2"))), change.get("settings", QUICK), torch.device("cpu")
-    )
-    plain = extraction._Model(models_module.find_model(str(saved("gpt2"))), QUICK, torch.device("cpu"))
-    text = corpora.open_corpus(corpus)
-    before = store.measurement_digest(extraction._key(plain, text, WINDOWS))
-    assert store.measurement_digest(extraction._key(model, text, change.get("protocol", WINDOWS))) != before
-    model.device = torch.device("cuda")  # never continued on another device type
-    assert store.measurement_digest(extraction._key(model, text, WINDOWS)) != before
-
-
 def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog):
     model = str(saved("neox"))
     (whole,) = extract([model], [corpus], WINDOWS, tmp_path / "whole", QUICK)
@@ -141,18 +115,6 @@ def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog
     assert open_store(sharded).problems() == []
 
 
-def test_an_altered_manifest_is_redone(saved, corpus, tmp_path):
-    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
-    (folder,) = extract(*arguments)
-    before = parts(folder)
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(DataError, match="manifest"):
-        open_store(folder)
-    extract(*arguments)
-    assert open_store(folder).problems() == []
-    assert parts(folder) == before
-
-
 def test_another_version_and_altered_keys(saved, corpus, tmp_path):
     (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -163,19 +125,6 @@ def test_another_version_and_altered_keys(saved, corpus, tmp_path):
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(DataError, match="altered"):
         open_store(folder)
-
-
-def test_two_runs_at_once(saved, corpus, tmp_path):
-    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
-    (folder,) = extract(*arguments)
-    shutil.rmtree(folder / "parts")
-    with Store(folder).lock(), pytest.raises(DataError, match="another run"):
-        extract(*arguments)
-    with Store(folder).lock((1, 2)), Store(folder).lock((2, 2)), pytest.raises(DataError, match="another run"):
-        extract(*arguments)
-    with Store(folder).lock((1, 2)), pytest.raises(DataError, match="another run"), Store(folder).lock((1, 2)):
-        pass
-    extract(*arguments)
 
 
 @pytest.mark.builds

@@ -200,8 +200,9 @@ def test_what_lies_at_the_margin_passes_for_equivalent_as_often_as_the_level_say
     at = [equivalence(SIZES, *pair(rng, 1.1)) for _ in range(draws)]
     assert may_be(sum(one.within for one in at), draws, 0.05)
     assert may_be(sum(one.outside for one in at), draws, 0.05)
-    assert equivalence(SIZES, *pair(rng, 1.02)).within
-    assert equivalence(SIZES, *pair(rng, 0.8)).outside
+    near, below = (equivalence(SIZES, *pair(rng, ratio)) for ratio in (1.02, 0.8))
+    assert (near.within, near.outside) == (True, False)
+    assert (below.within, below.outside) == (False, True)
     wide = equivalence(SIZES, *pair(rng, 1.0, sd=0.1))
     assert not wide.within
     assert not wide.outside

@@ -60,12 +60,6 @@ def test_exponents_stand_beside_those_of_their_family():
         beside_size(fit_in_k(points), fit_table(points.assign(family="g")))
 
 
-@given(st.floats(0.1, 20), st.integers(1, 1000))
-def test_the_two_formulas_agree_for_small_steps(ratio, k):
-    step = 1e-6 * k
-    assert local_factor(ratio, k, k + step) == pytest.approx(exact_factor(ratio, k, k + step), abs=1e-9)
-
-
 @given(st.floats(0.2, 20), st.floats(0.02, 0.5))
 def test_usable_from_is_the_first_such_k(ratio, error):
     def off(k):

@@ -1,7 +1,6 @@
 """Fits against what made the data, against mpmath, and at the edges of the families."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -182,65 +181,6 @@ def test_the_largest_model_has_its_known_lognormals(largest: RankCounts) -> None
     assert fit(family("lognormal"), smaller, first=2).distribution.parameters["mu"] == pytest.approx(-27.466, abs=5e-4)
 
 
-def left_over(gradient: Callable[..., list[mp.mpf]], at: list[float]) -> list[float]:
-    """Newton's step from `at`, in 40 digits: how far the maximum still is."""
-    with mp.workdps(40):
-        place, tiny = [mp.mpf(each) for each in at], mp.mpf(10) ** -15
-        here = gradient(*place)
-        columns = [gradient(*(x + tiny * (i == j) for j, x in enumerate(place))) for i in range(2)]
-        hessian = mp.matrix([[(columns[j][i] - here[i]) / tiny for j in range(2)] for i in range(2)])
-        return [float(each) for each in mp.lu_solve(-hessian, mp.matrix(here))]
-
-
-@pytest.mark.slow
-def test_the_largest_models_discrete_lognormal_in_40_digits(largest: RankCounts) -> None:
-    counts = largest.since(2)
-    found = fit(family("lognormal"), counts, first=2)
-    with mp.workdps(40):
-        logs = [mp.log(k) for k in range(2, counts.vocabulary + 1)]
-        bins = [slice(low - 2, high - 1) for low, high in zip(counts.low, counts.high, strict=True)]
-        share = [mp.mpf(count) / mp.mpf(counts.total) for count in counts.count.tolist()]
-
-    def gradient(s: mp.mpf, tau: mp.mpf) -> list[mp.mpf]:
-        mass = [mp.exp(-(s + tau / 2 * y) * y) for y in logs]
-        moments = [[m * y**power for m, y in zip(mass, logs, strict=True)] for power in (1, 2)]
-        total = mp.fsum(mass)
-        sums = [(part, mp.fsum(mass[own])) for part, own in zip(share, bins, strict=True)]
-        return [
-            sign
-            * (
-                mp.fsum(part / own_sum * mp.fsum(each[own]) for (part, own_sum), own in zip(sums, bins, strict=True))
-                - mp.fsum(each) / total
-            )
-            for each, sign in zip(moments, (-1, mp.mpf(-1) / 2), strict=True)
-        ]
-
-    natural = found.family.natural(np.array(found.distribution.values), 2)
-    moved = natural + left_over(gradient, natural.tolist())
-    np.testing.assert_allclose(found.family.named(moved, 2), found.distribution.values, rtol=1e-11)
-
-
-def test_the_largest_models_rounded_lognormal_in_40_digits(largest: RankCounts) -> None:
-    counts = largest.since(2)
-    found = fit(family("lognormal_rounded"), counts, first=2)
-    edges = [mp.mpf(low) - mp.mpf(1) / 2 for low in [*counts.low.tolist(), counts.high[-1].item() + 1]]
-    assert (counts.low[1:] == counts.high[:-1] + 1).all()
-    beyond = int(counts.high[-1]) < counts.vocabulary
-
-    def value(mu: mp.mpf, sigma: mp.mpf) -> mp.mpf:
-        above = [mp.ncdf((mu - mp.log(x)) / sigma) for x in edges]
-        if not beyond:
-            above[-1] = mp.mpf(0)
-        shares = zip(counts.count.tolist(), above[:-1], above[1:], strict=True)
-        return mp.fsum(count / counts.total * mp.log((one - other) / above[0]) for count, one, other in shares)
-
-    def gradient(mu: mp.mpf, sigma: mp.mpf) -> list[mp.mpf]:
-        return [mp.diff(value, (mu, sigma), order) for order in ((1, 0), (0, 1))]
-
-    moved = left_over(gradient, list(found.distribution.values))
-    assert np.abs(np.array(moved) / found.distribution.values).max() < 1e-11
-
-
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("binned", [False, True])
 def test_fits_recover_the_parameters(name: str, binned: bool) -> None:
@@ -251,22 +191,6 @@ def test_fits_recover_the_parameters(name: str, binned: bool) -> None:
     by_hand = counts.count @ np.log(counts.sums(true.masses, 1))
     assert found.log_likelihood == pytest.approx(by_hand, rel=1e-13)
     assert not found.at_limit
-
-
-def test_a_fit_from_rank_2_ignores_rank_1() -> None:
-    true = member("lognormal")
-    less = RankCounts.of_ranks(drawn(true, 30_000, 1), V)
-    more = replace(less, count=np.where(less.low == 1, 10 * less.count, less.count))
-    first, second = (fit(true.family, counts, first=2).distribution.values for counts in (less, more))
-    assert first == second
-
-
-def test_bins_lose_little() -> None:
-    counts = RankCounts.of_ranks(drawn(member("lognormal"), 50_000, 2), V)
-    grouped = in_bins(counts, np.unique(np.round(np.geomspace(1, V + 1, 40))))
-    fine, rough = (fit(family("lognormal"), each) for each in (counts, grouped))
-    np.testing.assert_allclose(fine.distribution.values, rough.distribution.values, rtol=0.05)
-    assert rough.log_likelihood > fine.log_likelihood  # a bin is likelier than its ranks
 
 
 # What stands at each edge, and in which direction ranks must change to lead inside.
@@ -295,17 +219,6 @@ def test_at_the_edge_the_fit_is_the_limit_and_just_inside_it_is_not(name: str) -
         assert found.log_likelihood == pytest.approx(at_limit.log_likelihood, rel=1e-14)
         if tilt == 0:
             np.testing.assert_allclose(found.distribution.values, true.values, rtol=1e-10)
-
-
-@pytest.mark.slow
-def test_the_published_ranks_and_their_limits(largest: RankCounts) -> None:
-    names = {name: fit(family(name), largest).distribution.family.name for name in FAMILIES}
-    assert {name for name, found in names.items() if found != name} == {
-        "lognormal",
-        "lognormal_rounded",
-        "power_law_cutoff",
-    }
-    assert fit(family("lognormal"), largest).per_token == fit(family("power_law"), largest).per_token
 
 
 def test_what_has_no_maximum_is_named() -> None:

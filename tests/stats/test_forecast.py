@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from draws import loop_and_slow, may_be
 
 from rbp.core.errors import FitError, ParameterError
 from rbp.stats.forecast import forecast
@@ -25,24 +24,6 @@ def test_the_held_out_are_the_largest_whatever_the_order() -> None:
     np.testing.assert_allclose(got.rows["high"], ahead["high"], rtol=1e-10)
     np.testing.assert_allclose(got.rows["error"], ahead["value"] / y[6:] - 1, atol=1e-12)
     assert got.rows["covered"].tolist() == ((ahead["low"] <= y[6:]) & (y[6:] <= ahead["high"])).tolist()
-
-
-def test_a_miss_is_called_a_miss() -> None:
-    y = 4 * SIZES**-0.1
-    y[:7] *= np.exp(0.001 * np.random.default_rng(2).normal(size=7))
-    y[7] *= 1.5
-    row = forecast(SIZES, y, holdout=1).rows.iloc[0]
-    assert not row["covered"]
-    assert row["error"] == pytest.approx(1 / 1.5 - 1, abs=0.01)
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
-def test_prediction_intervals_cover(draws: int) -> None:
-    rng, covered = np.random.default_rng(3), 0
-    for _ in range(draws):
-        y = 4 * SIZES**-0.1 * np.exp(0.05 * rng.normal(size=8))
-        covered += bool(forecast(SIZES, y, holdout=1).rows["covered"].iloc[0])
-    assert may_be(covered, draws, 0.95)
 
 
 def test_a_forecast_with_an_offset_follows_the_bend() -> None:

@@ -33,10 +33,6 @@ def test_sets_never_mix_models() -> None:
     assert served == {("all", k): every for k in (1, 10, 500)} | {("common", k): every - {"m4"} for k in (1, 2, 10)}
 
 
-def test_sets_that_agree_stand_once() -> None:
-    assert set(set_points(_table({1: 0.1, 2: 0.12}))["models"]) == {"all"}
-
-
 def test_fits_are_those_of_the_set() -> None:
     table = _table({1: 0.1, 2: 0.12}, {2: {4}})
     fits = fit_thresholds(table).set_index(["models", "k"])

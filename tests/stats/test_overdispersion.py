@@ -67,6 +67,7 @@ def test_with_one_error_for_all_it_is_the_chi_square_interval():
     ends = np.sqrt(squares / chi2.ppf([0.975, 0.025], 6))
     assert (found.extra_low, found.extra_high) == pytest.approx(tuple(ends), rel=1e-5)
     assert found.extra == pytest.approx(np.sqrt(squares / 6), rel=1e-5)
+    assert found.df == 6
     assert not found.enough
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import betaln, logit
-from simulated import chain, varying
+from simulated import chain
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.stats import hit_models
@@ -17,13 +17,6 @@ def test_the_chain_is_what_simulated_windows_show():
     found = window_counts(*text, [1, 2, 5, 10])
     shares = (found["successes"] / found["windows"]).to_numpy()
     assert -np.log(shares) == pytest.approx(markov(found["n"], 0.6, 0.8), rel=0.03)
-
-
-def test_the_beta_binomial_is_what_simulated_documents_show():
-    text = varying(np.random.default_rng(2), 40_000, 20, 2.0, 3.0)
-    found = window_counts(*text, [1, 2, 5, 10, 20])
-    shares = (found["successes"] / found["windows"]).to_numpy()
-    assert -np.log(shares) == pytest.approx(beta_binomial(found["n"], 2 / 5, 1 / 6), rel=0.03)
 
 
 def test_renewed_contexts_are_what_a_simulation_shows():

@@ -38,24 +38,6 @@ def test_the_offset_is_half_of_the_smallest_value() -> None:
     assert fit_shape("offset", SIZES, curve).rss < 1e-18
 
 
-def test_the_power_law_shape_is_the_power_law() -> None:
-    value = CURVES["power law"] * WIGGLE
-    fit, law = fit_shape("power law", SIZES, value), fit_power_law(SIZES, value)
-    assert fit.r_squared == pytest.approx(law.r_squared)
-    assert fit.rss == pytest.approx(law.residual_se**2 * law.df)
-
-
-def test_the_logarithm_minimises_the_residuals_of_ln_y() -> None:
-    value = CURVES["logarithm"] * WIGGLE
-    direct = minimize(
-        lambda p: np.sum((np.log(np.maximum(p[0] - p[1] * X, 1e-9)) - np.log(value)) ** 2),
-        [3, 0.1],
-        method="Nelder-Mead",
-        options={"xatol": 1e-12, "fatol": 1e-16, "maxiter": 10_000},
-    )
-    assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
-
-
 def test_a_logarithm_is_found_where_the_first_line_falls_below_zero() -> None:
     """Steep values: the straight line through them, from which the search would set out, is no curve."""
     value = np.geomspace(3, 1e-3, 8)

@@ -219,11 +219,11 @@ def cuts_told(every: pd.DataFrame, family: str) -> dict[str, Any]:
     """What the page says of all cuts (`every_cut`): with one model hidden, of each family; else of `family`."""
     outcomes = summary(every, ["family", "hidden"])
     found: dict[str, Any] = {}
-    for row in outcomes[(outcomes["hidden"] == 1) | (outcomes["family"] == family)].itertuples():
-        found |= {f"cut.count.{row.family}.h{row.hidden}": row.count}
-        found |= {f"cut.optimistic.{row.family}.h{row.hidden}": row.optimistic}
-        if row.family == family:
-            found |= {f"cut.error_median.{row.family}.h{row.hidden}": row.error_median}
+    for row in outcomes[(outcomes["hidden"] == 1) | (outcomes["family"] == family)].to_dict("records"):
+        cut = f"{row['family']}.h{row['hidden']}"
+        found |= {f"cut.count.{cut}": row["count"], f"cut.optimistic.{cut}": row["optimistic"]}
+        if row["family"] == family:
+            found |= {f"cut.error_median.{cut}": row["error_median"]}
     one = every[every["hidden"] == 1]
     found |= {"cuts.one.count": len(one), "cuts.one.optimistic": int((one["error"] < 0).sum())}
     return found | {"cuts.all.count": len(every), "cuts.all.optimistic": int((every["error"] < 0).sum())}
@@ -259,10 +259,10 @@ def curves_told(
 ) -> dict[str, Any]:
     """What the page says of a floor, of bends, and of other curves; `hard`: the forecasts of one family."""
     own = floor[floor["family"] == hard["family"].iloc[0]]
-    strongest = bent.loc[bent["p"].idxmin()]
+    strongest = bent.sort_values("p").iloc[0]
     wide = fitted.pivot_table("rss", questions.CELL, "shape")
     found: dict[str, Any] = {
-        f"r_squared.{shape.replace(' ', '_')}": value for shape, value in r_squared(fitted).items()
+        f"r_squared.{str(shape).replace(' ', '_')}": value for shape, value in r_squared(fitted).items()
     }
     errors = curve_errors(hard)
     found |= {"error_median.power_law": errors["power_law"], "error_median.offset": errors["offset"]}
@@ -276,8 +276,8 @@ def curves_told(
     found |= {"bent.alarms_holm": int(bent["alarm_holm"].sum()), "bent.upwards": int((bent["coefficient"] > 0).sum())}
     found |= {"bent.strongest": f"{cell_label(strongest)} at k = {strongest['k']}"}
     found |= {"shape.cells": len(wide), "shape.power": int((wide["power law"] < wide["logarithm"]).sum())}
-    for row in drawn[drawn["shape"].isin(["power law", "logarithm"])].itertuples():
-        found |= {f"drawn.{row.shape.replace(' ', '_')}.{row.sampled}": 100 * row.share}
+    for row in drawn[drawn["shape"].isin(["power law", "logarithm"])].to_dict("records"):
+        found |= {f"drawn.{row['shape'].replace(' ', '_')}.{row['sampled']}": 100 * row["share"]}
     return found
 
 
@@ -403,7 +403,8 @@ def base_of(points: pd.DataFrame, family: str) -> pd.DataFrame:
     """The points of one family that other curves are shown by: its first k and dataset, in the book's order."""
     own = points[points["family"] == family]
     own = own[own["k"] == own["k"].min()]
-    return own[own["dataset"] == dataset_order(own["dataset"])[0]]
+    found: pd.DataFrame = own[own["dataset"] == dataset_order(own["dataset"])[0]]
+    return found
 
 
 def sizes_of(points: pd.DataFrame, base: pd.DataFrame) -> dict[str, Any]:

@@ -57,7 +57,8 @@ def fits_told(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
     small, large = fitted[fitted["k"] <= 100], fitted[fitted["k"] > 1000]
     found: dict[str, Any] = {}
     if len(small):
-        worst, first = small.loc[small["r_squared"].idxmin()], small[small["k"] == small["k"].min()]
+        first = small[small["k"] == small["k"].min()]
+        worst = small.sort_values("r_squared").iloc[0]
         width = 100 * (small["alpha_high"] - small["alpha_low"]) / small["alpha"]
         below = small[small["r_squared"] < GOOD].sort_values("r_squared")
         found |= {"fits": len(small), "high": len(small) - len(below), "r_squared_median": small["r_squared"].median()}
@@ -68,7 +69,7 @@ def fits_told(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
         found |= {"cut_min": cut.min(), "cut_max": cut.max()}
         found |= {"width_many": width[small["n"] > 5].median(), "width_few": width[small["n"] <= 5].median()}
         found |= {"with_zero_cells": fits_listed(small[small["alpha_low"] <= 0])}
-        widest = small.loc[small["residual_se"].idxmax()]
+        widest = small.sort_values("residual_se").iloc[-1]
         for name, fit in (("lowest", worst), ("widest", widest)):
             found |= {f"{name}_cell": f"{cell_label(fit)}, k = {fit['k']}", f"{name}_scatter": fit["residual_se"]}
             found |= {f"{name}_span": fit["size_max"] / fit["size_min"], f"{name}_r_squared": fit["r_squared"]}
@@ -101,7 +102,7 @@ def fits_claims(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, dict[str,
         beaten = told["beats_logarithm"]
         claims["law"] |= {"beats": beaten / len(r), "rival_as_good": len(r) - beaten}
     if len(one):
-        worst = one.loc[one["r_squared"].idxmin()]
+        worst = one.sort_values("r_squared").iloc[0]
         claims["first_guess"] = {"r": list(one["r_squared"]), "good_fits": int((one["r_squared"] >= GOOD).sum())}
         claims["first_guess"] |= {"fits": len(one), "least": worst["r_squared"], "cell": cell_label(worst)}
         claims["greedy"] = {"rises": told["falls.k1"], "steps": told["steps.k1"]}
@@ -115,7 +116,7 @@ def fits_claims(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, dict[str,
             large[large["k"] == k].set_index(CELL)["r_squared"] for k in (large["k"].min(), large["k"].max())
         )
         pairs, gpt_2 = pd.concat([first, last], axis=1).dropna(), large[large["family"] == "GPT-2"]
-        best = large.loc[[large["r_squared"].idxmax()]]
+        best = large.sort_values("r_squared").iloc[-1:]
         claims["large_k"] = {"r": list(large["r_squared"]), "fits": len(large), "low": told["large.low"]}
         claims["large_k"] |= {"pairs": len(pairs)}
         claims["large_k"] |= {"lower": int((pairs.iloc[:, 1] < pairs.iloc[:, 0]).sum())}
@@ -208,7 +209,7 @@ def against_k(
 
 def sets_of(fits: pd.DataFrame) -> pd.DataFrame:
     """The set of models to follow over k in each family and dataset: "common", or "all" where both are the same."""
-    return fits.dropna(subset="alpha").groupby(CELL, as_index=False)["models"].max()
+    return fits.dropna(subset="alpha").groupby(CELL, as_index=False).agg(models=("models", "max"))
 
 
 def against_k_shown(
@@ -506,7 +507,9 @@ def table_told(table: pd.DataFrame, cells: pd.DataFrame, rounded: pd.DataFrame, 
 def table_claims(cells: pd.DataFrame, rounded: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """What decides the ledger's claims on Table 1, by the claims' names."""
     compared, agree = agreement(cells)
-    claims = {"table_1": {"compared": compared, "agree": agree, "rounded": agreement(rounded)[1]}}
+    claims: dict[str, dict[str, Any]] = {
+        "table_1": {"compared": compared, "agree": agree, "rounded": agreement(rounded)[1]}
+    }
     claims["table_1"]["differs"] = named(cells[cells["verdict"] == "differs"]) or "none"
     one, other = (
         rows[(rows["dataset"] == "wikipedia") & (rows["family"] == "GPT-2") & (rows["k"] == 10000)]

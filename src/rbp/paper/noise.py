@@ -322,7 +322,7 @@ def _by_dataset(source: Source) -> list[list[RankStore]]:
 def scatter_told(judged: pd.DataFrame) -> dict[str, Any]:
     """What the prose says of `scatter_judged`, by key; what cannot be told is left out."""
     large, small = (judged[judged["range"] == name] for name in ("large", "small"))
-    values = {"small_extra": 100 * small["extra"].median()}
+    values: dict[str, Any] = {"small_extra": 100 * small["extra"].median()}
     if len(large):
         fewest = large.nsmallest(1, "misses")
         values |= {"large_cells": fits_listed(large[large["verdict"] == BEYOND], joint="; ")}
@@ -345,10 +345,11 @@ def claims(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str
         "surely": int(rising["beyond"].sum()),
     }
     gpt_2 = rising[(rising["family"] == "GPT-2") & (rising["dataset"] == "wikipedia") & (rising["k"] == 10_000)]
-    for row in (gpt_2 if len(gpt_2) else rising.head(1)).itertuples():
-        values |= {"rise_from": int(row.misses_smallest), "rise_to": int(row.misses_largest), "rise_z": row.ends_z}
-        values |= {"needed": min(row.ends_needed, row.trend_needed)}
-        values |= {"effect": row.effect, "effect_high": row.effect_high}
+    row: Any
+    for row in (gpt_2 if len(gpt_2) else rising).head(1).to_dict("records"):
+        values |= {"rise_from": int(row["misses_smallest"]), "rise_to": int(row["misses_largest"])}
+        values |= {"rise_z": row["ends_z"], "needed": min(row["ends_needed"], row["trend_needed"])}
+        values |= {"effect": row["effect"], "effect_high": row["effect_high"]}
     return {"noise_at_large_k": values}
 
 

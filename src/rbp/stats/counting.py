@@ -2,7 +2,6 @@
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 from statsmodels.stats.proportion import proportion_confint
@@ -62,34 +61,6 @@ def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[n
     y = np.asarray(value, dtype=np.float64)
     n = np.asarray(tokens, dtype=np.float64)
     return np.sqrt(np.expm1(y) / n) / y
-
-
-def scatter_beside_counting(points: pd.DataFrame, fits: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
-    """Each fit's scatter beside that of counting alone.
-
-    `points` has dataset, family, k, size, value; `fits` is a `cells.fit_table` by dataset, family and k (other
-    columns stay); `tokens` is a `tokens.tokens_behind`. Adds tokens, basis, misses_min and misses_max (tokens
-    of rank above k, of the best and the worst model), counting_error (root mean square over the models), noise_share =
-    (counting_error/residual_se)², and r_squared_counting: the R² to expect of the fitted line were counting the only
-    scatter. They are NaN where the number of tokens or the fit is unknown.
-    """
-    own = points[["dataset", "family", "k", "size", "value"]].merge(tokens, on=["dataset", "family"], how="left")
-    n = own["tokens"].to_numpy(dtype=float, na_value=np.nan)
-    own["misses"] = -np.expm1(-own["value"]) * n
-    own["variance"] = counting_error(own["value"], n) ** 2
-    own["log_size"] = np.log(own["size"].astype(float))
-    cells = own.groupby(["dataset", "family", "k"], as_index=False).agg(
-        misses_min=("misses", "min"),
-        misses_max=("misses", "max"),
-        variance=("variance", "mean"),
-        spread=("log_size", lambda x: float(((x - x.mean()) ** 2).sum())),
-    )
-    table = fits.merge(tokens, on=["dataset", "family"], how="left").merge(cells, on=["dataset", "family", "k"])
-    table["counting_error"] = np.sqrt(table["variance"])
-    table["noise_share"] = table["variance"] / table["residual_se"] ** 2
-    explained = table["alpha"] ** 2 * table["spread"]
-    table["r_squared_counting"] = explained / (explained + table["df"].astype(float) * table["variance"])
-    return table.drop(columns=["variance", "spread"])
 
 
 def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float = 1.0, level: float = 0.95) -> float:

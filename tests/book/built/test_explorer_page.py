@@ -68,7 +68,7 @@ def test_the_dashed_line_is_dragged(browser: Browser, book: Path, width: int) ->
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_the_ledger_moves_from_a_file(browser: Browser, book: Path, width: int, scheme: str) -> None:
-    page, wanted = "claims.html#claim-7", "#claim-7 .rbp-bars input:visible"
+    page, wanted = "ledger.html#claim-7", "#claim-7 .rbp-bars input:visible"
     with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
         tab, wrong = context.new_page(), []
         tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))
@@ -81,7 +81,7 @@ def test_the_ledger_moves_from_a_file(browser: Browser, book: Path, width: int, 
 
 def test_the_ledgers_count_stays_in_sight(browser: Browser, book: Path) -> None:
     with closing(browser.new_page(viewport={"width": 390, "height": 844})) as tab:
-        tab.goto((book / "notebooks" / "claims.html").as_uri() + "#claim-7")
+        tab.goto((book / "notebooks" / "ledger.html").as_uri() + "#claim-7")
         expect(tab.locator("#claim-7")).to_be_in_viewport()
         expect(tab.locator(".rbp-ledger-count")).to_be_in_viewport()
 

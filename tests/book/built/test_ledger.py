@@ -12,7 +12,7 @@ from rbp.paper.claims.ledger import CLAIMS, GROUPS, VERDICTS
 
 @pytest.fixture(scope="module")
 def ledger(book: Path) -> BeautifulSoup:
-    return BeautifulSoup((book / "notebooks" / "claims.html").read_text(encoding="utf-8"), "html.parser")
+    return BeautifulSoup((book / "notebooks" / "ledger.html").read_text(encoding="utf-8"), "html.parser")
 
 
 def test_every_claim_of_the_paper_is_there_once(ledger: BeautifulSoup) -> None:
@@ -43,7 +43,7 @@ def test_what_is_judged_links_to_the_very_figure_or_table(ledger: BeautifulSoup,
 def test_each_group_counts_the_recorded_verdicts_and_the_papers_stand_on_the_welcome_page(
     ledger: BeautifulSoup, book: Path
 ) -> None:
-    values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["claims"].items()}
+    values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["ledger"].items()}
     for group in GROUPS:
         verdicts = [values[f"verdict.{claim.number:02d}"] for claim in CLAIMS if claim.group == group]
         found = [number for verdict in VERDICTS if (number := verdicts.count(verdict))]

@@ -77,13 +77,13 @@ def test_the_ladder_reads_as_a_page_of_its_own(tmp_path: Path, name: str, values
 
 def test_the_chapter_about_the_published_numbers_refuses_the_ladder(tmp_path: Path) -> None:
     with pytest.raises(RbpError, match="none of their families is here"):
-        execute(find(Project(), "measurements"), {"measurements": "ladder"}, tmp_path / "out", tmp_path)
+        execute(find(Project(), "data"), {"measurements": "ladder"}, tmp_path / "out", tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [
-        ("measurements", {}, "none of their families is here"),
+        ("data", {}, "none of their families is here"),
         ("holds", {"ks": [20000]}, "no measurement with k 20000"),
         ("in_k", {}, "at 6 thresholds"),
         ("holds", {"level": 2.0}, "between 0 and 1"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
+from tabs import watched
 
 PAGE = "notebooks/see.html"
 
@@ -12,17 +13,12 @@ PAGE = "notebooks/see.html"
 @pytest.mark.parametrize(("how", "width", "scheme"), [("file", 390, "dark"), ("http", 1280, "light")])
 def test_it_ranks_what_is_typed(browser: Browser, book: Path, address: str, how: str, width: int, scheme: str) -> None:
     place = (book / PAGE).as_uri() if how == "file" else f"{address}/{PAGE}"
-    inside = (book.as_uri() if how == "file" else address, "data:")
-    with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
-        tab, wrong = context.new_page(), []
-        tab.on("request", lambda each: None if each.url.startswith(inside) else wrong.append(each.url))
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.goto(place)
+    inside = book.as_uri() if how == "file" else address
+    with watched(browser, place, inside, viewport={"width": width, "height": 844}, color_scheme=scheme) as tab:
         tab.get_by_label("Your text").fill("It is so, and it is not so.")
         expect(tab.get_by_role("status").filter(has_text="tokens ranked")).to_contain_text("ranked by 3 models")
         expect(tab.locator(".rbp-sentence-card")).to_have_count(3)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        assert wrong == []
 
 
 def test_an_address_brings_a_text_and_loads_nothing_unasked(browser: Browser, book: Path) -> None:

@@ -1,7 +1,7 @@
 import pandas as pd
 
 from rbp.evidence import open_source
-from rbp.paper.figures.measure import coverage, coverage_panels
+from rbp.paper.appendix.data import coverage, coverage_panels
 from rbp.paper.see import distributions
 
 

@@ -134,6 +134,18 @@ def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
     assert torch.equal(part.nll, whole.nll[some])
 
 
+def test_weights_that_do_not_lie_together_are_the_same_weights() -> None:
+    case, apart = exactly(gaussian(40, 300, 64, 9)), torch.full((300, 128), 7.0, device=DEVICE)
+    apart[:, ::2] = case.weight.to(DEVICE)
+    whole, other = (
+        ranks(case),
+        on_cpu(linear_rank(*on_device(case)[:1], apart[:, ::2], *on_device(case)[2:], backend="triton")),
+    )
+    assert torch.equal(whole.greater, other.greater)
+    assert torch.equal(whole.equal, other.equal)
+    assert torch.equal(whole.nll, other.nll)
+
+
 def test_a_soft_cap_close_to_its_bound_and_close_to_zero() -> None:
     hidden = torch.tensor([[1e-6], [1e-3], [0.149], [0.151], [1.0], [9.0], [100.0]])
     weight = torch.tensor([[1.0], [-1.0], [0.5]])

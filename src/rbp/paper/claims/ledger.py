@@ -61,7 +61,7 @@ class Numbers(Mapping[str, results.Value]):
     @classmethod
     def read(cls, chapters: Path) -> "Numbers":
         """Read the `results.json` of every executed chapter below `chapters`, but the ledger's own."""
-        paths = sorted(path for path in chapters.glob("*/results.json") if path.parent.name != "claims")
+        paths = sorted(path for path in chapters.glob("*/results.json") if path.parent.name != "ledger")
         if not paths:
             raise ChapterError("no chapter has been executed yet", str(chapters), "Build the book first: make book.")
         return cls(results.merge(paths))

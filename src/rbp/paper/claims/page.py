@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from rbp.paper.claims.ledger import GROUPS, VERDICTS, WEIGHTS, Entry, Group, of_group
+from rbp.paper.claims.ledger import GROUPS, PAPER, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
 from rbp.paper.claims.rules import Bar
 
 LEAD = 22
@@ -27,7 +27,24 @@ def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
     sections = "".join(_section(group, own, titles) for group in GROUPS if (own := of_group(entries, group)))
     script = f'<script type="application/json">{text}</script>'
     status = '<p class="rbp-ledger-count" role="status" hidden></p>'
-    return f'<div class="rbp-ledger">{_tools(entries)}{sections}{status}{script}</div>'
+    return f'<div class="rbp-ledger">{_core(entries)}{_tools(entries)}{sections}{status}{script}</div>'
+
+
+def _core(entries: list[Entry]) -> str:
+    """What matters most: the paper's core claims in a line each, with a link to the row and to what decides it."""
+    items = "".join(
+        f'<li>{badge(entry.verdict)} <a href="#claim-{entry.claim.number}">{_typeset(entry.claim.text)}</a> '
+        f'<a class="rbp-evidence" href="{_target(entry.claim)}">what decides it</a></li>'
+        for entry in of_group(entries, PAPER)
+        if entry.claim.core
+    )
+    return f'<div class="rbp-ledger-core"><h3>What matters most</h3><ul>{items}</ul></div>'
+
+
+def _target(claim: Claim) -> str:
+    """Where what decides a claim is shown."""
+    chapter, _, anchor = claim.evidence.partition("#")
+    return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
 
 
 def summary(entries: list[Entry]) -> str:
@@ -96,9 +113,8 @@ def _folded(finding: str) -> tuple[str, str]:
 
 def _row(entry: Entry, titles: Mapping[str, str]) -> str:
     claim, number = entry.claim, entry.claim.number
-    chapter, _, anchor = claim.evidence.partition("#")
+    chapter = claim.evidence.partition("#")[0]
     title = html.escape(titles.get(chapter, chapter))
-    target = f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
     core = ' <span class="rbp-core">core</span>' if claim.core else ""
     lead, rest = _folded(entry.finding)
     more = f"<p>{_typeset(rest)}</p>" if rest else ""
@@ -116,7 +132,7 @@ def _row(entry: Entry, titles: Mapping[str, str]) -> str:
         f"<td>{badge(entry.verdict)}</td>"
         f"<td>{_typeset(lead)}<details><summary>{'More, and the rule' if more else 'The rule'}</summary>{more}"
         f'<p class="rbp-rule">Rule: {_typeset(claim.rule)}.</p>{moving}</details>'
-        f'<a class="rbp-evidence" href="{target}">Evidence: {title}</a></td></tr>'
+        f'<a class="rbp-evidence" href="{_target(claim)}">Evidence: {title}</a></td></tr>'
     )
 
 

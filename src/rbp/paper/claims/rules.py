@@ -211,13 +211,13 @@ class _Reader:
                     self.condition(ast.Compare(left=left, ops=[first], comparators=[right])), self.condition(rest)
                 )
             case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[right]):
-                return (self.value(left) == self.value(right)) == isinstance(sign, ast.Eq)
+                return bool(self.value(left) == self.value(right)) == isinstance(sign, ast.Eq)
             case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _SIGNS:
                 compared = (_SIGNS[type(sign)], self.value(left), self.value(right))
                 if wrong := [each for each in compared[1:] if isinstance(each, str) and each not in self.bars]:
                     raise ValueError(f"a word is no number: {wrong[0]}")
                 moved = any(isinstance(each, tuple | str) for each in compared[1:])
-                return compared if moved else COMPARE[compared[0]](compared[1], compared[2])
+                return compared if moved else bool(COMPARE[compared[0]](compared[1], compared[2]))
             case ast.Name() | ast.Constant():
                 found = self.value(node)
                 if isinstance(found, bool):
