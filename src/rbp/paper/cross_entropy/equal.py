@@ -403,8 +403,11 @@ def family_told(curves_in: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
     sized = first.dropna(subset="scatter_size")
     told |= {"told_by_cross_entropy.closer": int((sized["scatter"] < sized["scatter_size"]).sum())}
     told |= {"told_by_cross_entropy.cells": len(sized), "scatter_max.k1": sized["scatter"].max()}
-    for row in lines[lines["family"].isin(["Pythia", "neox"])].to_dict("records"):
-        told |= {f"{name}.{row['dataset']}.{row['family']}": row[name] for name in ("slope", "expected")}
+    for row in lines.to_dict("records"):
+        if row["family"] == "neox" and row["dataset"] in ("auslegal", "hotpotqa"):
+            told |= {f"{name}.{row['dataset']}.neox": row[name] for name in ("slope", "expected")}
+        elif row["family"] == "Pythia":
+            told |= {f"slope.{row['dataset']}.Pythia": row["slope"]}
     told |= {"per_nat.min": lines["per_nat"].min(), "per_nat.max": lines["per_nat"].max()}
     told |= {f"tightest.{row['dataset']}.{row['family']}": row["k"] for row in tightest(curves_in).to_dict("records")}
     moderate = along_k(curves_in[curves_in["k"] <= 100])
@@ -557,7 +560,7 @@ def scatter_shown(along_k: pd.DataFrame) -> dict[str, Any]:
         "figure": scatter_panels(along_k),
         "caption": "<b>How closely −ln RBPₖ follows cross-entropy, and size, at each k:</b> the scatter about "
         "parabolas in logarithms, and what documents explain of that about cross-entropy.",
-        "alt": "For Pythia the scatter about cross-entropy is far below that about size; on the ladder’s texts both "
+        "alt": "For Pythia the scatter about cross-entropy is far below that about size; on the ladder’s texts they "
         "are alike, and rise with k as what documents explain does",
         "data": along_k,
     }

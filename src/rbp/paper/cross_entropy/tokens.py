@@ -255,12 +255,11 @@ def told(shares: pd.DataFrame, transfer: pd.DataFrame) -> dict[str, Any]:
 
     for by, label in (("−ln p", "alone"), ("both", "both")):
         own = shares[shares["by"] == by]
-        found[f"explained.ln_rank.{label}.min"] = float(own.loc[own["outcome"] == LN_RANK, "explained"].min())
         ends(f"explained.first.{label}", own.loc[own["outcome"] == "rank ≤ 1", "explained"])
         up = transfer[(transfer["by"] == by) & (transfer["learnt"] == "smallest") & (transfer["k"] == 1)]
         ends(f"moved.{label}", up["moved"])
-    ends("moved.both.all", transfer.loc[transfer["by"] == "both", "moved"])
-    return found
+    by_both = shares.loc[(shares["by"] == "both") & (shares["outcome"] == LN_RANK), "explained"]
+    return found | {"explained.ln_rank.both.min": float(by_both.min())}
 
 
 def rate_panels(rates: pd.DataFrame) -> Panels:
