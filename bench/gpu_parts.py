@@ -148,7 +148,7 @@ def _ladder(family: str, tokens: int, device: str) -> Found:
         subprocess.run([*command, "--out", str(place.folder)], cwd=ROOT, check=True)  # noqa: S603
         ladders, base = read_ladders()
         grid = Grid(ladders.up_to(tokens), on_own_text(place, base), place)
-        ((line, budget, about),) = grid.finished()
+        ((line, budget, about),) = grid.finished(grid.choose([family]))
         course, own = grid.course(line, budget), place / "training" / line.at(budget)
         beside = training.Run(course, grid.rows(line), Path(folder) / "beside")
         steps = min(STEPS, course.steps)

@@ -41,6 +41,8 @@ Ranked = Annotated[
 Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
 Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")]
+Every = Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")]
 TRANSFORMERS = "neox"
 
 
@@ -72,8 +74,8 @@ def train(
     rungs: Rungs = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")] = "auto",
-    every: Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")] = 20.0,
+    device: Device = "auto",
+    every: Every = 20.0,
     family: Families = TRANSFORMERS,
     texts: Texts = None,
     tokens: Tokens = None,
@@ -90,28 +92,43 @@ def train(
     grid.prepare(texts)
     _end(_work(grid.jobs(lines, device, every), jobs, device))
     for line in lines:
-        for budget in grid.ladders.budgets(line.seed):
+        for budget in line.budgets:
             typer.echo(str(grid.model(line, budget)))
 
 
 @ladder.command()
 def sweep(
     context: typer.Context,
-    family: Annotated[str, typer.Option(help="Families of data/ladder/ladders.toml, with commas.")],
+    trials: Annotated[str | None, typer.Option(help="Trials of the recipe, with commas; default: all.")] = None,
+    family: Annotated[str | None, typer.Option(help="Some of their families, with commas; default: all.")] = None,
+    rungs: Rungs = None,
     jobs: Jobs = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
+    every: Every = 20.0,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
+    to: Annotated[Path | None, typer.Option(help="The table.", show_default="trials.csv in the working folder")] = None,
 ) -> None:
-    """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
+    """Train what the recipe tries beside the grid (rates, batches, seeds, less text), and its loss on unseen text.
+
+    One trial after the other, each written to the table when it ends. What was stopped goes on where it was.
+    """
     grid, texts = _open(context, config, out, texts)
-    device = _device(device)
-    todo = grid.sweeps(split_names(family), device)
+    from rbp.ladder import trials as tried
+
+    device, to = _device(device), to or grid.place / "trials.csv"
+    families, wanted = split_names(family), split_names(rungs)
+    chosen = [tried.lines(grid, trial, families, wanted) for trial in tried.choose(grid, split_names(trials))]
+    if not any(chosen):
+        raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
     grid.prepare(texts)
-    _end(_work(todo, jobs, device))
-    for job in todo:
-        typer.echo(str(grid.place / "training" / job.name / "rates.json"))
+    for lines in chosen:
+        try:
+            _end(_work(tried.jobs(grid, lines, device, every), jobs, device))
+        finally:
+            tried.put(tried.table(grid, lines), to)
+    typer.echo(str(to))
 
 
 @ladder.command()
@@ -145,8 +162,7 @@ def rank(
         todo = floor.jobs(grid, orders)
     else:
         lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=floor.FAMILY)
-        trained = {line.name for line, _, _ in grid.finished()}
-        if not any(line.name in trained for line in lines):
+        if not any(grid.finished(lines)):
             train = f"Train first: rbp ladder train --family {family}."
             raise ParameterError("none of these models is trained", str(grid.place.folder), train)
         grid.prepare(texts)

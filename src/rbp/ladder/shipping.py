@@ -99,7 +99,7 @@ def _models(grid: Grid, family: str) -> list[tuple[str, dict[str, Any]]]:
     return [
         (line.at(tokens), grid.about(line, tokens))
         for line in grid.choose([family], also=floor.FAMILY)
-        for tokens in grid.ladders.budgets(line.seed)
+        for tokens in line.budgets
     ]
 
 
