@@ -11,6 +11,7 @@ import torch
 from made_ladder import quiet, write_grid
 from transformers import AutoModelForCausalLM
 
+from rbp.cli import app
 from rbp.core.errors import DataError, ParameterError
 from rbp.ladder import aggregates, training, trials
 from rbp.ladder import grid as grid_module
@@ -157,19 +158,34 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(made: Grid, tmp_path
     assert trials.loss(other, line, 1_280) == trials.loss(made, line, 1_280)
 
 
-def test_models_of_trials_are_ranked_by_sums_alone(made: Grid) -> None:
-    (line,) = lines(made, "data")
-    grid_module.train(quiet, made, line)
-    (job,) = aggregates.jobs(made, [line])
-    job.work(quiet, *job.arguments)
-    assert set(aggregates.read(made.place / "aggregates" / line.at(2_560))) == set(aggregates.TABLES)
-    assert not list(made.place.folder.glob(f"ranks/{line.at(2_560)}*"))
-    assert aggregates.jobs(made, [line]) == []
+def test_what_is_ranked_of_trials_is_not_the_grid_s_and_by_sums_alone(
+    made: Grid, capsys, monkeypatch, in_this_process
+) -> None:
+    both = trials.apart(made, lines(made, "data") + lines(made, "seeds") + lines(made, "data"))
+    assert [[line.at(tokens) for tokens in line.budgets] for line in both] == [
+        ["neox-narrow-at-0.00256m-of0.00064m"],
+        ["neox-narrow-at-0.00128m-seed1"],
+        ["neox-narrow-at-0.00128m-seed2"],
+    ]
+    grid_module.train(quiet, made, both[0])
+    folder = made.place.folder.parent
+    name = both[0].at(2_560)
+    given = ["--texts", str(folder / "texts"), "--config", str(folder / "ladders.toml"), "--out", str(folder / "out")]
+    for trial, code in (("data", 0), ("rates", 2)):
+        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "rank", "--trials", trial, "--family", "neox", *given])
+        if trial == "rates":
+            monkeypatch.setattr(Grid, "finished", lambda *_: iter(()))
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        assert ended.value.code == code
+    assert "rbp ladder sweep --trials rates" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert set(aggregates.read(made.place / "aggregates" / name)) == set(aggregates.TABLES)
+    assert not list(made.place.folder.glob(f"ranks/{name}*"))
+    assert aggregates.jobs(made, both[:1]) == []
 
 
 def test_the_command_fills_the_table_and_leaves_what_is_there(made: Grid, capsys, monkeypatch, in_this_process) -> None:
-    from rbp.cli import app
-
     folder, table = made.place.folder.parent, made.place.folder.parent / "losses.csv"
     texts = ["--texts", str(folder / "texts"), "--config", str(folder / "ladders.toml")]
 

@@ -138,6 +138,7 @@ def rank(
     seeds: Seeds = None,
     jobs: Jobs = None,
     family: Ranked = TRANSFORMERS,
+    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
@@ -148,6 +149,7 @@ def rank(
     of 1 to 5 tokens (its --rungs) in the text of the largest budget, and ranks by them.
     """
     from rbp.ladder import aggregates, floor
+    from rbp.ladder import trials as tried
 
     grid, texts = _open(context, config, out, texts)
     families = split_names(family)
@@ -155,15 +157,22 @@ def rank(
         what = f"{floor.FAMILY} cannot stand beside other families: its rungs are its own"
         raise ParameterError(what, "--family", f"Give it by itself: --family {floor.FAMILY}.")
     if families == [floor.FAMILY]:
-        if seeds is not None:
-            raise ParameterError("n-grams are counted, and have no seeds", "--seeds", "Leave it out.")
+        for option, given, what in (("--seeds", seeds, "seeds"), ("--trials", trials, "trials")):
+            if given is not None:
+                raise ParameterError(f"n-grams are counted, and have no {what}", option, "Leave it out.")
         orders = floor.choose(split_names(rungs))
         grid.prepare(texts)
         todo = floor.jobs(grid, orders)
     else:
-        lines = grid.choose(families, split_names(rungs), _seeds(seeds), also=floor.FAMILY)
+        wanted = families, split_names(rungs), _seeds(seeds)
+        if trials is None:
+            lines = grid.choose(*wanted, also=floor.FAMILY)
+        else:
+            chosen = tried.choose(grid, split_names(trials))
+            lines = tried.apart(grid, [line for trial in chosen for line in tried.lines(grid, trial, *wanted)])
         if not any(grid.finished(lines)):
-            train = f"Train first: rbp ladder train --family {family}."
+            other = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
+            train = f"Train first: rbp ladder {other}."
             raise ParameterError("none of these models is trained", str(grid.place.folder), train)
         grid.prepare(texts)
         todo = aggregates.jobs(grid, lines)

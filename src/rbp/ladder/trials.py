@@ -34,8 +34,10 @@ def choose(grid: Grid, names: Sequence[str]) -> list[Trial]:
     return [trial for trial in grid.ladders.trials if not names or trial.name in names]
 
 
-def lines(grid: Grid, trial: Trial, families: Sequence[str] = (), rungs: Sequence[str] = ()) -> list[Line]:
-    """What a trial trains, or some families and rungs of it: narrow ones first."""
+def lines(
+    grid: Grid, trial: Trial, families: Sequence[str] = (), rungs: Sequence[str] = (), seeds: Sequence[int] = ()
+) -> list[Line]:
+    """What a trial trains, or some families, rungs and seeds of it: narrow ones first."""
     found = [
         Line(family, rung, seed, trial.budgets, change)
         for family in map(grid.ladders.family, trial.families)
@@ -44,8 +46,19 @@ def lines(grid: Grid, trial: Trial, families: Sequence[str] = (), rungs: Sequenc
         if not rungs or rung in rungs
         for change in grid.ladders.changes(trial, family, rung)
         for seed in trial.seeds
+        if not seeds or seed in seeds
     ]
     return sorted(found, key=lambda line: grid.ladders.widths[line.rung])
+
+
+def apart(grid: Grid, chosen: Sequence[Line]) -> list[Line]:
+    """The same without the models that are the grid's own, and without repeats."""
+    own = {line.at(tokens) for line in grid.choose([f.name for f in grid.ladders.families]) for tokens in line.budgets}
+    budgets: dict[Line, set[int]] = {}
+    for line in chosen:
+        left = {tokens for tokens in line.budgets if line.at(tokens) not in own}
+        budgets.setdefault(line._replace(budgets=()), set()).update(left)
+    return [line._replace(budgets=tuple(sorted(left))) for line, left in budgets.items() if left]
 
 
 def jobs(grid: Grid, chosen: Sequence[Line], device: str, every: float) -> list[Task]:
