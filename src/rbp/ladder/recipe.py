@@ -312,7 +312,8 @@ class Ladders:
 
     def highest(self, family: Family, rung: str) -> float:
         """The highest learning rate of a rung."""
-        return family.rate * (self.training.width / self.widths[rung]) ** self.training.fall
+        rate: float = family.rate * (self.training.width / self.widths[rung]) ** self.training.fall
+        return rate
 
     def steps(self, base: Recipe, tokens: int) -> int:
         """Steps that read so many tokens, or just fewer."""
