@@ -130,8 +130,8 @@ def table(grid: Grid, chosen: Iterable[Line]) -> pd.DataFrame:
 
 
 def put(found: pd.DataFrame, path: Path) -> None:
-    """Write a table of losses; rows that are there of other models stay."""
+    """Write a table of losses, by name; rows that are there of other models stay."""
     if path.is_file():
         there = pd.read_csv(path, dtype={"distinct": "Int64"})
         found = pd.concat([there, found]).drop_duplicates("model", keep="last")
-    write_file(path, found.to_csv(index=False, lineterminator="\n").encode())
+    write_file(path, found.sort_values("model").to_csv(index=False, lineterminator="\n").encode())
