@@ -211,6 +211,10 @@ def test_the_command_fills_the_table_and_leaves_what_is_there(made: Grid, capsys
     assert table.read_bytes() == before
     code, _, said = run("--trials", "rate")
     assert (code, "There is: rates, factors, seeds, updates, data" in said) == (2, True)
+    (folder / "long.toml").write_text((folder / "ladders.toml").read_text().replace("[2_560]", "[12_800]"))
+    code, _, said = run("--config", str(folder / "long.toml"), "--trials", "factors,data")
+    assert (code, "a trial reads 12,800 tokens" in said) == (2, True)
+    assert not (made.place / "training" / "neox-wide").exists()  # of the other, which would fit
     code, _, said = run("--trials", "rates", "--rungs", "wide")
     assert (code, said.splitlines()[0].startswith("error: no trial has such a run")) == (2, True)
 

@@ -123,9 +123,10 @@ def sweep(
     if not any(chosen):
         raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
     grid.prepare(texts)
-    for lines in chosen:
+    todo = [tried.jobs(grid, lines, device, every) for lines in chosen]
+    for lines, left in zip(chosen, todo, strict=True):
         try:
-            _end(_work(tried.jobs(grid, lines, device, every), jobs, device))
+            _end(_work(left, jobs, device))
         finally:
             tried.put(tried.table(grid, lines), to)
     typer.echo(str(to))
