@@ -148,7 +148,7 @@ def _ladder(family: str, tokens: int, device: str) -> Found:
         subprocess.run([*command, "--out", str(place.folder)], cwd=ROOT, check=True)  # noqa: S603
         ladders, base = read_ladders()
         making = Making(ladders.up_to(tokens), on_own_text(place, base), place)
-        ((line, budget, about),) = making.finished()
+        ((line, budget, about),) = making.finished(making.choose([family]))
         course, own = making.course(line, budget), place / "training" / line.at(budget)
         beside = training.Run(course, making.rows(line), Path(folder) / "beside")
         steps = min(STEPS, course.steps)

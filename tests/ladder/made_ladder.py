@@ -41,6 +41,7 @@ documents = 2
 """
 LADDERS = """
 text = "small.toml"
+unseen = 8
 repeated = 1
 
 [training]
@@ -85,10 +86,39 @@ rungs = ["narrow"]
 1 = { weights = 1, order = 0 }
 2 = { weights = 0, order = 1 }
 
-[sweep]
-tokens = 640
-rows = 8
+[[trials]]
+name = "rates"
+families = ["neox", "lstm"]
+budgets = [640]
 rates.narrow = [0.001, 0.01]
+
+[[trials]]
+name = "factors"
+families = ["neox"]
+rungs = ["wide", "narrow"]
+budgets = [640, 1_280]
+factors = [0.5, 1]
+
+[[trials]]
+name = "seeds"
+families = ["neox"]
+rungs = ["narrow"]
+budgets = [1_280]
+seeds = [0, 1, 2]
+
+[[trials]]
+name = "updates"
+families = ["neox"]
+rungs = ["narrow"]
+budgets = [1_280]
+batches = [1, 2, 4]
+
+[[trials]]
+name = "data"
+families = ["neox"]
+rungs = ["narrow"]
+budgets = [2_560]
+distinct = 640
 """
 WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 

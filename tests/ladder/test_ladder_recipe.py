@@ -124,6 +124,13 @@ def test_families_share_rungs_and_seeds_of_the_smallest() -> None:
         (('rungs = ["10k", "59k", "150k", "390k", "1m"]', 'rungs = ["11k"]'), "rung 11k of family lstm has no width"),
         (("10k = 16", "10k = 20"), "width 20 gives no whole number of heads of 8 in family neox"),
         (("batch = 8", "batch = 0"), "training.batch"),
+        (('name = "seeds"', 'name = "data"'), "two trials have the same name"),
+        (('families = ["neox"]', 'families = ["gru"]'), "trial seeds: there is no family gru"),
+        (("rates.10k", "rates.22k"), "trial rates: there is no rung 22k of family lstm"),
+        (("seeds = [0, 1, 2]", "seeds = [0, 3]"), "trial seeds: there is no seed 3"),
+        (("budgets = [500_000, 2_000_000]", "budgets = [2_000_000, 500_000]"), "trial seeds: the budgets must grow"),
+        (("budgets = [500_000]", 'budgets = [500_000]\nrungs = ["10k"]'), "trial rates needs rungs, or rates of rungs"),
+        (("distinct = 2_000_000", "distinct = 0"), "trials.6.distinct"),
     ],
 )
 def test_a_malformed_recipe_of_families_is_refused(change: tuple[str, str], said: str, tmp_path: Path) -> None:

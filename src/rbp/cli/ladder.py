@@ -41,6 +41,8 @@ Ranked = Annotated[
 Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
 Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")]
+Every = Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")]
 TRANSFORMERS = "neox"
 
 
@@ -72,8 +74,8 @@ def train(
     rungs: Rungs = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")] = "auto",
-    every: Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")] = 20.0,
+    device: Device = "auto",
+    every: Every = 20.0,
     family: Families = TRANSFORMERS,
     texts: Texts = None,
     tokens: Tokens = None,
@@ -90,28 +92,44 @@ def train(
     making.prepare(texts)
     _end(_work(making.jobs(lines, device, every), jobs, device))
     for line in lines:
-        for budget in making.ladders.budgets(line.seed):
+        for budget in line.budgets:
             typer.echo(str(making.model(line, budget)))
 
 
 @ladder.command()
 def sweep(
     context: typer.Context,
-    family: Annotated[str, typer.Option(help="Families of data/ladder/ladders.toml, with commas.")],
+    trials: Annotated[str | None, typer.Option(help="Trials of the recipe, with commas; default: all.")] = None,
+    family: Annotated[str | None, typer.Option(help="Some of their families, with commas; default: all.")] = None,
+    rungs: Rungs = None,
     jobs: Jobs = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
+    every: Every = 20.0,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
+    to: Annotated[Path | None, typer.Option(help="The table.", show_default="trials.csv in the working folder")] = None,
 ) -> None:
-    """Try the recipe's learning rates for some families: a short training each, and its loss on unseen text."""
+    """Train what the recipe tries beside the grid (rates, batches, seeds, less text), and its loss on unseen text.
+
+    One trial after the other, each written to the table when it ends. What was stopped goes on where it was.
+    """
     making, texts = _open(context, config, out, texts)
-    device = _device(device)
-    todo = making.sweeps(split_names(family), device)
+    from rbp.ladder import trials as tried
+
+    device, to = _device(device), to or making.place / "trials.csv"
+    families, wanted = split_names(family), split_names(rungs)
+    chosen = [tried.lines(making, trial, families, wanted) for trial in tried.choose(making, split_names(trials))]
+    if not any(chosen):
+        raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
     making.prepare(texts)
-    _end(_work(todo, jobs, device))
-    for job in todo:
-        typer.echo(str(making.place / "training" / job.name / "rates.json"))
+    todo = [tried.jobs(making, lines, device, every) for lines in chosen]
+    for lines, left in zip(chosen, todo, strict=True):
+        try:
+            _end(_work(left, jobs, device))
+        finally:
+            tried.put(tried.table(making, lines), to)
+    typer.echo(str(to))
 
 
 @ladder.command()
@@ -121,6 +139,7 @@ def rank(
     seeds: Seeds = None,
     jobs: Jobs = None,
     family: Ranked = TRANSFORMERS,
+    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
@@ -131,6 +150,7 @@ def rank(
     of 1 to 5 tokens (its --rungs) in the text of the largest budget, and ranks by them.
     """
     from rbp.ladder import aggregates, floor
+    from rbp.ladder import trials as tried
 
     making, texts = _open(context, config, out, texts)
     families = split_names(family)
@@ -138,16 +158,22 @@ def rank(
         what = f"{floor.FAMILY} cannot stand beside other families: its rungs are its own"
         raise ParameterError(what, "--family", f"Give it by itself: --family {floor.FAMILY}.")
     if families == [floor.FAMILY]:
-        if seeds is not None:
-            raise ParameterError("n-grams are counted, and have no seeds", "--seeds", "Leave it out.")
+        for option, given, what in (("--seeds", seeds, "seeds"), ("--trials", trials, "trials")):
+            if given is not None:
+                raise ParameterError(f"n-grams are counted, and have no {what}", option, "Leave it out.")
         orders = floor.choose(split_names(rungs))
         making.prepare(texts)
         todo = floor.jobs(making, orders)
     else:
-        lines = making.choose(families, split_names(rungs), _seeds(seeds), also=floor.FAMILY)
-        trained = {line.name for line, _, _ in making.finished()}
-        if not any(line.name in trained for line in lines):
-            train = f"Train first: rbp ladder train --family {family}."
+        wanted = families, split_names(rungs), _seeds(seeds)
+        if trials is None:
+            lines = making.choose(*wanted, also=floor.FAMILY)
+        else:
+            chosen = tried.choose(making, split_names(trials))
+            lines = tried.apart(making, [line for trial in chosen for line in tried.lines(making, trial, *wanted)])
+        if not any(making.finished(lines)):
+            other = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
+            train = f"Train first: rbp ladder {other}."
             raise ParameterError("none of these models is trained", str(making.place.folder), train)
         making.prepare(texts)
         todo = aggregates.jobs(making, lines)

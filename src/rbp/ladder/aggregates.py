@@ -27,6 +27,7 @@ from rbp.evidence.shipped import TABLES
 from rbp.ladder.making import Line, Making
 from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, store_of, windows
+from rbp.ladder.recipe import Change
 from rbp.ranks.entropies import TEMPERATURES, has_entropies, write_entropies
 from rbp.ranks.protocols import plan_rows
 
@@ -54,11 +55,9 @@ def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
 
 def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
     """Those finished models of the lines that are not ranked yet."""
-    names = {line.name for line in lines}
-    there = [each for each in making.finished() if each[0].name in names]
     return [
         Task(line.at(tokens), rank, (making, line, tokens))
-        for line, tokens, about in there
+        for line, tokens, about in making.finished(lines)
         if not is_done(making, line.at(tokens), about["checksum"], ranks=keeps_ranks(making, line, tokens))
     ]
 
@@ -99,8 +98,8 @@ def rank_by(told: Tell, making: Making, folder: Path, name: str, family: str, we
 
 
 def keeps_ranks(making: Making, line: Line, tokens: int) -> bool:
-    """Whether each token's rank is kept: of seed 0 at the largest budget."""
-    return line.seed == 0 and tokens == making.ladders.training.budgets[-1]
+    """Whether each token's rank is kept: of seed 0 at the largest budget, but for trials."""
+    return line.seed == 0 and line.change == Change() and tokens == making.ladders.training.budgets[-1]
 
 
 def read(folder: Path) -> dict[str, pd.DataFrame]:

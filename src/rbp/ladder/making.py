@@ -7,7 +7,6 @@ a branch is the same for all budgets, so a finished model is that of a whole run
 """
 
 import json
-import math
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rbp.core.errors import DataError, ParameterError
+from rbp.core.errors import ParameterError
 from rbp.core.files import folder_beside, swap_in, write_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.paths import DATA, LADDER
 from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder import text
-from rbp.ladder.recipe import Course, Family, Ladders, Recipe
+from rbp.ladder.recipe import Change, Course, Family, Ladders, Recipe
 from rbp.ladder.workspace import ABOUT, Workspace, locked
 from rbp.ranks.store import full_disk
 
@@ -36,20 +35,26 @@ Rows = npt.NDArray[np.uint16]
 
 
 class Line(NamedTuple):
-    """A family's rung with one seed."""
+    """A family's rung with one seed, at some budgets; of a trial, with what it changes."""
 
     family: Family
     rung: str
     seed: int
+    budgets: tuple[int, ...]
+    change: Change = Change()
 
     @property
     def name(self) -> str:
-        """As its folder is called: neox-10k, neox-10k-seed1."""
-        return f"{self.family.name}-{self.rung}" + (f"-seed{self.seed}" if self.seed else "")
+        """As its folder is called: neox-10k, neox-10k-seed1, neox-10k-rate0.004."""
+        return f"{self.family.name}-{self.rung}{self._rest}"
 
     def at(self, tokens: int) -> str:
-        """As its model at a budget is called: neox-10k-at-0.5m, neox-10k-at-8m-seed1."""
-        return f"{self.family.name}-{self.rung}-at-{tokens / 1e6:g}m" + (f"-seed{self.seed}" if self.seed else "")
+        """As its model at a budget is called: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
+        return f"{self.family.name}-{self.rung}-at-{tokens / 1e6:g}m{self._rest}"
+
+    @property
+    def _rest(self) -> str:
+        return (f"-seed{self.seed}" if self.seed else "") + str(self.change)
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Making:
                 now = f" {name} was the first ladder's; its place has {new}." if (new := RUNGS_NOW.get(name)) else ""
                 raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.{now}")
         lines = [
-            Line(family, rung, seed)
+            Line(family, rung, seed, self.ladders.budgets(seed))
             for family in chosen
             for rung in family.rungs
             if not rungs or rung in rungs
@@ -100,18 +105,28 @@ class Making:
         text.prepare(self.place, self.base, texts)
 
     def rows(self, line: Line) -> Rows:
-        """The training tokens in the order in which a line reads them: another order is one of what all read."""
+        """The training tokens in the order in which a line reads them: another order is one of what all read.
+
+        Where few of them are distinct, the first of that order, over and over.
+        """
         rows = self.place.rows(self.base)
         order = self.ladders.repeats[line.seed].order if line.seed else 0
-        if order == 0:
+        if order == 0 and line.change.distinct is None:
             return rows
-        read = self.ladders.training.budgets[-1] // (rows.shape[1] - 1)
-        drawn = np.random.default_rng(order).permutation(read)
+        context = rows.shape[1] - 1
+        read = self.ladders.training.budgets[-1] // context
+        drawn = np.random.default_rng(order).permutation(read) if order else np.arange(read)
+        if line.change.distinct is not None:
+            drawn = np.resize(drawn[: line.change.distinct // context], read)
         return np.concatenate([rows[:read][drawn], rows[read:]])
 
-    def course(self, line: Line, tokens: int | None, rate: float | None = None) -> Course:
+    def schedule(self, line: Line) -> Ladders:
+        """The recipe with the batch of a line."""
+        return self.ladders.with_batch(line.change.batch)
+
+    def course(self, line: Line, tokens: int | None) -> Course:
         """See `Ladders.course`."""
-        return self.ladders.course(self.base, line.family, line.rung, line.seed, tokens, rate)
+        return self.schedule(line).course(self.base, line.family, line.rung, line.seed, tokens, line.change.rate)
 
     def about(self, line: Line, tokens: int) -> dict[str, Any]:
         """What the run.json of a finished model says; {} if there is none."""
@@ -135,10 +150,10 @@ class Making:
         there = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
         return about.get("digest") in there and about.get("checksum") == weights
 
-    def finished(self) -> Iterator[tuple[Line, int, dict[str, Any]]]:
-        """The models that are there, in the order of the recipe: their lines, budgets, and what run.json says."""
-        for line in self.choose([family.name for family in self.ladders.families]):
-            for tokens in self.ladders.budgets(line.seed):
+    def finished(self, lines: Sequence[Line]) -> Iterator[tuple[Line, int, dict[str, Any]]]:
+        """The models of some lines that are there: their lines, budgets, and what run.json says."""
+        for line in lines:
+            for tokens in line.budgets:
                 about = self.about(line, tokens)
                 if about and self.model(line, tokens).is_dir():
                     yield line, tokens, about
@@ -148,18 +163,9 @@ class Making:
         left = []
         for line in lines:
             rows = self.rows(line)
-            if not all(self.is_done(line, tokens, rows) for tokens in self.ladders.budgets(line.seed)):
+            if not all(self.is_done(line, tokens, rows) for tokens in line.budgets):
                 left.append(Task(line.name, train, (self, line, device, every)))
         return left
-
-    def sweeps(self, families: Sequence[str], device: str) -> list[Task]:
-        """The sweep of learning rates: a job for each family and rung. Raises DataError if the text is too short."""
-        read = self.ladders.sweep.tokens + self.ladders.sweep.rows * self.base.text.context
-        if read > (there := self.base.text.tokens):
-            what = f"the sweep reads {read:,} tokens, and there are {there:,}"
-            raise DataError(what, "tokens", "Give more text.")
-        lines = self.choose(families, list(self.ladders.sweep.rates), [0])
-        return [Task(f"sweep-{line.name}", sweep, (self, line, device)) for line in lines]
 
 
 def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: float = 20.0) -> None:
@@ -174,10 +180,10 @@ def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: fl
         begun = begin(folder)
         trunk = training.Run(making.course(line, None), rows, folder, device)
         training.take_up(trunk)
-        for tokens in making.ladders.budgets(line.seed):
+        for tokens in line.budgets:
             if making.is_done(line, tokens, rows):
                 continue
-            branch = making.ladders.branch(making.base, tokens)
+            branch = making.schedule(line).branch(making.base, tokens)
             left = f"at-{branch}.safetensors"
             if trunk.done <= branch:
                 trunk.train(every, training.progress(trunk, told), branch)
@@ -189,33 +195,9 @@ def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: fl
             run.train(every, training.progress(run, told))
             about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
             about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
+            about |= {name: value for name, value in line.change._asdict().items() if value is not None}
             about |= {"name": line.at(tokens), "rate": course.about["rate"], **begun}
             training.finish(run, about, making.model(line, tokens), making.place)
-    told(DONE)
-
-
-def sweep(told: Tell, making: Making, line: Line, device: str = "cpu") -> None:
-    """Train a line at each rate of the sweep, and write its mean loss on rows that no family reads (nats). A job.
-
-    training/sweep-LINE/rates.json: each rate with its loss. What was stopped begins anew.
-    """
-    import torch
-
-    from rbp.ladder import training
-
-    torch.set_num_threads(1)
-    chosen = making.ladders.sweep
-    folder, rows = making.place / "training" / f"sweep-{line.name}", making.rows(line)
-    unseen = torch.from_numpy(rows[-chosen.rows :].astype(np.int64)).to(device)
-    found = []
-    with full_disk(folder), locked(folder):
-        for rate in chosen.rates[line.rung]:
-            run = training.Run(making.course(line, chosen.tokens, rate), rows, folder, device)
-            run.train(math.inf, training.progress(run, told))
-            with torch.inference_mode():
-                losses = [training.loss_of(run.model, part).item() for part in torch.split(unseen, run.course.batch)]
-            found.append({"rate": rate, "loss": round(float(np.mean(losses)), 4)})
-        write_json(folder / "rates.json", found)
     told(DONE)
 
 

@@ -5,8 +5,9 @@ Together they give a `Course` for each run, which is all that training needs to 
 
 import tomllib
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, field, replace
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
@@ -185,13 +186,46 @@ class Repeat:
     order: Seed
 
 
-@dataclass(frozen=True, config=STRICT)
-class Sweep:
-    """Highest learning rates that are tried on some rungs at one budget, judged on the last rows of the text."""
+class Change(NamedTuple):
+    """What a trial does otherwise than the grid; None: as the grid does.
 
-    tokens: Count
-    rows: Count
-    rates: dict[Name, Annotated[tuple[Positive, ...], Field(min_length=1)]]
+    rate: the highest learning rate; batch: rows that a step reads; distinct: tokens of the text, read over and over.
+    """
+
+    rate: float | None = None
+    batch: int | None = None
+    distinct: int | None = None
+
+    def __str__(self) -> str:
+        """As it stands in the name of a run: -rate0.003, -batch4, -of2m; nothing for a run of the grid."""
+        rate = "" if self.rate is None else f"-rate{self.rate:.3g}"
+        batch = "" if self.batch is None else f"-batch{self.batch}"
+        return rate + batch + ("" if self.distinct is None else f"-of{self.distinct / 1e6:g}m")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Trial:
+    """Runs that tell how much hangs on how the grid is trained: each rung, seed and budget with each change.
+
+    rates: the highest learning rates, by rung, or factors of the rate that the rung has in the grid; batches: rows that
+    a step reads; distinct: tokens of the text, read over and over. What is left out is as in the grid.
+    """
+
+    name: Name
+    families: Annotated[tuple[Name, ...], Field(min_length=1)]
+    budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
+    rungs: tuple[Name, ...] = ()
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (0,)
+    rates: dict[Name, Annotated[tuple[Positive, ...], Field(min_length=1)]] = field(default_factory=dict)
+    factors: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0,)
+    batches: tuple[Count, ...] = ()
+    distinct: Count | None = None
+
+    @model_validator(mode="after")
+    def _one_kind_of_rates(self) -> Self:
+        if bool(self.rungs) == bool(self.rates):
+            raise ValueError(f"trial {self.name} needs rungs, or rates of rungs")
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -208,7 +242,8 @@ class Ladders:
     families: Annotated[tuple[Family, ...], Field(min_length=1)]
     repeats: dict[Annotated[int, Field(ge=1)], Repeat]
     repeated: Annotated[int, Field(ge=0, strict=True)]
-    sweep: Sweep
+    unseen: Count
+    trials: tuple[Trial, ...] = ()
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -220,7 +255,24 @@ class Ladders:
                 raise ValueError(f"rung {unknown[0]} of family {family.name} has no width")
             for name in family.rungs:
                 family.heads(self.widths[name])
+        if len({trial.name for trial in self.trials}) < len(self.trials):
+            raise ValueError("two trials have the same name")
+        for trial in self.trials:
+            self._check(trial)
         return self
+
+    def _check(self, trial: Trial) -> None:
+        """Raises ValueError for a family, rung or seed that is not there, and for budgets that do not grow."""
+        rungs = {family.name: family.rungs for family in self.families}
+        if unknown := [name for name in trial.families if name not in rungs]:
+            raise ValueError(f"trial {trial.name}: there is no family {unknown[0]}")
+        for family, rung in product(trial.families, [*trial.rungs, *trial.rates]):
+            if rung not in rungs[family]:
+                raise ValueError(f"trial {trial.name}: there is no rung {rung} of family {family}")
+        if unknown := [str(seed) for seed in trial.seeds if seed and seed not in self.repeats]:
+            raise ValueError(f"trial {trial.name}: there is no seed {unknown[0]}")
+        if list(trial.budgets) != sorted(set(trial.budgets)):
+            raise ValueError(f"trial {trial.name}: the budgets must grow")
 
     def family(self, name: str, also: str = "") -> Family:
         """The family `name`. Raises ParameterError, with all names and `also`, if there is none."""
@@ -244,6 +296,24 @@ class Ladders:
         """The same with the budgets that so much text allows; with all of it, where it is less than any budget."""
         budgets = tuple(budget for budget in self.training.budgets if budget <= tokens) or (tokens,)
         return replace(self, training=replace(self.training, budgets=budgets))
+
+    def changes(self, trial: Trial, family: Family, rung: str) -> list[Change]:
+        """What a trial changes of a rung, in turn; what is the grid's own is no change."""
+        own = self.highest(family, rung)
+        rates = trial.rates.get(rung) or [factor * own for factor in trial.factors]
+        return [
+            Change(None if rate == own else rate, None if batch == self.training.batch else batch, trial.distinct)
+            for rate, batch in product(rates, trial.batches or [self.training.batch])
+        ]
+
+    def with_batch(self, rows: int | None) -> "Ladders":
+        """The same with so many rows in a step; None: as it is."""
+        return self if rows is None else replace(self, training=replace(self.training, batch=rows))
+
+    def highest(self, family: Family, rung: str) -> float:
+        """The highest learning rate of a rung."""
+        rate: float = family.rate * (self.training.width / self.widths[rung]) ** self.training.fall
+        return rate
 
     def steps(self, base: Recipe, tokens: int) -> int:
         """Steps that read so many tokens, or just fewer."""
@@ -270,7 +340,7 @@ class Ladders:
         rate: the highest, instead of the family's.
         """
         width, chosen = self.widths[rung], self.training
-        highest = family.rate * (chosen.width / width) ** chosen.fall if rate is None else rate
+        highest = self.highest(family, rung) if rate is None else rate
         repeat = self.repeats[seed] if seed else Repeat(0, 0)
         model = {
             "architecture": family.architecture,

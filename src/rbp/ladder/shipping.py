@@ -99,7 +99,7 @@ def _models(making: Making, family: str) -> list[tuple[str, dict[str, Any]]]:
     return [
         (line.at(tokens), making.about(line, tokens))
         for line in making.choose([family], also=floor.FAMILY)
-        for tokens in making.ladders.budgets(line.seed)
+        for tokens in line.budgets
     ]
 
 

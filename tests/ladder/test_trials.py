@@ -1,0 +1,254 @@
+"""Trials: runs beside the grid's, that differ from it in what they say and in nothing else."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from made_ladder import quiet, write_making
+from transformers import AutoModelForCausalLM
+
+from rbp.cli import app
+from rbp.core.errors import DataError, ParameterError
+from rbp.ladder import aggregates, training, trials
+from rbp.ladder import making as making_module
+from rbp.ladder.making import Line, Making
+from rbp.ladder.training import Run, loss_of, losses
+from rbp.ladder.workspace import Workspace
+
+pytestmark = pytest.mark.builds  # it trains
+TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Making:
+    """A grid whose text is made, and nothing is trained."""
+    return write_making(tmp_path_factory.mktemp("trials"))
+
+
+def lines(making: Making, name: str) -> list[Line]:
+    (trial,) = trials.choose(making, [name])
+    return trials.lines(making, trial)
+
+
+def test_runs_are_called_by_what_differs_and_narrow_ones_come_first(made: Making) -> None:
+    assert {trial.name: [line.name for line in trials.lines(made, trial)] for trial in trials.choose(made, [])} == {
+        "rates": [f"{family}-narrow-rate{rate}" for family in ("neox", "lstm") for rate in (0.001, 0.01)],
+        "factors": [f"neox-{rung}" for rung in ("narrow-rate0.01", "narrow", "wide-rate0.005", "wide")],
+        "seeds": ["neox-narrow", "neox-narrow-seed1", "neox-narrow-seed2"],
+        "updates": ["neox-narrow-batch1", "neox-narrow", "neox-narrow-batch4"],
+        "data": ["neox-narrow-of0.00064m"],
+    }
+    assert lines(made, "data")[0].at(2_560) == "neox-narrow-at-0.00256m-of0.00064m"
+    assert [line.name for line in trials.lines(made, made.ladders.trials[0], ["lstm"])] == [
+        *("lstm-narrow-rate0.001", "lstm-narrow-rate0.01")
+    ]
+    assert trials.lines(made, made.ladders.trials[0], rungs=["wide"]) == []
+
+
+def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made: Making, tmp_path: Path) -> None:
+    alone = write_making(tmp_path)  # of the same text
+    own = alone.choose(["neox"], ["narrow"], [0])[0]
+    making_module.train(quiet, alone, own)
+    half, line = lines(made, "factors")[:2]
+    for tried in (half, line):
+        trials.run(quiet, made, tried)
+    for tokens in (640, 1_280):
+        name = Path("models") / own.at(tokens) / "model.safetensors"
+        assert (made.place / name).read_bytes() == (alone.place / name).read_bytes()
+        assert (made.model(half, tokens) / "model.safetensors").read_bytes() != (alone.place / name).read_bytes()
+        ours, theirs = (making.about(line, tokens) for making in (made, alone))
+        assert {key for key in ours if ours[key] != theirs[key]} <= TIMES
+        rates = [[made.course(each, tokens).rate(step) for step in range(tokens // 64)] for each in (half, line)]
+        np.testing.assert_allclose(rates[0], np.array(rates[1]) / 2, rtol=1e-12)
+        assert made.about(half, tokens)["rate"] == theirs["rate"] / 2
+
+
+def test_a_loss_is_that_of_the_kept_weights_on_rows_that_no_run_reads(made: Making) -> None:
+    line = lines(made, "factors")[1]
+    trials.run(quiet, made, line)
+    rows = made.rows(line)
+    assert len(rows) - made.ladders.unseen >= 2_560 // 32  # the largest budget
+    ids = torch.from_numpy(rows[-made.ladders.unseen :].astype(np.int64))
+    model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
+    with torch.inference_mode():
+        logits = model(input_ids=ids[:, :-1]).logits
+    wanted = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
+    assert trials.jobs(made, [line], "cpu", 20.0) == []
+    weights = made.model(line, 640) / "model.safetensors"
+    kept = weights.read_bytes()
+    weights.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
+    assert trials.loss(made, line, 640) is None
+    assert [job.name for job in trials.jobs(made, [line], "cpu", 20.0)] == [line.name]
+    weights.write_bytes(kept)
+    assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
+
+
+def test_half_the_batch_is_twice_the_steps_over_the_same_tokens(made: Making) -> None:
+    small, own, large = lines(made, "updates")
+    for line in (small, large):
+        trials.run(quiet, made, line)
+    for line, steps in ((small, 40), (large, 10)):
+        about = made.about(line, 1_280)
+        assert (about["steps"], about["tokens"], about["batch"]) == (steps, 1_280, 1_280 // 32 // steps)
+    warm, cold = 256 // 32, 1_280 * 3 // 4 // 32  # steps of one row: the schedule's are told in tokens
+    rates = [made.course(small, 1_280).rate(step) for step in range(40)]
+    highest = 0.01 * 16 / 8
+    np.testing.assert_allclose(rates[:warm], highest * np.arange(1, warm + 1) / warm)
+    np.testing.assert_allclose(rates[warm:cold], highest)
+    np.testing.assert_allclose(rates[cold:], highest * np.arange(40 - cold, 0, -1) / (40 - cold))
+    assert own == lines(made, "seeds")[0]
+
+
+def test_less_text_is_read_over_and_over(made: Making, monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = lines(made, "data")
+    whole, few = made.place.rows(made.base), made.rows(line)
+    assert few.shape == whole.shape
+    for i in range(80):
+        np.testing.assert_array_equal(few[i], whole[i % 20])
+    np.testing.assert_array_equal(few[80:], whole[80:])
+    read = []
+    monkeypatch.setattr(training, "loss_of", lambda model, rows: read.append(rows.numpy()) or loss_of(model, rows))
+    making_module.train(quiet, made, line)
+    assert made.about(line, 2_560)["steps"] == len(read) == 40
+    np.testing.assert_array_equal(np.concatenate(read), np.concatenate([whole[:20]] * 4))
+    assert made.about(line, 2_560)["distinct"] == 640
+
+
+def test_seeds_of_a_trial_are_those_of_the_grid_at_other_budgets(made: Making) -> None:
+    weights, order = lines(made, "seeds")[1:]
+    assert made.ladders.budgets(1) == (2_560,)
+    for line in (weights, order):
+        trials.run(quiet, made, line)
+        (theirs,) = made.choose(["neox"], ["narrow"], [line.seed])
+        making_module.train(quiet, made, theirs)  # goes on where the trial left the trunk
+        alone = Run(made.course(theirs, 2_560), made.rows(theirs), made.place / f"alone{line.seed}")
+        alone.train()
+        np.testing.assert_array_equal(alone.losses, losses(made.place / "training" / theirs.at(2_560)))
+        np.testing.assert_array_equal(alone.losses[:15], losses(made.place / "training" / line.at(1_280))[:15])
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_weights(made: Making, tmp_path: Path, monkeypatch) -> None:
+    line = lines(made, "updates")[2]
+    trials.run(quiet, made, line)
+    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
+        (tmp_path / name).symlink_to(made.place / name)
+    other = Making(made.ladders, made.base, Workspace(tmp_path))
+    step, taken = Run.step, []
+
+    def stopping(run: Run) -> float:
+        if len(taken) == 5:
+            raise KeyboardInterrupt
+        taken.append(run.done)
+        return step(run)
+
+    monkeypatch.setattr(Run, "step", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        trials.run(quiet, other, line, every=0)
+    assert trials.table(other, [line]).empty
+    monkeypatch.setattr(Run, "step", lambda run: taken.append(run.done) or step(run))
+    trials.run(quiet, other, line)
+    assert taken == list(range(10))
+    name = Path("models") / line.at(1_280) / "model.safetensors"
+    assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
+    assert trials.loss(other, line, 1_280) == trials.loss(made, line, 1_280)
+
+
+def test_what_is_ranked_of_trials_is_not_the_grid_s_and_by_sums_alone(
+    made: Making, capsys, monkeypatch, in_this_process
+) -> None:
+    both = trials.apart(made, lines(made, "data") + lines(made, "seeds") + lines(made, "data"))
+    assert [[line.at(tokens) for tokens in line.budgets] for line in both] == [
+        ["neox-narrow-at-0.00256m-of0.00064m"],
+        ["neox-narrow-at-0.00128m-seed1"],
+        ["neox-narrow-at-0.00128m-seed2"],
+    ]
+    making_module.train(quiet, made, both[0])
+    folder = made.place.folder.parent
+    name = both[0].at(2_560)
+    given = ["--texts", str(folder / "texts"), "--config", str(folder / "ladders.toml"), "--out", str(folder / "out")]
+    for trial, code in (("data", 0), ("rates", 2)):
+        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "rank", "--trials", trial, "--family", "neox", *given])
+        if trial == "rates":
+            monkeypatch.setattr(Making, "finished", lambda *_: iter(()))
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        assert ended.value.code == code
+    assert "rbp ladder sweep --trials rates" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert set(aggregates.read(made.place / "aggregates" / name)) == set(aggregates.TABLES)
+    assert not list(made.place.folder.glob(f"ranks/{name}*"))
+    assert aggregates.jobs(made, both[:1]) == []
+
+
+def test_the_command_fills_the_table_and_leaves_what_is_there(
+    made: Making, capsys, monkeypatch, in_this_process
+) -> None:
+    folder, table = made.place.folder.parent, made.place.folder.parent / "losses.csv"
+    texts = ["--texts", str(folder / "texts"), "--config", str(folder / "ladders.toml")]
+
+    def run(*more: str) -> tuple[int | str | None, str, str]:
+        given = ["--out", str(made.place.folder), "--to", str(table), "--device", "cpu"]
+        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "sweep", *texts, *given, *more])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        return ended.value.code, *capsys.readouterr()
+
+    table.write_text(",".join(trials.COLUMNS) + "\nelse,lstm,narrow,0,640,0.1,2,,5.5\n")
+    assert run("--trials", "rates,data", "--family", "neox")[:2] == (0, f"{table}\n")
+    found = pd.read_csv(table).set_index("model")
+    assert found.loc["else", "loss"] == 5.5
+    models = ["neox-narrow-at-0.00064m-rate0.001", "neox-narrow-at-0.00064m-rate0.01"]
+    assert [*found.index] == ["else", *models, "neox-narrow-at-0.00256m-of0.00064m"]
+    assert list(found.loc[models, "rate"]) == [0.001, 0.01]
+    assert found.loc[models[1], "loss"] < found.loc[models[0], "loss"] < np.log(280) + 0.2
+    assert found.loc[models[0], ["family", "rung", "seed", "budget", "batch"]].tolist() == ["neox", "narrow", 0, 640, 2]
+    assert found["distinct"].isna().tolist() == [True, True, True, False]
+    before = table.read_bytes()
+    assert run("--trials", "rates,data", "--family", "neox")[0] == 0
+    assert table.read_bytes() == before
+    code, _, said = run("--trials", "rate")
+    assert (code, "There is: rates, factors, seeds, updates, data" in said) == (2, True)
+    (folder / "long.toml").write_text((folder / "ladders.toml").read_text().replace("[2_560]", "[12_800]"))
+    code, _, said = run("--config", str(folder / "long.toml"), "--trials", "factors,data")
+    assert (code, "a trial reads 12,800 tokens" in said) == (2, True)
+    assert not (made.place / "training" / "neox-wide").exists()  # of the other, which would fit
+    code, _, said = run("--trials", "rates", "--rungs", "wide")
+    assert (code, said.splitlines()[0].startswith("error: no trial has such a run")) == (2, True)
+
+
+def test_a_text_that_is_too_short_for_a_trial_is_refused(made: Making) -> None:
+    (line,) = lines(made, "data")
+    there = made.base.text.tokens
+    with pytest.raises(DataError, match=f"a trial reads {there:,} tokens and is judged on 256 others"):
+        trials.jobs(made, [line._replace(budgets=(there,))], "cpu", 20.0)
+
+
+def test_an_unknown_trial_is_refused_with_what_there_is(made: Making) -> None:
+    with pytest.raises(ParameterError, match="There is: rates, factors"):
+        trials.choose(made, ["factor"])
+
+
+def test_the_table_that_is_shipped_is_the_recipe_s(made: Making) -> None:
+    from rbp.core.paths import LADDER
+    from rbp.ladder.recipe import read_ladders
+
+    making = Making(*read_ladders(), made.place)
+    runs = {
+        line.at(tokens): making.course(line, tokens).about["rate"]
+        for trial in trials.choose(making, [])
+        for line in trials.lines(making, trial)
+        for tokens in line.budgets
+    }
+    table = pd.read_csv(LADDER / "trials.csv").set_index("model")
+    assert list(table.columns) == trials.COLUMNS[1:]
+    assert table.index.is_unique
+    for model, row in table.iterrows():
+        assert row["rate"] == pytest.approx(runs[model], rel=1e-5), model
+    records = {entry["name"]: entry for entry in json.loads((LADDER / "families.json").read_text())}
+    both = [name for name in table.index if name in records]
+    assert all(table.loc[name, "rate"] == pytest.approx(records[name]["rate"], rel=1e-5) for name in both)
