@@ -1,9 +1,8 @@
-"""Whether a ladder is bent, and whether it zigzags, on ladders that are made so."""
+"""Whether a ladder zigzags, on ladders that are made so."""
 
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from made_grid import SIZES, make
 from scipy.stats import t as student
@@ -12,14 +11,11 @@ from rbp.core.errors import FitError
 from rbp.evidence import shipped
 from rbp.paper.families import TRANSFORMER
 from rbp.paper.ladder import (
-    bends,
     first_ladder,
     moved,
     points_at,
-    points_by_document,
     seed_variance,
     with_ablations,
-    without_largest,
     zigzag,
 )
 
@@ -28,11 +24,6 @@ KINK = {SIZES["59k"]: 0.04, SIZES["150k"]: -0.03}
 
 def power(size, tokens, k=1):
     return 5 * size**-0.1 * np.exp(KINK.get(int(size), 0.0)) / k**0.2
-
-
-def bent(size, tokens, k=1):
-    x = np.log(size / 1e5)
-    return np.exp(0.5 - 0.08 * x + 0.004 * x**2) / k**0.2
 
 
 def counted(value, spread=0.05):
@@ -56,21 +47,6 @@ def test_a_zigzag_is_the_contrast_of_the_residuals_that_were_put_in():
     assert (high - low) / 2 == pytest.approx(student.ppf(0.975, 4) * by_seeds, rel=1e-3)
     with pytest.raises(FitError, match="no rung of 5 parameters"):
         zigzag(counted(power), (5, SIZES["59k"]), 10, (0.0, 4))
-
-
-def test_a_bend_is_found_with_and_without_the_largest_rung():
-    points = []
-    for hits in counted(bent, spread=0.0):
-        points.append(points_by_document(hits.left_out()))
-
-    table = pd.concat(points)
-    for own, sizes in ((table, 7), (without_largest(table), 6)):
-        found = bends(own)
-        assert len(found) == 4 * 3
-        assert (found.n == sizes).all()
-        assert found.coefficient.to_numpy() == pytest.approx(0.004, abs=1e-4)
-        assert found.alarm_holm.all()
-        assert (found.p_holm >= found.p).all()
 
 
 def twice(hits, times):

@@ -269,26 +269,6 @@ def departures(found: LadderLaws, ks: Sequence[int], *, level: float = 0.95) -> 
     return table.assign(**{name: table[name].eq(True) for name in ("alarm", "alarm_holm")})
 
 
-def bends(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The coefficient of (ln S)² of each text and k (`curvature`), corrected over all of these lines by Holm.
-
-    points: dataset, k, size, value (`points_by_document`). Columns dataset, k, n, coefficient, low, high, p, alarm,
-    p_holm, alarm_holm. Lines that have no test, of three sizes say, are left out.
-    """
-    rows = []
-    for (dataset, k), own in points.groupby(["dataset", "k"], sort=False):
-        with suppress(FitError):
-            bend = curvature(own["size"], own["value"], level=level)
-            names = ("n", "coefficient", "low", "high", "p")
-            rows.append({"dataset": dataset, "k": k} | {name: getattr(bend, name) for name in names})
-    return with_holm(pd.DataFrame(rows, columns=["dataset", "k", "n", "coefficient", "low", "high", "p"]), level)
-
-
-def without_largest(points: pd.DataFrame) -> pd.DataFrame:
-    """The points of all sizes but the largest of each text."""
-    return points[points["size"] < points.groupby("dataset")["size"].transform("max")]
-
-
 def seed_variance(texts: Sequence[Counts], k: int) -> tuple[float, int]:
     """The variance between models of one size that differ in their seed, of the mean over the texts of ln y at k.
 

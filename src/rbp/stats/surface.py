@@ -1,11 +1,15 @@
-"""Laws of two variables, size S and training tokens D: E + A·S^(−a) + B·D^(−b), A·S^(−a)·D^(−b), and that above an E.
+"""Laws of size S and training tokens D, by one likelihood, so that they can be compared.
+
+Of both: the product A·S^(−a)·D^(−b); the sum A·S^(−a) + B·D^(−b), without a floor E or above one (arXiv:2203.15556);
+and Kaplan's form, ((A·S^(−a))^(1/b) + (B·D^(−b))^(1/b))^b (arXiv:2001.08361). Of S alone: the power A·S^(−a), and the
+same above an E.
 
 Fitted by the likelihood that the values have: of ln y where y is a loss or −ln RBP_k of many tokens; of binomial counts
-where y is −ln of a share of few items, so that a share of 0 is a value like any other. Intervals leave out whole units
-in turn (a sweep, all runs of one size): runs of one unit err together, and are no independent draws.
+where y is −ln of a share of few items, so that a share of 0 is a value like any other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 
@@ -20,10 +24,11 @@ from scipy.stats import t as t_distribution
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.newton import minimum
-from rbp.stats.resampling import interval, variance
 
-ADDITIVE, PRODUCT, RAISED = "additive", "product", "product above E"
-FORMS = (ADDITIVE, PRODUCT, RAISED)
+POWER, OFFSET, PRODUCT = "power of one", "power of one above E", "product"
+SUM, ADDITIVE, KAPLAN = "sum without a floor", "sum", "Kaplan’s form"
+PARAMETERS = {POWER: 2, OFFSET: 3, PRODUCT: 3, SUM: 4, ADDITIVE: 5, KAPLAN: 4}
+FORMS = tuple(PARAMETERS)
 #: columns that a fit of two variables needs; `training_tokens` is D
 COLUMNS = ("size", "training_tokens", "value")
 _STARTS = (0.05, 0.2, 0.4, 0.8)  # exponents from which the search sets out
@@ -36,8 +41,8 @@ _Loss = Callable[[Reals], tuple[float, Reals, Reals]]
 class Surface:
     """A fitted law of S and D.
 
-    `alpha` is a, `beta` is b, `offset` is E ≥ 0 (0 in the product form). `size_term` is A·S^(−a), `token_term` B·D^(−b)
-    at the `centre`, the geometric means of S and D; of products `size_term` is the whole product and `token_term` 0.
+    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0. `size_term` is A·S^(−a) and `token_term`
+    B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole and `token_term` 0.
     `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant: R² of ln y
     in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of
     freedom (1 where counting is all the noise).
@@ -55,29 +60,32 @@ class Surface:
     explained: float
     dispersion: float
 
-    def _terms(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals]:
+    def _shares(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals, Reals]:
+        """y, and the weights of a and b in its exponent: the part of y that each term makes."""
         x = np.log(np.asarray(size, dtype=float) / self.centre[0])
         z = np.log(np.asarray(tokens, dtype=float) / self.centre[1])
-        if self.form != ADDITIVE:
+        if self.form in (POWER, OFFSET, PRODUCT):
             whole = np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z))
-            return whole, np.zeros_like(whole)
+            return whole + self.offset, whole / (whole + self.offset), whole / (whole + self.offset)
         by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
-        return np.asarray(by_size), np.asarray(by_tokens)
+        if self.form == KAPLAN:
+            inner = by_size ** (1 / self.beta) + by_tokens ** (1 / self.beta)
+            of_size = np.asarray(by_size ** (1 / self.beta) / inner)
+            return np.asarray(inner**self.beta), of_size, 1 - of_size
+        y = np.asarray(self.offset + by_size + by_tokens)
+        return y, np.asarray(by_size / y), np.asarray(by_tokens / y)
 
     def predict(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
         """y at S and D; shapes broadcast."""
-        by_size, by_tokens = self._terms(size, tokens)
-        return np.asarray(self.offset + by_size + by_tokens, dtype=np.float64)
+        return self._shares(size, tokens)[0]
 
     def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
         """The local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant tokens per parameter.
 
-        In the additive form it is the mean of a, along·b and 0 with the three terms as weights; in products a +
-        along·b, times the product’s share of y.
+        In a sum it is the mean of a, along·b and 0 with the three terms as weights, in a product a + along·b.
         """
-        by_size, by_tokens = self._terms(size, tokens)
-        falling = self.alpha * by_size + along * self.beta * (by_tokens if self.form == ADDITIVE else by_size)
-        return np.asarray(falling / (self.offset + by_size + by_tokens), dtype=np.float64)
+        _, of_size, of_tokens = self._shares(size, tokens)
+        return np.asarray(self.alpha * of_size + along * self.beta * of_tokens)
 
 
 def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None) -> Surface:
@@ -88,32 +96,36 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
     estimate as it is, and stands in `dispersion`. E is held at 0 where the likelihood would have it below.
 
     Raises ParameterError for an unknown form, DataError for a missing column or shares outside 0 … 1, FitError for
-    fewer than three sizes or token counts, too few rows, or values that do not determine the law.
+    fewer than three sizes (or token counts, in a law of both), too few rows, or values that do not determine the law.
     """
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
     if missing := [name for name in COLUMNS if name not in table.columns]:
         raise DataError(f"the table has no column {', '.join(missing)}", remedy=f"It needs {', '.join(COLUMNS)}.")
     size, tokens = (as_positive(table[name], name) for name in COLUMNS[:2])
-    parameters = {ADDITIVE: 5, PRODUCT: 3, RAISED: 4}[form]
-    fewest = min(np.unique(size).size, np.unique(tokens).size)
-    if len(table) <= parameters or fewest < 3:
-        what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form} form"
+    fewest = np.unique(size).size if form in (POWER, OFFSET) else min(np.unique(size).size, np.unique(tokens).size)
+    if len(table) <= PARAMETERS[form] or fewest < 3:
+        what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form}"
         raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
     centre = float(np.exp(np.log(size).mean())), float(np.exp(np.log(tokens).mean()))
     x, z = np.log(size / centre[0]), np.log(tokens / centre[1])
     one = np.ones_like(x)
     y, loss, least, of_constant = _data(table["value"], trials)
-    design = [np.column_stack(part) for part in ([(one, -x), (one, -z)] if form == ADDITIVE else [(one, -x, -z)])]
-    if form == PRODUCT:
-        found = _solve(design, False, loss, np.linalg.lstsq(design[0], np.log(y), rcond=None)[0])
+    if form == KAPLAN:
+        found = _kaplan(x, z, loss, y)
+        at_middle, alpha, of_tokens, beta, offset = np.append(found[3] * found[:3], [found[3], 0.0])
+        fitted = np.exp(found[3] * np.logaddexp(found[0] - found[1] * x, found[2] - z))
     else:
-        found = _above_offset(design, loss, y)
-    if form == ADDITIVE:
-        at_middle, alpha, of_tokens, beta, offset = np.append(found, 0.0)[:5]
-    else:
-        at_middle, alpha, beta, offset, of_tokens = *np.append(found, 0.0)[:4], -np.inf
-    fitted = _mean(design, found)[0]
+        both = [(one, -x), (one, -z)]
+        columns = [(one, -x, -z)] if form == PRODUCT else both if form in (SUM, ADDITIVE) else [(one, -x)]
+        design = [np.column_stack(part) for part in columns]
+        found = _terms(design, form in (OFFSET, ADDITIVE), loss, y)
+        fitted = _mean(design, found)[0]
+        if form in (SUM, ADDITIVE):
+            at_middle, alpha, of_tokens, beta, offset = np.append(found, 0.0)[:5]
+        else:
+            rest = found[2:] if form == PRODUCT else np.insert(found[2:], 0, 0.0)
+            at_middle, alpha, beta, offset, of_tokens = np.append(np.append([*found[:2], *rest], 0.0)[:4], -np.inf)
     missed = 2 * (loss(fitted)[0] - least)
     return Surface(
         form=form,
@@ -176,25 +188,6 @@ def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level:
     half = float(t_distribution.ppf((1 + level) / 2, df)) * error
     alpha = float(found[1])
     return ShareLaw(float(np.exp(found[0])), alpha, alpha - half, alpha + half, error, dispersion, len(x))
-
-
-def leave_one_out(
-    table: pd.DataFrame, unit: str, estimate: Callable[[pd.DataFrame], Mapping[str, float]], *, level: float = 0.95
-) -> pd.DataFrame:
-    """Estimates with intervals that treat whole units as the independent draws: the jackknife over `table[unit]`.
-
-    A row for each of what `estimate` returns: quantity, estimate, se, low, high (`resampling.interval`), units. Of few
-    units that makes wide intervals. Raises DataError for fewer than three units.
-    """
-    units = list(pd.unique(table[unit]))
-    count = len(units)
-    if count < 3:
-        raise DataError(f"{count} of {unit} are too few to leave one out", unit, "Give three at least.")
-    whole = dict(estimate(table))
-    without = pd.DataFrame([estimate(table[table[unit] != one]) for one in units])[list(whole)]
-    values = np.vstack([list(whole.values()), without])
-    columns = interval(values, level=level)._asdict() | {"se": np.sqrt(variance(values)), "units": count}
-    return pd.DataFrame({"quantity": list(whole)} | columns)[["quantity", "estimate", "se", "low", "high", "units"]]
 
 
 def explained_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> float:
@@ -276,20 +269,58 @@ def _solve(design: Sequence[Reals], offset: bool, loss: _Loss, start: Reals) -> 
         return minimum(function, start)
 
 
-def _above_offset(design: Sequence[Reals], loss: _Loss, y: Reals) -> Reals:
-    """The terms' parameters and E, or without E where E = 0 is best."""
+def _terms(design: Sequence[Reals], floor: bool, loss: _Loss, y: Reals) -> Reals:
+    """The terms' parameters and E, if one is asked for and above 0."""
+    if len(design) == 1 and not floor:
+        start = np.asarray(np.linalg.lstsq(design[0], np.log(y), rcond=None)[0], dtype=np.float64)
+        return _solve(design, False, loss, start)
     starts = []
-    for exponents in product(_STARTS, repeat=2):
+    for exponents in product(_STARTS, repeat=sum(own.shape[1] - 1 for own in design)):
         parts = np.split(np.array(exponents), [own.shape[1] - 1 for own in design[:-1]])
         powers = [np.exp(own[:, 1:] @ part) for own, part in zip(design, parts, strict=True)]
-        # relative errors, as the logarithm has them
-        linear = np.column_stack([*powers, np.ones_like(y)]) / y[:, None]
-        amounts = np.maximum(nnls(linear, np.ones_like(y))[0], 1e-3 * np.exp(np.log(y).mean()))
+        amounts = _amounts([*powers, np.ones_like(y)], y)
         terms = [np.append(np.log(amount), part) for amount, part in zip(amounts, parts, strict=False)]
         starts.append(np.concatenate([*terms, amounts[-1:]]))
     start = min(starts, key=lambda each: loss(_mean(design, each)[0])[0])
-    try:
-        found = _solve(design, True, loss, start)
-    except FitError:  # it may run to an E below 0, which the values do not bound
-        found = -np.ones_like(start)
-    return found if found[-1] >= 0 else _solve(design, False, loss, start[:-1])
+    bare = _solve(design, False, loss, start[:-1])
+    if floor and loss(_mean(design, bare)[0])[1].sum() < 0:  # an E above 0 is better
+        with suppress(FitError):  # it may run to an E below 0, which the values do not bound
+            found = _solve(design, True, loss, start)
+            if found[-1] >= 0:
+                return found
+    return bare
+
+
+def _amounts(powers: Sequence[Reals], y: Reals) -> Reals:
+    """How much of each of `powers` makes y, above 0, by least squares of relative errors, as the logarithm has them."""
+    found = nnls(np.column_stack(powers) / y[:, None], np.ones_like(y))[0]
+    amounts: Reals = np.maximum(found, 1e-3 * np.exp(np.log(y).mean()))
+    return amounts
+
+
+def _kaplan(x: Reals, z: Reals, loss: _Loss, y: Reals) -> Reals:
+    """c, g, d, b of least loss in ln y = b·ln(exp(c − g·x) + exp(d − z)), with a = g·b."""
+    of_size, of_tokens = np.column_stack([np.ones_like(x), -x, 0 * x]), np.tile([0.0, 0.0, 1.0], (len(x), 1))
+
+    def function(found: Reals) -> tuple[float, Reals, Reals]:
+        inner, b = found[:3], found[3]
+        left = of_size @ inner
+        both = np.logaddexp(left, found[2] - z)
+        weight = np.exp(left - both)[:, None]
+        middle, apart, fitted = weight * of_size + (1 - weight) * of_tokens, of_size - of_tokens, np.exp(b * both)
+        value, first, second = loss(fitted)
+        slope = (first * fitted)[:, None]  # of the loss by ln y
+        slopes = np.column_stack([b * middle, both])
+        curved = slopes.T @ ((second * fitted**2)[:, None] * slopes + slope * slopes)
+        curved[:3, :3] += apart.T @ (b * slope * weight * (1 - weight) * apart)
+        cross = (middle.T @ slope)[:, 0]
+        curved[:3, 3] += cross
+        curved[3, :3] += cross
+        return value, (slopes.T @ slope)[:, 0], curved
+
+    starts = []
+    for a, b in product(_STARTS, repeat=2):
+        amounts = _amounts([np.exp(-a / b * x), np.exp(-z)], y ** (1 / b))
+        starts.append(np.array([np.log(amounts[0]), a / b, np.log(amounts[1]), b]))
+    with np.errstate(all="ignore"):  # a step too far is taken back
+        return minimum(function, min(starts, key=lambda each: function(each)[0]), positive=[3])

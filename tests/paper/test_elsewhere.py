@@ -8,7 +8,7 @@ from rank_stores import write_store
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.ranked import Ranked
-from rbp.paper import architectures as study
+from rbp.paper import elsewhere as study
 
 
 def of_family(other):

@@ -1,19 +1,25 @@
-"""Families of other architectures beside the transformer: exponents, ranks at equal cross-entropy, tokens, and ties."""
+"""Elsewhere: other architectures beside the transformer, by size, at equal cross-entropy, by tokens, and ties."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
 
+from rbp.book.figure_style import INK, LABELS, Panels, legend_below, neg_log_rbp_label, rbp_label
 from rbp.book.steps import step
 from rbp.core.arrays import Integers, Reals, check_level
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence.counts import THRESHOLDS, Counts, LeftOut
 from rbp.evidence.ranked import Ranked
 from rbp.evidence.shipped import models, rank_sums
-from rbp.paper.families import TRANSFORMER
+from rbp.paper.curves import K_SHADES, LINES, MARKERS, SIGNED, curves, melted, scaling_panels
+from rbp.paper.display import INTERVAL_1, Columns, shown
+from rbp.paper.families import NGRAMS, TRANSFORMER, family_label, measure_label, rung_of
 from rbp.paper.ladder import exponents
+from rbp.paper.wording import dataset_label, dataset_order
 from rbp.ranks.metric import TieRule, rank
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.resampling import document_sums, interval, without_each
@@ -221,3 +227,214 @@ def spread_by_rule(table: pd.DataFrame) -> pd.DataFrame:
     moved = (ends["max"] - ends["min"]).rename("moved").reset_index()
     most = moved.sort_values("moved", ascending=False, kind="stable").drop_duplicates(["dataset", "model"])
     return most.sort_values(["dataset", "size"], ignore_index=True)[[*cell, "moved", "k"]]
+
+
+# ── What the page says and shows
+
+
+def told(beside: pd.DataFrame, apart: pd.DataFrame, networks: Sequence[str], k: int) -> dict[str, float]:
+    """What the page says of `exponents_beside` and of `offsets`, of networks and of n-grams, at k."""
+    ranks, at_k = beside[beside["k"].notna()], beside[beside["k"] == k]
+    found: dict[str, float] = {"lines": len(ranks), "rungs": int(ranks["n"].max())}
+    found |= {
+        "r_squared_min": ranks["r_squared"].min(),
+        "r_squared_transformer_min": ranks["r_squared_transformer"].min(),
+    }
+    found |= {"difference_min": at_k["difference"].min(), "difference_max": at_k["difference"].max()}
+    found |= {"text_apart": int(((ranks["low"] > 0) | (ranks["high"] < 0)).sum())}
+    found |= {"scatter_apart": int(((ranks["scatter_low"] > 0) | (ranks["scatter_high"] < 0)).sum())}
+    first = apart[apart["k"] == k]
+    neural, counted = first[first["family"].isin(networks)], first[first["family"] == NGRAMS]
+    found |= {"offsets": len(neural), "offsets_apart": int(((neural["low"] > 0) | (neural["high"] < 0)).sum())}
+    for name, own in (("offset", neural), ("ngram_offset", counted)):
+        found |= {f"{name}_min": own["offset"].min(), f"{name}_max": own["offset"].max()} if len(own) else {}
+    return found
+
+
+def tokens_told(tokens: pd.DataFrame) -> dict[str, float]:
+    """What the page says of `by_token`: of pairs that stood near, or never, and of the first tokens of a document."""
+    found: dict[str, float] = {}
+    for name, view, kind in (("near", "since", "16–63"), ("never", "since", "never"), ("early", "read", "<16")):
+        own = tokens.loc[(tokens["view"] == view) & (tokens["kind"] == kind), "difference"]
+        found |= {f"tokens.{name}.min": own.min(), f"tokens.{name}.max": own.max()}
+    return found
+
+
+def ties_told(table: pd.DataFrame, moved: pd.DataFrame, rung: str) -> dict[str, float]:
+    """What the page says of `ties` and `spread_by_rule`: of the longest n-grams, and RBP_1 of each family's rung."""
+    counted, networks = moved[moved["family"] == NGRAMS], moved[moved["family"] != NGRAMS]
+    longest = counted[counted["size"] == counted["size"].max()]
+    found = {"tied_min": 100 * longest["tied"].min(), "tied_max": 100 * longest["tied"].max()}
+    found |= {"moved_max": 100 * longest["moved"].max(), "tied_networks": 100 * networks["tied"].max()}
+    at_1 = table[(table["rule"] == "paper") & (table["k"] == 1) & (table["dataset"] == "wikipedia")]
+    for one in at_1.to_dict("records"):
+        if one["model"] == longest["model"].iloc[0] or rung_of(one["model"], one["family"]) == rung:
+            found[f"rbp1.{one['family']}"] = one["value"]
+    return found
+
+
+def law_shown(points: pd.DataFrame, k: int, *, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for −ln RBP_k against S, by text and family, with each family's law."""
+    return {
+        "figure": scaling_panels(points, ylabel=neg_log_rbp_label(k), level=level),
+        "caption": f"<b>−ln {rbp_label(k)} against size, by architecture,</b> all at the largest number of training "
+        f"tokens, with the {level:.0%} confidence band of each line.",
+        "alt": "Log-log plots of −ln RBP against model size with a line for each architecture, one panel a text",
+        "data": points,
+    }
+
+
+def equal_shown(points: pd.DataFrame, k: int) -> dict[str, Any]:
+    """What `Page.figure` takes for −ln RBP_k against cross-entropy, by text and family.
+
+    points: `pair_metrics` at k; a family's points are joined in the order of its cross-entropies.
+    """
+    labels = (LABELS["cross_entropy"], neg_log_rbp_label(k))
+    size = (4.6, 3.9)
+    return {
+        "figure": curves(points, "cross_entropy", "neg_log_rbp", labels=labels, line="family", log="xy", size=size),
+        "caption": f"<b>−ln {rbp_label(k)} against cross-entropy.</b> On one curve, families would differ in "
+        "cross-entropy alone.",
+        "alt": "Log-log plots of −ln RBP against cross-entropy, one line for each family, one panel a text",
+        "data": points,
+    }
+
+
+def tokens_shown(table: pd.DataFrame, k: int, second: str, *, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for how much larger one model's RBP_k is than the transformer's, a panel for each view.
+
+    table: `by_token` of several texts, a line each; second: the model whose RBP_k is larger above zero.
+    """
+    datasets = dataset_order(table["dataset"])
+    ends = 1.15 * float(np.nanmax(np.abs(table[["low", "high"]].to_numpy())))
+
+    def draw(ax: Axes, view: str) -> None:
+        labels = VIEWS[view].labels
+        for i, dataset in enumerate(datasets):
+            own = table[(table["view"] == view) & (table["dataset"] == dataset)]
+            x = own["bin"].to_numpy(float) + 0.12 * (i - (len(datasets) - 1) / 2)
+            colour, marker = K_SHADES[i % len(K_SHADES)], MARKERS[i % len(MARKERS)]
+            ax.plot(
+                x, own["difference"], marker, ls="-", lw=0.9, color=colour, ms=5, mew=0, label=dataset_label(dataset)
+            )
+            ax.vlines(x, own["low"], own["high"], color=colour, lw=1.3)
+        ax.axhline(0, color=INK, lw=0.9)
+        ax.set_xticks(range(len(labels)), labels)
+        ax.set_xlim(-0.5, len(labels) - 0.5)
+        ax.set_ylim(-ends, ends)
+        ax.yaxis.set_major_formatter(SIGNED)
+        ax.grid(visible=False, axis="x")
+        ax.set_xlabel(VIEWS[view].title)
+        ax.set_ylabel(f"{second}: percentage points more")
+        legend_below(ax)
+        sns.despine(ax=ax)
+
+    views = [view for view in VIEWS if view in set(table["view"])]
+    return {
+        "figure": Panels(views, draw, size=(4.6, 4.1), columns=3),
+        "caption": f"<b>How much larger {rbp_label(k)} of the {second} is than the transformer’s,</b> by kinds of "
+        f"tokens; bars: {level:.0%} intervals by documents. A pair that stood there over 128 tokens ago may be out "
+        "of sight.",
+        "alt": "Differences of RBP between two models by tokens read before, distance of the last such pair, frequency",
+        "data": table,
+    }
+
+
+def rules_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_k by each tie rule less that by the paper's, in percentage points, by text.
+
+    table: `ties` of one model.
+    """
+    rules = {"strict": "placed first (strict)", "expected": "mean place (expected)"}
+    wide = table.pivot_table(index=["dataset", "k"], columns="rule", values="value").reset_index()
+    wide[list(rules)] = 100 * wide[list(rules)].sub(wide["paper"], axis=0)
+    labels = ("threshold k", f"percentage points of {rbp_label()} more")
+    styles = dict(zip(rules.values(), (LINES[0], LINES[2]), strict=True))
+    rows = melted(wide, rules, "k", by=["dataset"])
+    panels = curves(rows, "k", "value", labels=labels, styles=styles, ylim="shared", size=(4.6, 3.5))
+    return {
+        "figure": panels,
+        "caption": "<b>What the tie rule does to 5-grams:</b> RBPₖ by two other rules, less the paper’s, which places "
+        "the truth last among its equals.",
+        "alt": "Differences of RBP by tie rules against the threshold, one panel a text",
+        "data": table,
+    }
+
+
+def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
+    """What training the families took, and how large they are (`families.costs`)."""
+    sizes = ["weights", "ranks", "sums"]
+    rows = costs.assign(family=costs["family"].map(family_label), **{name: costs[name] / 1e6 for name in sizes})
+    columns: Columns = {
+        "family": "Family",
+        "models": "models",
+        "core_hours": ("core-hours", "{:.1f}"),
+        ("slowest", "fastest"): ("tokens/s", "{:,.0f} – {:,.0f}"),
+        **{name: (f"{name}, MB", "{:.1f}") for name in sizes},
+    }
+    caption = (
+        "<b>What it took.</b> Core-hours of training, in which budgets of one size share what they have read. "
+        "Tokens/s: of one core, by the slowest model and the fastest."
+    )
+    return shown(rows, columns, caption=caption, data=costs)
+
+
+def _labelled(table: pd.DataFrame) -> pd.DataFrame:
+    """With the column measure, what is shown for k."""
+    return table.assign(measure=[measure_label(k) for k in table["k"]])
+
+
+def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The exponents of families side by side (`exponents_beside`)."""
+    columns: Columns = {
+        "dataset": "Text",
+        "measure": "of",
+        "family": "family",
+        "alpha_transformer": ("α, transformer", "{:.3f}"),
+        "alpha": ("α, family", "{:.3f}"),
+        "difference": ("difference", "{:+.3f}"),
+        ("low", "high"): ("from the text, paired", "[{:+.3f}, {:+.3f}]"),
+        ("scatter_low", "scatter_high"): ("from the scatter", "[{:+.3f}, {:+.3f}]"),
+        "r_squared_transformer": ("R², transformer", "{:.4f}"),
+        "r_squared": ("R², family", "{:.4f}"),
+    }
+    caption = (
+        f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
+        "difference: from the documents, the same for both, and from the scatter about the line of the ratio."
+    )
+    rows = _labelled(table).assign(family=table["family"].map(family_label))
+    return shown(rows, columns, caption=caption, data=table)
+
+
+def offsets_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """−ln RBP_k at equal cross-entropy (`offsets`)."""
+    columns: Columns = {
+        "dataset": "Text",
+        "k": "k",
+        "model": "model",
+        "cross_entropy": ("cross-entropy", "{:.2f}"),
+        "offset": ("offset, %", "{:+.1f}"),
+        ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
+    }
+    caption = (
+        "<b>−ln RBPₖ beside a transformer’s of the same cross-entropy,</b> in per cent of it; below 0 the "
+        "family ranks better. The transformer’s is interpolated between its models; intervals by documents."
+    )
+    return shown(table, columns, caption=caption)
+
+
+def ties_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """How many tokens tie, and what the tie rule moves (`spread_by_rule`)."""
+    percent = table.assign(tied=100 * table["tied"], moved=100 * table["moved"])
+    columns: Columns = {
+        "dataset": "Text",
+        "model": "model",
+        "tied": ("tokens that tie, %", "{:.2f}"),
+        "moved": ("RBP moves by, points", "{:.3f}"),
+        "k": "at k",
+    }
+    caption = (
+        "<b>Ties.</b> The share of tokens whose score other tokens have as well, and the largest change of any "
+        "RBPₖ up to k = 1000 between two of the three tie rules."
+    )
+    return shown(percent, columns, caption=caption, data=table)
