@@ -480,7 +480,7 @@ def run_panel(runs: pd.DataFrame) -> Figure:
         legend_below(ax, styles)
         sns.despine(ax=ax)
 
-    return single_panel(draw, size=(6.4, 4.4))
+    return single_panel(draw, size=(4.6, 3.9))
 
 
 def runs_shown(runs: pd.DataFrame) -> dict[str, Any]:
