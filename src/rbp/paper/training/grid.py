@@ -127,7 +127,7 @@ def apart_shown(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
         ax.set_xlim(least / 3, 2)
         ax.set_yticks(range(len(own)), [_cell_label(row) for row in own.itertuples()])
         ax.set_ylim(len(own) - 0.5, -0.5)
-        ax.set_xlabel("p: how often chance alone would do as much")
+        ax.set_xlabel("p, by chance alone")
         ax.set_title(family_label(family))
         ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.13), ncols=3, handletextpad=0.3, columnspacing=1)
         sns.despine(ax=ax)
