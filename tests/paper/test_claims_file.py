@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rbp.book import results
 from rbp.core.errors import ChapterError
-from rbp.paper.claims.ledger import Numbers, read_claims
-from rbp.paper.claims.rules import FAILS, HOLDS, PART, Bar, Rule, read_bar, read_condition
+from rbp.paper.ledger.claims import Numbers, read_claims
+from rbp.paper.ledger.rules import FAILS, HOLDS, PART, Bar, Rule, read_bar, read_condition
 
 BARS = {
     "good": read_bar({"says": "R² of a good fit", "at": 0.97, "kind": "r_squared"}),

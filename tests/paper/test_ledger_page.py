@@ -9,9 +9,9 @@ from paper.test_claims import ENTRIES, RULES, _numbers
 from playwright.sync_api import Browser, Page, expect
 from tabs import BY_MOUSE_AND_TOUCH, write_page
 
-from rbp.paper.claims import ledger
-from rbp.paper.claims.page import render
-from rbp.paper.claims.rules import FAILS, HOLDS, PART, Bar
+from rbp.paper.ledger import claims as ledger
+from rbp.paper.ledger.page import render
+from rbp.paper.ledger.rules import FAILS, HOLDS, PART, Bar
 
 
 @pytest.fixture(scope="module")

@@ -80,16 +80,23 @@ class Page:
             self.record({f"{column}.{name}": row[column] for column in columns}, unit=unit, tolerance=tolerance)
 
     def claim(self, name: str, **values: Any) -> None:
-        """Record what decides a claim of the ledger: numbers, words, True or False, or lists of numbers.
+        """Record what decides a claim of the ledger: numbers, words, True or False, lists of numbers, or
+        what was recorded before (`told`).
 
         They are recorded under ``claim.NAME.KEY``, those of a list under ``claim.NAME.KEY.0`` and so on. The rule that
         they go into stands in the ledger's file under `name`. Several chapters may decide one claim together.
         """
         for key, value in values.items():
-            if isinstance(value, str) or not np.iterable(value):
+            if isinstance(value, results.Recorded):  # with its tolerance
+                self.values[f"claim.{name}.{key}"] = value
+            elif isinstance(value, str) or not np.iterable(value):
                 self.record({f"claim.{name}.{key}": value})
             else:
                 self.record({f"claim.{name}.{key}.{i}": each for i, each in enumerate(value)})
+
+    def told(self, *keys: str) -> dict[str, results.Recorded]:
+        """What was recorded under these keys, for `claim`; dots become underscores, and what is missing is left out."""
+        return {key.replace(".", "_"): self.values[key] for key in keys if key in self.values}
 
     def figure(
         self, name: str, figure: Figure | figure_style.Panels, *, caption: str, alt: str, data: pd.DataFrame

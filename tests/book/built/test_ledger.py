@@ -7,7 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from rbp.core.paths import Project
-from rbp.paper.claims.ledger import CLAIMS, GROUPS, VERDICTS
+from rbp.paper.ledger.claims import CLAIMS, GROUPS, VERDICTS
 
 
 @pytest.fixture(scope="module")

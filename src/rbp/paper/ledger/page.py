@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from rbp.paper.claims.ledger import GROUPS, PAPER, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
-from rbp.paper.claims.rules import Bar
+from rbp.paper.ledger.claims import GROUPS, PAPER, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
+from rbp.paper.ledger.rules import Bar
 
 LEAD = 22
 

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 
 from rbp.book import results
 from rbp.core.errors import ChapterError
-from rbp.paper.claims.rules import FAILS, HOLDS, PART, Rule, read_bar, read_condition
+from rbp.paper.ledger.rules import FAILS, HOLDS, PART, Rule, read_bar, read_condition
 
 #: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
 UNCHECKED, OPEN = "cannot be checked here", "not judged yet"
@@ -50,12 +50,12 @@ PREDICTIONS = Group(
 GROUPS = (PAPER, EARLIER, OTHERS, OWN, PREDICTIONS)
 
 
-class Numbers(Mapping[str, results.Value]):
-    """What the chapters recorded, by "chapter::key". A missing number names the chapter that should record it."""
+class Numbers:
+    """What the chapters have recorded for the claims (`Page.claim`)."""
 
     def __init__(self, recorded: Mapping[str, Mapping[str, results.Recorded]]) -> None:
         self._values = {
-            f"{chapter}::{key}": each.value for chapter, own in recorded.items() for key, each in own.items()
+            key: each.value for own in recorded.values() for key, each in own.items() if key.startswith("claim.")
         }
 
     @classmethod
@@ -66,54 +66,17 @@ class Numbers(Mapping[str, results.Value]):
             raise ChapterError("no chapter has been executed yet", str(chapters), "Build the book first: make book.")
         return cls(results.merge(paths))
 
-    def __getitem__(self, key: str) -> results.Value:
-        if key not in self._values:
-            chapter, _, name = key.partition("::")
-            raise ChapterError(f"the chapter {chapter} has not recorded '{name}'", "claims ledger", "Execute it again.")
-        return self._values[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def number(self, key: str) -> float:
-        """A recorded number."""
-        value = self[key]
-        if isinstance(value, str):
-            raise ChapterError(f"'{key}' is a word, not a number", "claims ledger")
-        return float(value)
-
-    def count(self, key: str) -> int:
-        """A recorded count."""
-        return round(self.number(key))
-
-    def word(self, key: str) -> str:
-        """A recorded word or phrase."""
-        return str(self[key])
-
     def of_claim(self, name: str) -> dict[str, Any]:
-        """What the chapters have recorded for a claim (`Page.claim`), by key: values, and lists of values."""
+        """What is known of a claim, by key: values, and lists of values."""
         found: dict[str, Any] = {}
-        for each, value in self._values.items():
-            if (recorded := each.partition("::")[2]).startswith(f"claim.{name}."):
+        for recorded, value in self._values.items():
+            if recorded.startswith(f"claim.{name}."):
                 key, _, place = recorded.removeprefix(f"claim.{name}.").partition(".")
                 if place:
                     found.setdefault(key, {})[int(place)] = value
                 else:
                     found[key] = value
         return {k: [v[i] for i in sorted(v)] if isinstance(v, dict) else v for k, v in found.items()}
-
-    def all(self, start: str) -> list[float]:
-        """Every recorded number whose "chapter::key" begins with `start`. Raises ChapterError if there is none."""
-        found = [self.number(key) for key in self._values if key.startswith(start)]
-        if not found:
-            raise ChapterError(f"nothing is recorded under '{start}…'", "claims ledger", "Execute the chapter again.")
-        return found
 
 
 #: a rule with the numbers in it, or what no rule decides, UNCHECKED or OPEN; and a sentence or two of what was found
@@ -158,29 +121,6 @@ class Entry:
     verdict: str
     finding: str
     rule: Rule | None
-
-
-CLAIMS: list[Claim] = []
-
-
-def claim(
-    number: int,
-    part: str,
-    place: str,
-    text: str,
-    *,
-    rule: str,
-    evidence: str,
-    group: Group = PAPER,
-    core: bool = False,
-) -> Callable[[Judge], Judge]:
-    """Enter the decorated judge into the ledger."""
-
-    def enter(judge: Judge) -> Judge:
-        CLAIMS.append(Claim(number, group, part, place, text, rule, evidence, core, judge))
-        return judge
-
-    return enter
 
 
 FILE = Path(__file__).with_name("claims.toml")
@@ -232,7 +172,7 @@ def _judge_of(name: str, table: Mapping[str, Any]) -> Judge:
 
 def judge_all(numbers: Numbers) -> list[Entry]:
     """Every claim, judged, in the order of their numbers. Raises ChapterError where a number is missing."""
-    return [each.judged(numbers) for each in sorted([*CLAIMS, *read_claims()], key=lambda entry: entry.number)]
+    return [each.judged(numbers) for each in sorted(read_claims(), key=lambda entry: entry.number)]
 
 
 def stressed(entries: list[Entry], harder: float) -> list[Entry]:

@@ -65,26 +65,6 @@ def within(says: str, at: float, high: float, step: float, *, percent: bool = Fa
     return Bar(says, at, 0, high, step, harder=-1, percent=percent)
 
 
-def at_least(value: Value, bar: Value) -> Condition:
-    """Met if the value is at least the bar."""
-    return (">=", value, bar)
-
-
-def above(value: Value, bar: Value) -> Condition:
-    """Met if the value is more than the bar."""
-    return (">", value, bar)
-
-
-def at_most(value: Value, bar: Value) -> Condition:
-    """Met if the value is at most the bar."""
-    return ("<=", value, bar)
-
-
-def below(value: Value, bar: Value) -> Condition:
-    """Met if the value is less than the bar."""
-    return ("<", value, bar)
-
-
 def met(least: int, *conditions: Condition) -> Condition:
     """Met if so many of the conditions are."""
     return ("met", least, *conditions)
@@ -146,12 +126,6 @@ class Rule:
                 name: asdict(bar) | {"easy": bar.moved(-0.2), "hard": bar.moved(0.2)} for name, bar in self.bars.items()
             },
         }
-
-
-def by_share(value: Value, says: str, *, holds: float = 1.0, part: float = 0.5) -> Rule:
-    """The rule that a share reach `holds`, or else `part`; `says` names what is counted."""
-    bars = {"holds": share(f"{says}, to hold", holds), "part": share(f"{says}, in part", part)}
-    return Rule(at_least(value, "holds"), at_least(value, "part"), bars)
 
 
 # ── Rules as they are written in claims.toml

@@ -1,9 +1,0 @@
-"""The claims ledger: what the paper claims, and what the chapters' recorded numbers say of it.
-
-`ledger` is its frame, `rules` what decides, `page` how it is shown; each of the other modules enters its claims when it
-is imported, which is here.
-"""
-
-from rbp.paper.claims import comparisons, ledger, others, page
-
-__all__ = ["comparisons", "ledger", "others", "page"]
