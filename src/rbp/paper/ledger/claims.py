@@ -16,6 +16,8 @@ from rbp.paper.ledger.rules import FAILS, HOLDS, PART, Rule, read_bar, read_cond
 
 #: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
 UNCHECKED, OPEN = "cannot be checked here", "not judged yet"
+#: true whatever was measured, so that it is not counted as held
+ALGEBRA = "follows by algebra"
 
 #: verdict → (the key under which it is counted, its sign)
 VERDICTS = {
@@ -24,6 +26,7 @@ VERDICTS = {
     FAILS: ("fails", "✗"),
     UNCHECKED: ("unchecked", "?"),
     OPEN: ("open", "○"),
+    ALGEBRA: ("algebra", "∴"),
 }
 
 
@@ -131,7 +134,7 @@ def read_claims(path: Path = FILE) -> list[Claim]:
 
     number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. holds, in_part:
     the rule, see `rules.read_condition`; bars: its bars by name, see `rules.read_bar`. verdict: UNCHECKED where nothing
-    decides. finding: a sentence or two with the recorded values, "{high} of {fits}, {r:.3f} at worst"; finding_open: where
+    decides; algebra: what holds, follows without a measurement. finding: a sentence or two with the recorded values, "{high} of {fits}, {r:.3f} at worst"; finding_open: where
     none are recorded yet, if a later chapter may do so.
     """
     groups = {group.key: group for group in GROUPS}
@@ -165,7 +168,8 @@ def _judge_of(name: str, table: Mapping[str, Any]) -> Judge:
         except (KeyError, ValueError, TypeError) as error:
             what = f"claim {table['number']} cannot be judged by what is recorded under claim.{name}: {error}"
             raise ChapterError(what, f"claims ledger, {table['evidence']}", "Execute the chapter again.") from None
-        return Rule(holds, part, bars), finding
+        rule = Rule(holds, part, bars)
+        return ALGEBRA if table.get("algebra") and rule.verdict() == HOLDS else rule, finding
 
     return judge
 
