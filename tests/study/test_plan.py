@@ -104,7 +104,7 @@ def test_the_ladders_study_is_planned_as_it_was_measured() -> None:
     measured = {(one["about"]["model"], one["about"]["dataset"]): one["tokens"] for one in stores}
     plan = make_plan(study)
     assert {(model_label(c.cell), c.cell.corpus.name.removeprefix("ladder/")): c.tokens for c in plan.costs} == measured
-    assert plan_json(plan, [1])["jobs"] == {"shard": 28, "merge": 28, "table": 1, "chapter": 3, "book": 1}
+    assert plan_json(plan, [1])["jobs"] == {"shard": 28, "merge": 28, "table": 1, "chapter": 2, "book": 1}
     assert "?" not in "\n".join(plan_lines(plan, [1])[:-1])
 
 

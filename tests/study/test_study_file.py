@@ -41,7 +41,7 @@ def test_chapters_are_named_as_rbp_run_takes_them(tmp_path: Path) -> None:
     assert content.chapters == ["noise", "forecasts", "holds"]
     assert content.rank_chapters == ["emergence"]
     assert "holds is there twice" in read(tmp_path, LEAST + 'chapters = ["03_k1", "holds"]')
-    assert "the number 3 is or was that of measurements, k1" in read(tmp_path, LEAST + 'chapters = ["3"]')
+    assert "the number 3 is or was that of forecasts, measurements, k1" in read(tmp_path, LEAST + 'chapters = ["3"]')
 
 
 @pytest.mark.parametrize("name", ["paper", "ladder", "small"])

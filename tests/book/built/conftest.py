@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rbp.book.chapters import moved
+from rbp.book.chapters import chapter_names
 from rbp.core.paths import Project
 
 HTML = Project().html
@@ -61,9 +61,8 @@ def book(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def pages(book: Path) -> list[str]:
     """The book's pages, relative to its folder, without those that lead on from an old address."""
-    old = moved(Project())
-    every = [path for part in ("book", "notebooks") for path in book.glob(f"{part}/*.html")]
-    found = [path.relative_to(book).as_posix() for path in every if path.stem not in old]
+    chapters = [book / "notebooks" / f"{name}.html" for name in chapter_names(Project())]
+    found = [path.relative_to(book).as_posix() for path in (*book.glob("book/*.html"), *chapters)]
     assert len(found) >= 14
     return sorted(found)
 

@@ -58,7 +58,7 @@ def opened(context: BrowserContext, served: str) -> Page:
 
 def width_in(tab: Page) -> list[str]:
     """The row of the run's table that tells how wide intervals are: the book's and this run's."""
-    row = tab.frame_locator(".rbp-shown iframe").locator(".rbp-beside tr", has_text="width many")
+    row = tab.frame_locator(".rbp-shown iframe").locator(".rbp-beside tr", has_text="width few")
     return row.locator("td.num").all_inner_texts()
 
 

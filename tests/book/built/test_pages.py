@@ -187,7 +187,7 @@ def test_a_page_opens_from_a_file(browser: Browser, book: Path) -> None:
     inside = ("file:", "data:", "blob:")
     tab.on("request", lambda request: None if request.url.startswith(inside) else wrong.append(request.url))
     tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.goto((book / "notebooks" / "see.html").as_uri())
+    tab.goto((book / "notebooks" / "holds.html").as_uri())
     assert tab.locator(".math > math").first.bounding_box()["height"] > 8
     assert wrong == []
     assert tab.locator("figure.rbp-figure svg").count() > 0
