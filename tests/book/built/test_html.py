@@ -160,6 +160,6 @@ def test_answers_are_short(lengths: pd.DataFrame, capsys: pytest.CaptureFixture[
     total = lengths.sum().to_frame("all").T
     with capsys.disabled():
         print("\n" + pd.concat([lengths, total]).to_string())  # noqa: T201
-    assert (lengths.answer > 0).sum() >= 20
+    assert (lengths.answer > 0).sum() >= 18
     long = lengths[(lengths.answer > WORDS) | (lengths.numbers > NUMBERS)]
     assert long.empty, long.to_string()

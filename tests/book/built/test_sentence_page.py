@@ -24,7 +24,7 @@ def test_it_ranks_what_is_typed(browser: Browser, book: Path, address: str, how:
 def test_an_address_brings_a_text_and_loads_nothing_unasked(browser: Browser, book: Path) -> None:
     with closing(browser.new_page()) as tab:
         asked: list[str] = []
-        tab.on("request", lambda each: asked.append(each.url) if "/sentence/" in each.url else None)
+        tab.on("request", lambda each: asked.append(each.url) if "/see/" in each.url else None)
         tab.goto((book / PAGE).as_uri() + "#text=It+is+%3Cb%3Eso%3C%2Fb%3E.&models=10k,7b")
         expect(tab.get_by_label("Your text")).to_have_value("It is <b>so</b>.")
         expect(tab.get_by_role("alert").filter(has_text="7b")).to_be_visible()
