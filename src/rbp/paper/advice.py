@@ -119,7 +119,8 @@ def _size(ax: Axes, lines: pd.DataFrame) -> None:
     ax.set_xlabel(LABELS["size"])
     ax.set_ylabel("−ln RBP, smallest model = 1")
     straight = lines.loc[lines["k"].isin(SMALL_K), "r_squared"].min() >= STRAIGHT
-    ax.set_title(f"{HOLDS if straight else NEARLY} Small k: nearly a power of size")
+    title, large = f"{HOLDS if straight else NEARLY} Small k: nearly a power", lines[~lines["k"].isin(SMALL_K)]
+    ax.set_title(title + (f"; {FAILS} large k" if (large["alpha"] < 0).any() else ""))
 
 
 def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
