@@ -95,7 +95,7 @@ time.sleep(300)
 
 
 @pytest.mark.parametrize(
-    "command", [["-m", "rbp.cli", "--root", "{root}", "run", "a"], ["-c", SERVE, "{root}"]], ids=["run", "server"]
+    "command", [["-m", "rbp.cli", "--root", "{root}", "run", "01_a"], ["-c", SERVE, "{root}"]], ids=["run", "server"]
 )
 def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path, command: list[str]) -> None:
     """Its kernel, too, ends at once, and the folder from which the kernel was started is gone by then."""

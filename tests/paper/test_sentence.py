@@ -372,7 +372,7 @@ def test_the_address_holds_the_text_and_the_models(tab: Page, browser: Browser, 
     tab.get_by_role("checkbox", name="59k (").uncheck()
     tab.get_by_label("Your text").fill(text)
     agrees(tab, text, chosen=("10k", "390k"))
-    tab.wait_for_function("new URLSearchParams(location.hash.slice(1)).get('text').includes('Yes')")
+    tab.wait_for_function("new URLSearchParams(location.hash.slice(1)).get('text')?.includes('Yes')")
     shown, before = tab.evaluate(SHOWN), list(asked)
     with closing(browser.new_context(offline=True)) as other:
         again, loaded = other.new_page(), []
