@@ -14,7 +14,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import INK, LABELS, Panels, Style, family_style, log_axis
+from rbp.book.figure_style import INK, LABELS, Panels, Style, family_style, legend_below, log_axis
 from rbp.book.steps import step
 from rbp.evidence import Source, histograms, open_source, published, select
 from rbp.evidence.histograms import MeasuredRanks
@@ -541,11 +541,11 @@ def gaps(table: pd.DataFrame) -> dict[str, Any]:
         log_axis(ax, "x")
         ax.set_xlabel("nats per token below the best fit")
         ax.set_title(f"Ranks from {first}")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.18), ncols=len(families))
+        legend_below(ax)
         sns.despine(ax=ax)
 
     return {
-        "figure": Panels([1, 2], draw, size=(4.2, 3.0)),
+        "figure": Panels([1, 2], draw, size=(4.6, 3.4)),
         "caption": "<b>How far each family is from the best</b>, in log-likelihood per token: the median over models, "
         "and their range. Hollow: at its limit for some. “Rounded” is the authors’ library’s lognormal.",
         "alt": "With rank 1 the lognormal lies far from the best family, Zipf–Mandelbrot; from rank 2 up all lie close "
@@ -585,16 +585,16 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
         log_axis(ax, "x")
         log_axis(ax, "y")
         ax.set_xlabel("rank k")
-        ax.set_ylabel("share of tokens with a rank above k")
+        ax.set_ylabel("share of ranks above k")
         ax.set_title(key)
-        ax.legend(loc="lower left")
+        legend_below(ax)
         sns.despine(ax=ax)
 
     counts = [
         pd.DataFrame({"case": name, "high": own.counts.high, "count": own.counts.count}) for name, own in ends.items()
     ]
     return {
-        "figure": Panels(list(ends), draw, size=(4.2, 3.6)),
+        "figure": Panels(list(ends), draw, size=(4.6, 4.6)),
         "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
         "fitted without rank 1, as the authors do.",
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
