@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from rbp.book.figure_style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, neg_log_rbp_label
 from rbp.book.leaf import Leaf
-from rbp.core.errors import ParameterError
+from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import Source
 from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
@@ -27,8 +27,11 @@ PASSAGE = 160  # tokens that are shown coloured
 
 def chosen(source: Source, dataset: str | None, ks: Sequence[int]) -> pd.DataFrame:
     """The measurements of one dataset at `ks`, and its cross-entropy. Raises ParameterError if there are several."""
-    table = source.table
+    table = source.table[source.table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
     there = list(dict.fromkeys(table["dataset"]))
+    if not there:
+        what = "there is neither an RBP_k nor a cross-entropy in it"
+        raise DataError(what, source.name, "Give a source that has ranks, such as rbp extract makes.")
     if dataset is None and len(there) > 1:
         what = f"there are several datasets: {', '.join(there)}"
         raise ParameterError(what, "--dataset", "Give one of them.")
