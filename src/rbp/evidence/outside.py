@@ -126,8 +126,8 @@ def image_family(model: str, pixels: int) -> str:
 def image_models(folder: Path | None = None) -> pd.DataFrame:
     """Top-1 and top-5 accuracy of models of images on three test sets (huggingface/pytorch-image-models).
 
-    Columns dataset (of PICTURES), model, param_count (millions), img_size (pixels a side), top1, top5 (per cent), family
-    (`image_family`).
+    Columns dataset (of PICTURES), model, param_count (millions), img_size (pixels a side), top1, top5 (per cent), and
+    family (`image_family`).
     """
     percent = pa.Column("float64", pa.Check.in_range(0, 100, error="must lie between 0 and 100"))
     known = pa.Check.isin(PICTURES, error=f"must be one of {', '.join(PICTURES)}")
@@ -229,7 +229,10 @@ def detector_documents(folder: Path | None = None) -> pd.DataFrame:
     columns = {"dataset": _NAME, "model": known, "written_by": author, "document": _COUNT_FROM_0}
     columns |= {"cross_entropy": _LOSS, "mean_log_rank": _LOSS, "mean_rank": _LOSS, "entropy": _LOSS}
     keys = ["dataset", "model", "written_by", "document"]
-    lower = pa.Check(lambda t: np.log(t["mean_rank"]) >= t["mean_log_rank"] - 1e-3, error="ranks whose mean log is more")
+    lower = pa.Check(
+        lambda t: np.log(t["mean_rank"]) >= t["mean_log_rank"] - 1e-3,
+        error="mean_log_rank is above the log of mean_rank",
+    )
     return _read(folder, "detector_documents.csv", columns, keys, lower)
 
 
@@ -286,7 +289,6 @@ _COLUMNS = ["dataset", "model", "family", "size", "metric", "k", "value", "token
 def _as_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with the columns of the measurement table; tokens and hits may be missing."""
     return rows.reindex(columns=_COLUMNS).astype({"size": "int64", "k": "Int64"}).reset_index(drop=True)
-
 
 
 def _read(

@@ -334,8 +334,8 @@ def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "pape
     A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:mamba2", "ladder:ngrams" (ranks in
     data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others), "images", "tries",
     "detectors", "gltr" (see `rbp.evidence.outside`). Or it is a folder with the published files, a CSV or Parquet file
-    of the measurement table (tokens, hits and source may be left out), a rank store, or a folder of them. Several are a sequence, or one text with commas. A Path, or a text with a slash
-    such as "./ladder", is never a word.
+    of the measurement table (tokens, hits and source may be left out), a rank store, or a folder of them. Several are a
+    sequence, or one text with commas. A Path, or a text with a slash such as "./ladder", is never a word.
 
     rule: how equal scores count in ranks. Raises ParameterError for an unknown source, DataError for a folder without
     measurements; what is inside is read later (see `Source`).
@@ -381,8 +381,8 @@ def select(
 
 
 _REMEDY = (
-    'Give "published", "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", "images", "tries", "detectors", '
-    '"gltr", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
+    'Give "published", "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", "images", "tries", '
+    '"detectors", "gltr", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
 )
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
 
