@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from rbp.core.arrays import Reals, check_level
-from rbp.paper.curves import curves
 from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.wording import dataset_label
 from rbp.stats.resampling import interval, without_each
@@ -91,24 +90,7 @@ def told(over_models: pd.DataFrame, over_documents: pd.DataFrame) -> dict[str, A
     return values | {"other_tokenizer": over_models.loc[over_models["written_by"] == "human", "other"].abs().max()}
 
 
-def lines_shown(documents: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for E ln R against cross-entropy, by text: people’s and models’ own."""
-    means = documents.groupby([*CELL, "model"])[["cross_entropy", "mean_log_rank"]].mean().reset_index()
-    means["line"] = means["written_by"].map({"human": "people’s texts", "model": "models’ own texts"})
-    styles = {"people’s texts": ("#2A7FC0", "o", "-"), "models’ own texts": ("#D55E00", "s", ":")}
-    return {
-        "figure": curves(
-            means, "cross_entropy", "mean_log_rank", labels=("cross-entropy (nats)", "E ln R"), styles=styles, log="",
-            ylim="shared", size=(4.6, 3.6),
-        ),
-        "caption": "<b>Mean ln rank against cross-entropy,</b> five models of 1.5 to 20 billion parameters (a point "
-        "each). A model’s own text is another for each.",
-        "alt": "Mean log rank rises with cross-entropy along one line for people's texts, and another for models' own",
-        "data": means,
-    }  # fmt: skip
-
-
-def lines_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def lines_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The lines over models (`lines`)."""
     columns: Columns = {
         "name": "Text",

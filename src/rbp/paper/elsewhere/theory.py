@@ -19,7 +19,7 @@ from rbp.paper.curves import K_SHADES, curves
 from rbp.paper.display import Columns, shown
 from rbp.paper.ladder import exponents
 from rbp.paper.wording import dataset_label
-from rbp.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve, guesses
+from rbp.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve
 
 _ALL_K = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 SMALL, SMALL_PUBLISHED = 2e5, 5e8  # the sizes S up to which theories are fitted
@@ -122,8 +122,7 @@ def top_five(table: pd.DataFrame, fits: dict[str, CurveFit]) -> pd.DataFrame:
         wide = own.pivot_table(index="model", columns="k", values="value").dropna()
         y = [wide[k].to_numpy(np.float64) for k in (1, 5)]
         one, five = np.exp(-y[0]), np.exp(-y[1])
-        worth = np.log1p(-five) / np.log1p(-one)
-        scales = {"tries": float(np.median(worth)), "normal": float(np.median(ndtri(five) - ndtri(one)))}
+        scales = {"tries": float(worth(own).median()), "normal": float(np.median(ndtri(five) - ndtri(one)))}
         told = {f"{name}_unchanged": fits[name].more_guesses(one, 5) for name in THEORIES}
         told |= {"tries_scaled": 1 - (1 - one) ** scales["tries"], "naive": np.exp(-y[0] * np.median(y[1] / y[0]))}
         told["normal_scaled"] = ndtr(ndtri(one) + scales["normal"])
@@ -141,12 +140,22 @@ def top_five(table: pd.DataFrame, fits: dict[str, CurveFit]) -> pd.DataFrame:
 # ── What the page says and shows
 
 
-def told(scores: pd.DataFrame, tops: pd.DataFrame, fits: dict[str, CurveFit]) -> dict[str, float]:
-    """What the page says of `scored`, of `top_five`, and of the fits to published text."""
-    values = {"worth.text": float(np.exp(guesses(5, *fits["tries"].parameters[2:])))}
+def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
+    """κ(k) of each model on each dataset, ln(1 − RBP_k)/ln(1 − RBP_1): how many independent tries k guesses are.
+
+    points: −ln RBP_1 and −ln RBP_k.
+    """
+    wide = points.pivot_table(index=["dataset", "model"], columns="k", values="value")
+    wide = wide[[1, k]].dropna().astype("float64")
+    return np.log(-np.expm1(-wide[k])) / np.log(-np.expm1(-wide[1]))
+
+
+def told(scores: pd.DataFrame, tops: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
+    """What the page says of `scored`, of `top_five`, and of −ln RBP_1 and −ln RBP_5 of published text."""
+    values = {"worth.text": float(worth(text).median())}
     for row in tops.to_dict("records"):
         values |= {f"worth.{row['dataset']}": row["worth"]}
-        ways = ("tries_unchanged", "normal_unchanged", "naive")
+        ways = ("tries_unchanged", "tries_scaled", "normal_unchanged", "normal_scaled", "naive")
         values |= {f"five.{way}.{row['dataset']}": row[way] for way in ways}
     kinds = {
         ("the ladder", told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")
