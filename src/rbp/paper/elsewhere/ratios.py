@@ -274,7 +274,7 @@ _LOOKS = {TEXT: ("#2A7FC0", "o"), LADDER: ("#8A7A00", "v"), TRIES: ("#D55E00", "
 def own_curves_shown(found: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for α_k/α_1 against what the models' own curves foretell, a panel for each way."""
     known = found[found["ratio"] > 0]
-    low, high = 0.6, 1.1 * float(known["ratio"].max())
+    low, high = 0.6, 1.05 * float(known[["ratio", "moved", "tried"]].max().max())
 
     def draw(ax: Axes, way: str) -> None:
         name = next(key for key, title in _WAYS.items() if title == way)
@@ -317,7 +317,7 @@ def summed_shown(table: pd.DataFrame) -> dict[str, Any]:
         "straight": f"R² ≥ {STRAIGHT}",
         "alpha_1": ("α₁", "{:.3f}"),
         "ratio": ("α at k / α₁", "{:.2f}"),
-        ("lowest", "highest"): ("families", "{:.2f} – {:.2f}"),
+        ("lowest", "highest"): ("lowest – highest", "{:.2f} – {:.2f}"),
         "above": "above 1",
         "surely": "surely",
         "moved": ("curve moved", "{:.2f}"),
@@ -327,6 +327,4 @@ def summed_shown(table: pd.DataFrame) -> dict[str, Any]:
         "<b>α<sub>k</sub>/α₁ in every ranked prediction</b>, and in tries. Medians over families; R²: at k = 1; "
         "surely: the interval lies above 1. The last two columns are what the models’ own curves in k foretell."
     )
-    rows = table.rename(columns={"families": "number"})
-    columns = {("number" if name == "families" else name): column for name, column in columns.items()}
-    return shown(rows, columns, caption=caption, data=table, ranked=True)
+    return shown(table, columns, caption=caption, ranked=True)
