@@ -144,6 +144,8 @@ CASES = pytest.mark.parametrize(
         (28, recorded("elsewhere", "k_or_size", larger=191), FAILS),
         (28, recorded("elsewhere", "k_or_size", s_rises=8, rising_cells=8), HOLDS),
         (29, recorded("elsewhere", "exchange", local_impossible=0), HOLDS),
+        (80, recorded("elsewhere", "about_ranking", images_straight=260), HOLDS),
+        (80, recorded("elsewhere", "about_ranking", images_grow=240), FAILS),
         (31, recorded("forecasts", "accurate", covered=[0.5, 0.95]), HOLDS),
         (31, recorded("forecasts", "accurate", covered=[0.5, 0.5, 0.95]), PART),
         (31, recorded("forecasts", "accurate", errors=[*6 * [5.1], 1.0]), FAILS),
