@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -154,7 +153,6 @@ def curves(
         ax.set_ylabel(labels[1])
         if panel:
             ax.set_title(_name(panel, key))
-        sns.despine(ax=ax)
         if ends:
             label_line_ends(ax, tips)
         elif shaded:

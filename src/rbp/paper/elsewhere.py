@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, LABELS, Panels, legend_below, neg_log_rbp_label, rbp_label
@@ -327,7 +326,6 @@ def tokens_shown(table: pd.DataFrame, k: int, second: str, *, level: float) -> d
         ax.set_xlabel(VIEWS[view].title)
         ax.set_ylabel(f"{second}: percentage points more")
         legend_below(ax)
-        sns.despine(ax=ax)
 
     views = [view for view in VIEWS if view in set(table["view"])]
     return {

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -330,7 +329,6 @@ def cut_panels(told: pd.DataFrame) -> Panels:
         ax.grid(visible=False, axis="x")
         ax.set_xlabel("largest models hidden; forecasts too hopeful")
         ax.set_ylabel("forecast less measured (%)")
-        sns.despine(ax=ax)
 
     return Panels(list(named), draw, size=(4.6, 3.7))
 
@@ -367,7 +365,6 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) 
             "no model here", (high * BEYOND**0.5, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top"
         )
         ax.legend(loc="lower left")
-        sns.despine(ax=ax)
 
     return single_panel(draw)
 

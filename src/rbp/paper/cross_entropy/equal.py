@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
@@ -478,7 +477,6 @@ def run_panel(runs: pd.DataFrame) -> Figure:
         ax.set_xlabel(LABELS["cross_entropy"])
         ax.set_ylabel(f"−ln RBP₁ above the line of {names[0]} (%)")
         legend_below(ax, styles)
-        sns.despine(ax=ax)
 
     return single_panel(draw, size=(4.6, 3.9))
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
@@ -92,7 +91,6 @@ def exponent_panels(in_k: pd.DataFrame, in_s: pd.DataFrame) -> Panels:
         ax.set_xlabel(LABELS["size"])
         ax.set_ylabel("exponent α")
         ax.set_title(dataset_label(dataset))
-        sns.despine(ax=ax)
         legend_below(ax, styles)
 
     return Panels(dataset_order(in_k["dataset"]), draw, size=(4.6, 4.2))
@@ -127,6 +125,5 @@ def exchange_panels(steps: pd.DataFrame, k_from: int) -> Panels:
         ax.set_ylabel(f"S′/S that keeps RBP as at k = {k_from}")
         ax.set_title(f"{dataset_label(dataset)}: {own['model'].iloc[0].rsplit('/', 1)[-1]}")
         legend_below(ax)
-        sns.despine(ax=ax)
 
     return Panels(dataset_order(steps["dataset"]), draw)

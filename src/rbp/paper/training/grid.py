@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from scipy.stats import f as f_distribution
 
@@ -130,7 +129,6 @@ def apart_shown(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
         ax.set_xlabel("p, by chance alone")
         ax.set_title(family_label(family))
         ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.13), ncols=3, handletextpad=0.3, columnspacing=1)
-        sns.despine(ax=ax)
 
     return {
         "figure": Panels(list(table["family"].unique()), draw, size=(4.6, 5.0)),
@@ -510,7 +508,6 @@ def exponents_shown(
         ax.set_ylabel("exponent α in S")
         ax.set_title(dataset_label(dataset))
         ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
-        sns.despine(ax=ax)
 
     return {
         "figure": Panels(dataset_order(by_budget["dataset"]), draw, size=(4.6, 3.9)),

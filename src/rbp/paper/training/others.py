@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis
@@ -260,7 +259,6 @@ def training_shown(
         ax.set_ylabel("−ln accuracy on LAMBADA")
         ax.set_title(f"{family}, after so many steps")
         label_line_ends(ax, ends)
-        sns.despine(ax=ax)
 
     def exponents(ax: Axes) -> None:
         seen = fits[fits["step"] >= 1000]
@@ -278,7 +276,6 @@ def training_shown(
         ax.set_ylabel("exponent α in S")
         ax.set_title("The exponent over training")
         ax.legend(loc="lower right")
-        sns.despine(ax=ax)
 
     draw = {_LAWS: lines, _OVER: exponents}
     return {
