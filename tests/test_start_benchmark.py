@@ -42,7 +42,7 @@ def test_a_question_on_stores_imports_nothing_that_takes_long_and_that_it_does_n
         make_store(tmp_path / "stores" / str(size), greater, [len(greater)], model=f"toy/{size}", size=size)
     place = {"store": tmp_path / "stores", "folder": tmp_path}
     words = [word.format(**place).replace("1000", "10") for word in start.QUESTIONS[question]]
-    code = "import atexit, sys; atexit.register(lambda: print('imported:', *sys.modules)); import rbp.cli; rbp.cli.main()"
+    code = "import atexit, sys, rbp.cli; atexit.register(lambda: print('imported:', *sys.modules)); rbp.cli.main()"
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     said, imported = done.stdout.split("imported:")
     assert "α" in said or question not in ("rbp fit", "rbp law")
