@@ -1,5 +1,4 @@
 import json
-import pickle
 import shutil
 from pathlib import Path
 
@@ -12,16 +11,6 @@ from rbp.ranks.models import find_model, load_model, load_tokenizer, longest_inp
 CPU = torch.device("cpu")
 
 
-class Bomb:
-    """A pickle that leaves a trace when it is read."""
-
-    def __init__(self, trace):
-        self.trace = trace
-
-    def __reduce__(self):
-        return Path.touch, (self.trace,)
-
-
 @pytest.fixture
 def copy(saved, tmp_path):
     return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
@@ -31,24 +20,6 @@ def load_all(folder):
     files = find_model(str(folder))
     load_tokenizer(files)
     load_model(files, "float32", CPU)
-
-
-def plant(folder, name):
-    trace = folder.parent / "trace"
-    (folder / name).write_bytes(pickle.dumps(Bomb(trace)))
-    return trace
-
-
-def test_a_pickle_beside_safetensors_is_not_read(copy):
-    trace = plant(copy, "pytorch_model.bin")
-    files = find_model(str(copy))
-    assert [path.name for path in files.weights] == ["model.safetensors"]
-    load_tokenizer(files)
-    load_model(files, "float32", CPU)
-    assert not trace.exists()
-    with (copy / "pytorch_model.bin").open("rb") as stream:  # the bomb is a real one
-        pickle.load(stream)  # noqa: S301
-    assert trace.exists()
 
 
 def test_no_such_model(tmp_path):

@@ -16,7 +16,7 @@ from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked
 from rbp.ranks import metric
 from rbp.ranks.query import query
-from rbp.ranks.store import find_place, open_store
+from rbp.ranks.store import find_place, open_store, sealed
 
 VOCABULARY = 1000
 
@@ -159,7 +159,7 @@ def test_a_manifest_with_wrong_entries(make, inside, entry, value):
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     (manifest if inside is None else manifest[inside])[entry] = value
-    path.write_text(json.dumps(manifest))
+    path.write_text(json.dumps(sealed(manifest)))
     with pytest.raises(DataError, match="altered, or is damaged"):
         open_store(folder)
     assert "altered, or is damaged" in invoke("ranks", "list", folder)

@@ -5,7 +5,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import f as f_distribution
 
-from rbp.core.errors import FitError
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import fit_power_law
 
@@ -120,11 +119,3 @@ def test_prediction_near_the_linear_case_is_that_of_least_squares() -> None:
     se = np.sqrt(np.sum(influence**2, axis=0) * fit.rss / 7)
     half = np.log(ahead["mean_high"] / ahead["value"]) / 2.364624  # t(0.975, 7)
     np.testing.assert_allclose(half, se, rtol=0.02)
-
-
-def test_four_points_are_weak_and_three_too_few() -> None:
-    fit = fit_offset(SIZES[:4], [3, 2, 1.5, 1.4])
-    assert (fit.n, fit.df, fit.weak) == (4, 1, True)
-    assert fit.offset_low == 0
-    with pytest.raises(FitError, match="at least 4"):
-        fit_offset(SIZES[:3], [3, 2, 1])
