@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib import rcParams, ticker
+import seaborn as sns
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -68,6 +69,9 @@ _RC: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "xtick.major.width": 0.8,
+    "ytick.major.width": 0.8,
     "xtick.minor.width": 0.5,
     "ytick.minor.width": 0.5,
     "xtick.major.size": 4,
@@ -81,13 +85,9 @@ _RC: dict[Any, Any] = {
     "xtick.labelsize": TEXT,
     "ytick.labelsize": TEXT,
     "legend.fontsize": TEXT,
-    "legend.title_fontsize": 12,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "lines.markersize": 5.5,
-    "lines.solid_capstyle": "round",
-    "patch.edgecolor": "w",
-    "patch.force_edgecolor": True,
     "svg.hashsalt": "rbp",  # the same figure gives the same bytes
     "svg.fonttype": "none",  # text is text: it is smaller, and can be searched and read out
     "figure.constrained_layout.use": True,
@@ -111,8 +111,8 @@ class Style(NamedTuple):
 
 
 def use_style() -> None:
-    """Make the book's style the current one."""
-    rcParams.update(_RC)
+    """Make the book's style the current one: seaborn's ticks, with ours on top."""
+    sns.set_theme(context="notebook", style="ticks", rc=_RC)
 
 
 def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:

@@ -199,7 +199,7 @@ def pdf_is_current(project: Project) -> bool:
 
 PACKAGES = (
     *("jupyter-book", "sphinx", "myst-nb", "papermill", "ipykernel", "snakemake", "numpy", "pandas", "scipy"),
-    *("statsmodels", "matplotlib"),
+    *("statsmodels", "matplotlib", "seaborn"),
 )
 
 

@@ -5,14 +5,15 @@ says is zero.
 """
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from statsmodels.regression.linear_model import OLS, WLS
 
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import FitError, ParameterError
-from rbp.stats.linear import Linear, ols
 
 # Residuals of ln y below this are rounding: they must not pass for a measured scatter.
 ROUNDING = 1e-12
@@ -82,7 +83,7 @@ class PowerLawFit:
     weak: bool
     size_min: float
     size_max: float
-    _line: Linear = field(repr=False, compare=False)
+    _results: Any = field(repr=False, compare=False)
     _centre: float = field(repr=False, compare=False)
 
     @property
@@ -102,10 +103,11 @@ class PowerLawFit:
             sizes = as_positive(np.atleast_1d(np.asarray(size)), "size")
         except FitError as error:
             raise ParameterError(error.what, error.where, "Give sizes as positive numbers of parameters.") from None
-        design = _design(np.log(sizes) - self._centre)
-        noise = self._line.scale * float(np.mean(1 / self._line.weights))
-        value, band = self._line.at(design, self.level)
-        columns = np.column_stack([value, band, self._line.at(design, self.level, noise)[1]])
+        noise = float(np.mean(1 / self._results.model.weights)) if self.scale is not None else 1.0
+        exog = _design(np.log(sizes) - self._centre)
+        at = self._results.get_prediction(exog, weights=1 / noise)
+        line, new = (at.conf_int(obs=obs, alpha=1 - self.level) for obs in (False, True))
+        columns = np.column_stack([at.predicted_mean, line, new])
         law = pd.DataFrame(np.exp(columns), columns=["value", "mean_low", "mean_high", "low", "high"])
         law.insert(0, "size", sizes)
         return law
@@ -134,34 +136,36 @@ def fit_power_law(
     log_size, log_value = np.log(sizes), np.log(values)
     # Centred, so that the coefficients are nearly uncorrelated, and the units of S drop out to rounding.
     centre = float(log_size.mean())
-    design = _design(log_size - centre)
+    exog = _design(log_size - centre)
     if variance is None:
-        line = ols(design, log_value)
+        results = OLS(log_value, exog).fit()
     else:
         variances = as_positive(variance, "variance")
         if variances.size != values.size:
             raise FitError(f"{values.size} values but {variances.size} variances", "variance")
-        line = ols(design, log_value, values**2 / variances)
-    slope_low, slope_high = line.intervals(level)[1]
-    prefactor, ends = (np.exp(each[0]) for each in line.at(np.array([[1.0, -centre]]), level))
+        results = WLS(log_value, exog, weights=values**2 / variances).fit()
+    slope_low, slope_high = results.conf_int(1 - level)[1]
+    origin = results.get_prediction(np.array([[1.0, -centre]]))
+    prefactor_low, prefactor_high = np.exp(origin.conf_int(alpha=1 - level)[0])
+    n, df = sizes.size, int(results.df_resid)
     return PowerLawFit(
-        alpha=-float(line.coefficients[1]),
+        alpha=-float(results.params[1]),
         alpha_low=-float(slope_high),
         alpha_high=-float(slope_low),
-        alpha_se=float(line.errors[1]),
-        prefactor=float(prefactor),
-        prefactor_low=float(ends[0]),
-        prefactor_high=float(ends[1]),
-        r_squared=line.r_squared,
-        residual_se=float(np.sqrt(np.sum(line.residuals**2) / line.df)),
-        scale=None if variance is None else line.scale,
-        n=sizes.size,
-        df=line.df,
+        alpha_se=float(results.bse[1]),
+        prefactor=float(np.exp(origin.predicted_mean[0])),
+        prefactor_low=float(prefactor_low),
+        prefactor_high=float(prefactor_high),
+        r_squared=float(results.rsquared),
+        residual_se=float(np.sqrt(np.sum(results.resid**2) / df)),
+        scale=None if variance is None else float(results.scale),
+        n=n,
+        df=df,
         level=level,
-        weak=sizes.size <= WEAK,
+        weak=n <= WEAK,
         size_min=float(sizes.min()),
         size_max=float(sizes.max()),
-        _line=line,
+        _results=results,
         _centre=centre,
     )
 
@@ -198,17 +202,17 @@ def curvature(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95)
     sizes, values = check_points(size, value, minimum=4)
     x = np.log(sizes)
     x -= x.mean()
-    line = ols(np.column_stack([np.ones_like(x), x, x**2]), np.log(values))
-    if line.ssr <= x.size * ROUNDING**2:
+    results = OLS(np.log(values), np.column_stack([np.ones_like(x), x, x**2])).fit()
+    if results.ssr <= x.size * ROUNDING**2:
         raise FitError("the parabola passes through every point: no scatter is left to test against", "value")
-    low, high = line.intervals(level)[2]
+    low, high = results.conf_int(1 - level)[2]
     return Curvature(
-        coefficient=float(line.coefficients[2]),
+        coefficient=float(results.params[2]),
         low=float(low),
         high=float(high),
-        t=float(line.coefficients[2] / line.errors[2]),
-        p=float(line.p[2]),
-        df=line.df,
+        t=float(results.tvalues[2]),
+        p=float(results.pvalues[2]),
+        df=int(results.df_resid),
         n=x.size,
         level=level,
     )

@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
+from statsmodels.regression.linear_model import OLS
 
 from rbp.book.figure_style import INK, LABELS, Panels, family_style, legend_below, single_panel
 from rbp.core.arrays import Reals, check_level
@@ -27,7 +28,6 @@ from rbp.paper.display import INTERVAL_1, shown
 from rbp.paper.ladder import counts_at, trained_again
 from rbp.paper.wording import dataset_label
 from rbp.stats import cells
-from rbp.stats.linear import ols
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.resampling import interval, student, variance
 
@@ -115,8 +115,8 @@ def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
     design = np.vander(at - at.mean(), degree + 1)
     if len(np.unique(at)) < 2 * degree + 1:
         return float("nan")
-    fit = ols(design, np.log(np.asarray(y, dtype=np.float64)))
-    return per_cent(np.sqrt(fit.scale))
+    fit = OLS(np.log(np.asarray(y, dtype=np.float64)), design).fit()
+    return per_cent(np.sqrt(fit.ssr / fit.df_resid))
 
 
 def per_cent(logarithm: Any) -> float:
@@ -261,11 +261,11 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
     design = np.column_stack([np.ones_like(x), x, other, other * x])
     if np.linalg.matrix_rank(design) < 4 or len(x) < 5:
         return None
-    fit = ols(design, y)
+    fit = OLS(y, design).fit()
     if fit.ssr <= len(x) * 1e-24:
         return None
-    ends = fit.intervals(level)[2]
-    row = {"at": at, "offset": per_cent(fit.coefficients[2]), "low": per_cent(ends[0]), "high": per_cent(ends[1])}
+    ends = fit.conf_int(1 - level)[2]
+    row = {"at": at, "offset": per_cent(fit.params[2]), "low": per_cent(ends[0]), "high": per_cent(ends[1])}
     return row | {"apart": bool(ends[0] > 0 or ends[1] < 0)}
 
 
@@ -313,8 +313,8 @@ def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
     for sweep, own in runs.groupby("sweep"):
         x, size = np.log(own["loss"].to_numpy()), np.log(own["size"].to_numpy())
         x = x - x.mean()
-        fit = ols(np.column_stack([np.ones_like(x), x, x**2, size]), np.log(-np.log(own["accuracy"].to_numpy())))
-        effect, span = float(fit.coefficients[3]), float(np.exp(np.ptp(size)))
+        fit = OLS(np.log(-np.log(own["accuracy"].to_numpy())), np.column_stack([np.ones_like(x), x, x**2, size])).fit()
+        effect, span = float(fit.params[3]), float(np.exp(np.ptp(size)))
         about = {"sweep": sweep, "architecture": own["architecture"].iloc[0], "n": len(own), "span": span}
         rows.append(about | {"effect": effect, "per_tenfold": 100 * (10**effect - 1)})
     return pd.DataFrame(rows)
