@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import f as f_distribution
 
-from rbp.stats.offset_law import fit_offset
+from rbp.stats.offset_law import extended, fit_offset
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
@@ -119,3 +119,11 @@ def test_prediction_near_the_linear_case_is_that_of_least_squares() -> None:
     se = np.sqrt(np.sum(influence**2, axis=0) * fit.rss / 7)
     half = np.log(ahead["mean_high"] / ahead["value"]) / 2.364624  # t(0.975, 7)
     np.testing.assert_allclose(half, se, rtol=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_law_further_on_is_that_of_the_fit(seed: int) -> None:
+    y = law() * np.exp(0.03 * np.random.default_rng(seed).normal(size=10))
+    fit, at = fit_offset(SIZES, y), SIZES[-1] * np.array([2.0, 10.0])
+    floor, ahead = extended(SIZES, y, at)
+    assert (floor, *ahead) == (fit.offset, *fit.predict(at)["value"])

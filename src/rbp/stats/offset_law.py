@@ -144,6 +144,15 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
     )
 
 
+def extended(size: npt.ArrayLike, value: npt.ArrayLike, at: npt.ArrayLike) -> tuple[float, Reals]:
+    """E of the law that `fit_offset` finds, and that law at the sizes `at` (shape (m,)): intervals take far longer."""
+    sizes, values = check_points(size, value, minimum=4)
+    centre, unit = float(np.log(sizes).mean()), float(np.exp(np.log(values).mean()))
+    point, _ = _Profile(np.log(sizes) - centre, np.log(values / unit)).best()
+    further = as_positive(np.asarray(at), "at")
+    return unit * float(np.exp(point[2])), unit * np.exp(_law(point, np.log(further) - centre))
+
+
 def _law(point: Reals, x: Reals) -> Reals:
     """ln(E + A·S^(−α)) at centred ln S; ``point`` is (ln A at the centre, α, ln E), ln E = −inf for E = 0."""
     return np.asarray(np.logaddexp(point[0] - point[1] * x, point[2]))
