@@ -81,12 +81,9 @@ def run(
     values = found.parse(parameter or [])
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
-    watched = sys.stderr.isatty()
-    if watched:
-        typer.echo(f"{found.name} …", err=True)
+    typer.echo(f"{found.name} …", err=True)
     seconds = execute(found, values, folder, Path.cwd(), finish=lambda new: render_chapter(project, found, new))
-    if watched:
-        typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
+    typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
     typer.echo(str(folder / f"{found.name}.html"))
 
 
