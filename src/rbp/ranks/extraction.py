@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from transformers.utils import logging as theirs
 
-from rbp import __version__
+from rbp.core import __version__
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.paths import DATA
