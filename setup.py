@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-CARRIED = ["data/published/*", "book/_static/rbp.css"]  # files, by patterns
+CARRIED = ["data/published/*", "data/ladder/*.toml", "book/_static/rbp.css"]  # files, by patterns
 
 
 class BuildPy(build_py):

@@ -103,11 +103,12 @@ def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tok
     corpus = write_texts(tmp_path / "mine.jsonl", TEXTS)
     (folder,) = extract([str(saved)], [str(corpus)], protocol("windows", length=64), tmp_path / "ranks", Settings())
     by_name, in_memory = (
-        rbp.rank(given, TEXTS, tokenizer=own, length=64) for given, own in ((str(saved), None), (model, tokenizer))
+        rbp.rank(given, TEXTS, tokenizer=own, length=64, name="m")
+        for given, own in ((str(saved), None), (model, tokenizer))
     )
     for ranked in (by_name, in_memory):
         assert ranked.to_pandas().drop(columns="rank").equals(open_store(folder).ranks())
-        assert (ranked.store.size, ranked.store.family) == (open_store(folder).size, "gpt2")
+        assert (ranked.store.model, ranked.store.size, ranked.store.family) == ("m", open_store(folder).size, "gpt2")
     assert by_name.store.manifest["key"]["tokenizer"] == in_memory.store.manifest["key"]["tokenizer"]
 
 
@@ -196,6 +197,8 @@ def test_a_law_and_figures_of_results(tmp_path, tokenizer):
         ({"texts": ["one", 2]}, "text 2 is no string: int"),
         ({"texts": Dataset.from_dict({"body": TEXTS})}, "Give field=; there is: body"),
         ({"texts": ["x"]}, "no token can be scored"),
+        ({"dtype": "float64"}, "ranked as it is"),
+        ({"model": str(ROOT / "data/ladder/families/neox/neox-10k-at-8m"), "tokenizer": None, "dtype": "int8"}, "int8"),
         ({"length": 1}, "length must be at least 2"),
         ({"length": 1000}, "reads 256 tokens at most"),
         ({"tokens": 0}, "tokens must be at least 1"),

@@ -3,8 +3,9 @@
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import rbp.ladder  # noqa: F401 (whose texts and models may be asked for by name)
 from rbp.core.errors import ParameterError
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from rbp.evidence.ranked import Ranked
     from rbp.stats.power_law import PowerLawFit
 
-#: what `rank` gives, several of them, or what `open_source` takes or gives
-Measurements: TypeAlias = Union["Source", "Ranked", str, Path, Sequence[Union["Ranked", str, Path]]]
+    #: what `rank` gives, several of them, or what `open_source` takes or gives
+    Measurements: TypeAlias = Source | Ranked | str | Path | Sequence[Ranked | str | Path]
 
 
 def rank(
@@ -33,8 +34,8 @@ def rank(
     name: str | None = None,
     dataset: str = "texts",
     family: str | None = None,
-    dtype: str = "float32",
-    device: str = "auto",
+    dtype: str | None = None,
+    device: str | None = None,
 ) -> "Ranked":
     """Rank every token of texts by a model, exactly, and check a sample of the ranks the plain way.
 
@@ -46,8 +47,9 @@ def rank(
         True
 
     model: of transformers, in memory, with its `tokenizer`; or a hub id or a folder, which have their own. One in
-    memory is ranked as it is, in its dtype on its device; others in `dtype` on `device`. texts: strings; rows with
-    their text in `field`, such as a `datasets.Dataset`; or the name of a corpus, as `rbp extract` takes it.
+    memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto). texts:
+    strings; rows with their text in `field`, such as a `datasets.Dataset`; or the name of a corpus, as `rbp extract`
+    takes it.
 
     Texts are read whole, in windows of `length` tokens (default: what the model reads, up to 1024), in which each token
     has at least half a window before it, or all that there is; up to `tokens` in all. name, family: what the model and
@@ -60,21 +62,26 @@ def rank(
     from rbp.evidence.ranked import Ranked
     from rbp.ranks.corpora import given_corpus, open_corpus
     from rbp.ranks.extraction import Settings, extract
-    from rbp.ranks.models import Loaded, find_model, shared_length
+    from rbp.ranks.models import Loaded, ModelFiles, find_model, shared_length
     from rbp.ranks.protocols import protocol
     from rbp.ranks.store import open_store
 
+    found: ModelFiles | Loaded
     if isinstance(model, str | Path):
         if tokenizer is not None:
             raise ParameterError("a model by its name has its own tokenizer", "tokenizer", "Leave it out.")
         found = find_model(str(model))
+        found = replace(found, name=name or found.name)
     else:
+        if dtype or device:
+            what = "a model in memory is ranked as it is"
+            raise ParameterError(what, "dtype, device", "Leave them out: model.to(…) changes either.")
         config = getattr(model, "config", None)
         own = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
         found = Loaded(name or own, model, tokenizer)
     corpus = open_corpus(texts) if isinstance(texts, str) else given_corpus(texts, dataset, field)
     windows = protocol("windows", length=shared_length([found]) if length is None else length, tokens=tokens)
-    settings = Settings(dtype=dtype, device=device, family=family)  # type: ignore[arg-type]  # checked there
+    settings = Settings(dtype=dtype or "float32", device=device or "auto", family=family)  # type: ignore[arg-type]
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("rbp-ranks"))
         (store,) = extract([found], [corpus], windows, folder, settings)
@@ -84,7 +91,7 @@ def rank(
 
 
 def law(
-    measurements: Measurements,
+    measurements: "Measurements",
     *,
     k: int | None = 1,
     dataset: str | None = None,
@@ -111,7 +118,7 @@ def law(
 
 
 def plot(
-    measurements: Measurements,
+    measurements: "Measurements",
     *,
     k: int | None = None,
     dataset: str | None = None,
@@ -140,7 +147,7 @@ def plot(
     return panels.single(panels.keys[0])
 
 
-def _source(measurements: Measurements) -> "Source":
+def _source(measurements: "Measurements") -> "Source":
     from rbp.evidence import Source, open_source
     from rbp.evidence.ranked import Ranked
 

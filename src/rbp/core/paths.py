@@ -31,14 +31,15 @@ class Project:
     root: Path = ROOT
     home: Path | None = None
 
-    def whole(self, extra: str) -> "Project":
-        """Itself, for a command that needs the checkout and an extra of the package. Raises DataError without them."""
-        lacks = next((name for name in EXTRAS[extra] if find_spec(name) is None), None)
+    def whole(self, extra: str | None = None) -> "Project":
+        """Itself, for a command that needs the checkout, and an extra of the package. Raises DataError without them."""
+        lacks = next((name for name in EXTRAS[extra] if find_spec(name) is None), None) if extra else None
         if lacks is None and self.root != CARRIED:
             return self
         why = f"{lacks} is not installed" if lacks else "rbp is installed without its checkout"
-        what = f"this command works in a checkout of the project, with the extra {extra}"
-        raise DataError(what, why, f"In a clone of the project: pip install -e '.[{extra}]'")
+        what = "this command works in a checkout of the project" + (f", with the extra {extra}" if extra else "")
+        with_extra = f"'.[{extra}]'" if extra else "."
+        raise DataError(what, why, f"In a clone of the project: pip install -e {with_extra}")
 
     @property
     def notebooks(self) -> Path:
