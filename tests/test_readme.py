@@ -20,7 +20,8 @@ from rbp.core.paths import ROOT
 from rbp.evidence import open_source, select
 
 BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-AWAY = re.compile(r"#.*(?<!no )\b(hours|network|GPU|built)\b")  # what a comment says that takes more than a folder
+HOURS = re.compile("#.*hours, and a network")  # a block that begins so is left out
+AWAY = re.compile("#.*(where there is a network|built book)")  # and so is a line
 EXTRAS = "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 pypdf starlette uvicorn peft"
 
 # Each command line in turn in one process, without the modules of the extras: how it ended, and where rbp lies.
@@ -42,7 +43,7 @@ for command in json.loads(sys.argv[1]):
 def commands():
     """The lines of the blocks that call rbp, with their comments; of a block that begins with what is away, none."""
     found = [text.splitlines() for kind, text in BLOCKS if kind == "bash"]
-    here = [line for lines in found if not re.search(r"#.*\bhours\b", lines[0]) for line in lines]
+    here = [line for lines in found if not HOURS.search(lines[0]) for line in lines]
     return [line for line in here if line.startswith(".venv/bin/rbp ") and not AWAY.search(line)]
 
 
