@@ -195,6 +195,15 @@ def invoke(*arguments):
     return result.stdout
 
 
+def test_nothing_is_said_after_the_answer_to_a_query(make):
+    """Whatever Python has looked for garbage among, as it does when more is made than here."""
+    folder, tokens = make("m", 1234)
+    code = "import gc; gc.set_threshold = lambda *_: None; from rbp.cli import main; main()"
+    command = [sys.executable, "-c", code, "ranks", "query", "SELECT count(*) AS n FROM ranks", "--stores", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"n\n{len(tokens)}\n", "")
+
+
 def test_ranks_commands(make, tmp_path):
     folder, tokens = make("m", 1234)
     assert "S = 1,234" in invoke("ranks", "list", tmp_path / "ranks")

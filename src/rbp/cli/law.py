@@ -44,6 +44,7 @@ def law(
         raise ParameterError("all of these are measured", "--corpus", "Leave it out, or give models.")
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
+        typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
         from rbp.ranks.extraction import Settings, extract, say_on_stderr
         from rbp.ranks.models import find_model, shared_length
         from rbp.ranks.protocols import protocol

@@ -1,5 +1,7 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
+import atexit
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,6 +76,7 @@ def extract(
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     share = _shard(shard)
 
+    typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
     from rbp.ranks.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.ranks.extraction import extract as measure
 
@@ -224,6 +227,7 @@ def query(
     """Ask rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
     from rbp.ranks.query import query as ask
 
+    atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
     _put(ask(_stores(context, stores), sql), out)
 
 

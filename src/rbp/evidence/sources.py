@@ -310,6 +310,11 @@ class Source:
 def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
 
+        >>> import rbp
+        >>> table = rbp.open_source("published").table
+        >>> sorted(set(table["family"]))
+        ['GPT-2', 'OPT', 'Pythia', 'Qwen2.5']
+
     A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:mamba2", "ladder:ngrams" (ranks in
     data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others). Or it is a folder
     with the published files, a CSV or Parquet file of the measurement table (tokens, hits and source may be left out),

@@ -82,7 +82,7 @@ def write_page(
     leaf.markup("".join(f"<p>{_typeset(line)}</p>" for line in in_words(fits, level)))
     if fits["alpha"].notna().any():
         leaf.figure(
-            _lines(table, level),
+            against_size(table, level),
             caption=f"<b>Against model size S,</b> with {level:.0%} bands of the lines. Lower is better; both axes are "
             "logarithmic, so a power law is straight. S leaves embeddings out.",
             alt="Log-log plots against model size",
@@ -99,10 +99,10 @@ def write_page(
     caption = "<b>Each model:</b> −ln RBPₖ, and cross-entropy in nats."
     leaf.table(**_without_data(shown(wide.reset_index().sort_values(["family", "size"]), columns, caption=caption)))
     ks = sorted(set(ranks["k"]))
-    stores = _stores(source, set(ranks["dataset"]), set(ranks["model"]))
+    stores = stores_behind(source, set(ranks["dataset"]), set(ranks["model"]))
     if stores:
         leaf.figure(
-            _curves(stores, max(10, *ks)),
+            against_k(stores, max(10, *ks)),
             caption="<b>RBPₖ against k:</b> the share of tokens that rank among the first k.",
             alt="Share of tokens with rank at most k, a line for each model",
         )
@@ -127,20 +127,20 @@ def _label(k: Any) -> str:
     return "cross-entropy" if pd.isna(k) else f"k = {k}"
 
 
-def _lines(table: pd.DataFrame, level: float) -> Panels:
+def against_size(table: pd.DataFrame, level: float) -> Panels:
     """A panel for each k, and one for cross-entropy."""
     rows = table.sort_values("k", kind="stable")
     names = [LABELS["cross_entropy"] if pd.isna(k) else neg_log_rbp_label(int(k)) for k in rows["k"]]
     return scaling_panels(rows.assign(of=names), level=level, panel="of")
 
 
-def _stores(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
+def stores_behind(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
     """The rank stores behind the table, where there are any, by family and size."""
     own = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
     return [Ranked(store, source.rule) for store in sorted(own, key=lambda store: (store.family, store.size))]
 
 
-def _curves(stores: Sequence[Ranked], most: int) -> Panels:
+def against_k(stores: Sequence[Ranked], most: int) -> Panels:
     """RBP_k of each model up to k = `most`."""
     styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
 

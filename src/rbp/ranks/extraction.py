@@ -1,6 +1,7 @@
 """Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
 
 import csv
+import io
 import logging
 import os
 import platform
@@ -8,8 +9,8 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from importlib.metadata import version
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from transformers.utils import logging as theirs
 
-from rbp import __version__
+from rbp.core import __version__
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.paths import DATA
@@ -34,6 +35,7 @@ from rbp.ranks.kernel.problem import Rounding, ieee
 from rbp.ranks.models import (
     Dtype,
     LanguageModel,
+    Loaded,
     ModelFiles,
     find_model,
     load_model,
@@ -47,7 +49,7 @@ from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_dig
 log = logging.getLogger(__name__)
 
 
-def family_name(files: ModelFiles) -> str:
+def family_name(files: ModelFiles | Loaded) -> str:
     """The paper's name of the family for its 24 models, the model type for others."""
     with (DATA / "published" / "models.csv").open(encoding="utf-8", newline="") as lines:
         families = {row["model"]: row["family"] for row in csv.DictReader(lines)}
@@ -106,7 +108,9 @@ class ProgressLine:
 
     def __init__(self, label: str, tokens: int, done: int, flops: float, rate: Callable[[], float]):
         self.label, self.tokens, self.flops, self.rate = label, tokens, flops, rate
-        self.out = sys.stderr
+        self.out = (
+            sys.stderr if log.isEnabledFor(logging.INFO) else io.StringIO()
+        )  # a program that calls us may be quiet
         self.before = self.done = done
         self.start = time.monotonic()
         self.printed = self.start if not self.out.isatty() else 0.0
@@ -187,7 +191,7 @@ class Settings:
 class _Model:
     """A model's files, and what is loaded of them once it is needed."""
 
-    def __init__(self, files: ModelFiles, settings: Settings, device: torch.device) -> None:
+    def __init__(self, files: ModelFiles | Loaded, settings: Settings, device: torch.device) -> None:
         self.files, self.settings, self.device = files, settings, device
         self.tokenizer = load_tokenizer(files)
         self.fingerprints = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
@@ -208,7 +212,7 @@ class _Model:
 
 
 def extract(
-    models: Sequence[str | ModelFiles],
+    models: Sequence[str | ModelFiles | Loaded],
     corpora: Sequence[str | Corpus],
     protocol: Protocol,
     out: Path,
@@ -217,7 +221,8 @@ def extract(
 ) -> list[Path]:
     """Measure each of `models` on each of `corpora` into rank stores in the folder `out`; gives their folders.
 
-    Both are given by name (see `find_model`, `open_corpus`), or as what these give.
+    Both are given by name (see `find_model`, `open_corpus`), or as what these give; a model in memory is `Loaded`, and
+    ranked in its own dtype, on its own device.
     shard: (i, n) does every n-th pack, beginning with the i-th (from 1); the store is finished by whichever run
     finds that no pack is missing. What is given is looked at first: a wrong name fails before any work. Raises
     DataError and ParameterError, and leaves nothing half-written.
@@ -229,9 +234,12 @@ def extract(
     found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
     texts = [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora]
     stores = []
-    with quiet(), ieee(device):
-        for files in found:
-            model = _Model(files, settings, device)
+    for files in found:
+        given = settings, device
+        if isinstance(files, Loaded):
+            given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
+        with quiet(), ieee(given[1]), files.evaluated() if isinstance(files, Loaded) else nullcontext():
+            model = _Model(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
     return stores
 

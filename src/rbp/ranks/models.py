@@ -3,13 +3,17 @@
 A checkpoint saved by pickle can run any code when it is read, so such files are neither downloaded nor opened.
 """
 
+import copy
+import json
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 import torch
@@ -88,8 +92,7 @@ class ModelFiles:
 
     def tokenizer_fingerprint(self) -> str:
         """A digest of the tokenizer's files."""
-        names = (*_TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-        return _digest([path for name in names if (path := self.tokenizer / name).is_file()])
+        return _tokenizer_digest(self.tokenizer)
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,75 @@ class LanguageModel:
     vocabulary: int
     dtype: Dtype
     device: torch.device
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model of transformers in memory, with its tokenizer: what `ModelFiles` is of one on disk.
+
+    It is ranked as it is: in its own dtype, on its own device. Raises ParameterError for what is neither.
+    """
+
+    name: str
+    model: Any
+    tokenizer: Any
+    revision: None = None
+
+    def __post_init__(self) -> None:
+        from transformers import PreTrainedTokenizerBase
+
+        wanted = ("config", "get_output_embeddings", "dtype", "device")
+        if not (isinstance(self.model, nn.Module) and all(hasattr(self.model, name) for name in wanted)):
+            what = f"{type(self.model).__name__} is no language model of transformers"
+            raise ParameterError(what, "model", "Give such a model, or a name: a hub id or a folder.")
+        if self.tokenizer is None:
+            what = "a model in memory comes without its tokenizer"
+            raise ParameterError(what, "tokenizer", "Give it: tokenizer=AutoTokenizer.from_pretrained(…).")
+        if not isinstance(self.tokenizer, PreTrainedTokenizerBase):
+            what = f"{type(self.tokenizer).__name__} is no tokenizer of transformers"
+            raise ParameterError(what, "tokenizer", "PreTrainedTokenizerFast(tokenizer_object=…) makes one of another.")
+        tokenizer = copy.deepcopy(self.tokenizer)  # how it cuts and pads is part of its state
+        tokenizer.truncation_side = "right"
+        if backend := getattr(tokenizer, "backend_tokenizer", None):
+            backend.no_truncation()
+            backend.no_padding()
+        object.__setattr__(self, "tokenizer", tokenizer)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The model's configuration."""
+        return dict(self.model.config.to_dict())
+
+    @property
+    def dtype(self) -> Dtype:
+        """Of its weights. Raises ParameterError for one that is not ranked in."""
+        return _known(str(self.model.dtype).removeprefix("torch."))
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """While it is ranked: no dropout. Afterwards each of its modules is as it was."""
+        modes = [(module, module.training) for module in self.model.modules()]
+        self.model.eval()
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+
+    def fingerprint(self) -> str:
+        """A digest of the weights and the configuration: of its contents, not of where they came from."""
+        config = {key: value for key, value in self.config.items() if not key.startswith(("_", "transformers_"))}
+        digest = sha256(json.dumps(config, sort_keys=True, default=str).encode())
+        for name, values in sorted(self.model.state_dict().items()):
+            digest.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
+            digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def tokenizer_fingerprint(self) -> str:
+        """A digest of the tokenizer's files, as they would be saved."""
+        with TemporaryDirectory() as folder:
+            self.tokenizer.save_pretrained(folder)
+            return _tokenizer_digest(Path(folder))
 
 
 def find_model(name: str, revision: str | None = None) -> ModelFiles:
@@ -151,29 +223,32 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     return files
 
 
-def load_tokenizer(files: ModelFiles) -> Any:
+def load_tokenizer(files: ModelFiles | Loaded) -> Any:
     """The model's own tokenizer; texts that are too long are cut at their end, whatever it would do by itself.
 
     Raises DataError if it cannot be read.
     """
     from transformers import AutoTokenizer
 
+    if isinstance(files, Loaded):
+        return files.tokenizer
     try:
         return AutoTokenizer.from_pretrained(files.tokenizer, trust_remote_code=False, truncation_side="right")
     except Exception as error:  # transformers raises many kinds for a broken file
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
 
 
-def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> LanguageModel:
-    """The model in `dtype` on `device`, ready for inference.
+def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -> LanguageModel:
+    """The model in `dtype` on `device`, ready for inference; one in memory as it is.
 
     Raises DataError if the architecture is unknown to transformers (code shipped with a model is never run)
     or the weights do not fit it, each of them; ParameterError for an unknown dtype.
     """
     from transformers import AutoModelForCausalLM
 
-    if dtype not in get_args(Dtype):
-        raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
+    if isinstance(files, Loaded):
+        return _language(files.name, files.model, files.dtype, device)
+    _known(dtype)
     if files.base is not None:
         return _adapted(files, files.base, dtype, device)
     if make_known := registry.ARCHITECTURES.get(str(files.config.get("model_type"))):
@@ -199,12 +274,21 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _fits(report, shapes, files.name)
-    model = model.eval().to(device)
+    return _language(files.name, model.eval().to(device), dtype, device)
+
+
+def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> LanguageModel:
     vocabulary = int(model.config.get_text_config().vocab_size)
     head = model.get_output_embeddings()
     if head is not None and getattr(head, "weight", None) is not None:
         vocabulary = head.weight.shape[0]
-    return LanguageModel(files.name, model, non_embedding_params(model), vocabulary, dtype, device)
+    return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device)
+
+
+def _known(dtype: str) -> Dtype:
+    if dtype not in get_args(Dtype):
+        raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
+    return dtype  # type: ignore[return-value]
 
 
 def longest_input(config: dict[str, Any]) -> int | None:
@@ -216,7 +300,7 @@ def longest_input(config: dict[str, Any]) -> int | None:
     return None
 
 
-def shared_length(models: Sequence[ModelFiles], most: int = 1024) -> int:
+def shared_length(models: Sequence[ModelFiles | Loaded], most: int = 1024) -> int:
     """How many tokens at once all of the models can read, `most` at most: ranks compare where contexts are alike."""
     limits = [longest_input(files.config) for files in models]
     return min([most, *(limit for limit in limits if limit is not None)])
@@ -419,6 +503,11 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{path.name} is no JSON object", str(path.parent), "Save the model again.")
     return value
+
+
+def _tokenizer_digest(folder: Path) -> str:
+    names = (*_TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+    return _digest([path for name in names if (path := folder / name).is_file()])
 
 
 def _digest(files: list[Path]) -> str:

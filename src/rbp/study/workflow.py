@@ -154,6 +154,7 @@ def run(study: Study, project: Project, place: Place, jobs: int | None = None, e
 def _arguments(study: Study, project: Project, place: Place, jobs: int | None, extra: Sequence[str]) -> list[str]:
     config = {
         "root": project.root,
+        "home": project.runs.parent,
         "profile": place.profile,
         "prefix": _prefix(study),
         "study": study.path,
