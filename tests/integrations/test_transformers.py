@@ -31,7 +31,7 @@ class Copies(TrainerCallback):
 
 def trained(tmp_path, callbacks, steps=5, **options):
     model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer(pad_token="<|end|>")
-    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(40, seed=3) if len(text) > 200]
+    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(40 + 4 * steps, seed=3) if len(text) > 200]
     data = Dataset.from_dict({"input_ids": ids, "labels": ids})
     options = {"max_steps": steps, "logging_steps": 1000, "report_to": "none", **options}
     arguments = TrainingArguments(
@@ -103,6 +103,24 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
         assert logs[step]["eval_cross_entropy"] == pytest.approx(float(ranks.nll.astype(np.float64).mean()), abs=1e-6)
     kept = [entry for entry in trainer.state.log_history if "eval_rbp_1" in entry]
     assert [entry["step"] for entry in kept] == [2, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "steps", [pytest.param(4, marks=pytest.mark.builds), pytest.param(600, marks=pytest.mark.slow)]
+)
+def test_tensorboard_has_it(tmp_path, steps):
+    """In the run's one event file, beside the loss, read by TensorBoard itself; the model learns."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    texts = tiny.texts(6, seed=1)
+    every, monitored = steps // 2, {"report_to": "tensorboard", "logging_steps": 1}
+    trained(tmp_path, [lambda _: RankCallback(texts, ks=[1, 10], every=every)], steps=steps, **monitored)
+    (events,) = tmp_path.glob("out/**/events.*")
+    read = EventAccumulator(str(events)).Reload()
+    assert {"train/loss", "eval/rbp_1", "eval/rbp_10", "eval/cross_entropy"} <= {*read.Tags()["scalars"]}
+    assert [each.step for each in read.Scalars("eval/rbp_10")] == [every, steps]
+    losses = [each.value for each in read.Scalars("eval/cross_entropy")]
+    assert losses[1] < losses[0]
 
 
 def test_a_callback_needs_a_tokenizer_and_text(tmp_path):
