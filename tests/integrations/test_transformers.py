@@ -30,7 +30,7 @@ class Copies(TrainerCallback):
 
 
 def trained(tmp_path, callbacks, steps=5, **options):
-    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer(pad_token="<|end|>")
+    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
     ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(40 + 4 * steps, seed=3) if len(text) > 200]
     data = Dataset.from_dict({"input_ids": ids, "labels": ids})
     options = {"max_steps": steps, "logging_steps": 1000, "report_to": "none", **options}

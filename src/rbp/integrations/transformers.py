@@ -17,12 +17,17 @@ from rbp.ranks.kernel import backend_for, compiling_pays, linear_rank
 from rbp.ranks.kernel.names import forget
 from rbp.ranks.kernel.problem import ieee
 from rbp.ranks.metric import rank, rbp
-from rbp.ranks.models import LanguageModel, longest_input, non_embedding_params
+from rbp.ranks.models import Dtype, LanguageModel, longest_input, non_embedding_params
 from rbp.ranks.protocols import RowPlan, plan_rows, protocol
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers
-DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16", torch.float64: "float64"}
+DTYPES: dict[torch.dtype, Dtype] = {
+    torch.float32: "float32",
+    torch.bfloat16: "bfloat16",
+    torch.float16: "float16",
+    torch.float64: "float64",
+}
 
 
 def rank_metrics(
@@ -50,10 +55,10 @@ def rank_metrics(
     # a loop calls it with little at a time, which is counted before anything is compiled for it
     options = {"compiled": compiling_pays(int(scored.sum()) * weight.shape[0]), **options}
     found = linear_rank(hidden[scored].detach(), weight.detach(), labels[scored], **options)
-    return _metrics(*(column.cpu().numpy() for column in (found.greater, found.equal, found.nll)), ks)
+    return _metrics(found.greater.cpu().numpy(), found.equal.cpu().numpy(), found.nll.cpu().numpy(), ks)
 
 
-class RankCallback(TrainerCallback):  # type: ignore[misc]  # which transformers does not type
+class RankCallback(TrainerCallback):
     """Logs RBP_k and the cross-entropy of held-out texts to whatever a Trainer reports to.
 
     eval_texts: strings, or a `datasets.Dataset` with a column text. ks: thresholds. every: so many steps, and after
