@@ -39,6 +39,11 @@ _INTERVALS = (
 )
 
 
+_REVISION = "Branch, tag or commit of a hub model; a sub-folder of a run's folder, such as checkpoint-500."
+_STEP = "At which step of its training the model stood, where its own files do not say it."
+_TRAINED = "How many tokens it had read by then, likewise."
+
+
 def extract(
     context: typer.Context,
     model: Annotated[list[str], typer.Option(help="A hub id or a folder; several are measured in turn.")],
@@ -54,7 +59,9 @@ def extract(
     batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
     vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
     round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of hub models.")] = None,
+    revision: Annotated[str | None, typer.Option(help=_REVISION)] = None,
+    step: Annotated[int | None, typer.Option(help=_STEP)] = None,
+    training_tokens: Annotated[int | None, typer.Option(metavar="D", help=_TRAINED)] = None,
     field: Annotated[list[str] | None, typer.Option(help="A field of the corpus file; several are joined.")] = None,
     family: Annotated[str | None, typer.Option(help="The family the models belong to.")] = None,
     pack: Annotated[int, typer.Option(help="Rows in a part of the store.")] = 64,
@@ -63,6 +70,7 @@ def extract(
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
     from rbp.ranks.protocols import protocol as make_protocol
+    from rbp.ranks.training import Training
 
     chosen = make_protocol(protocol, length=length, context=before, documents=documents, tokens=tokens, pack=pack)
     limit = int(vocab) if vocab.isdecimal() else vocab
@@ -73,6 +81,7 @@ def extract(
     if batch is not None and batch < 1:
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     share = _shard(shard)
+    trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
 
     from rbp.ranks.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.ranks.extraction import extract as measure
@@ -88,6 +97,7 @@ def extract(
         revision=revision,
         fields=tuple(field or ()),
         family=family,
+        training=trained,
     )
     project: Project = context.obj
     folder = out or project.runs / "ranks"
@@ -101,6 +111,7 @@ def extract(
 def list_(context: typer.Context, paths: Paths = None) -> None:
     """List rank stores."""
     from rbp.ranks.store import Store, store_folders
+    from rbp.ranks.training import NAMES
 
     for folder in store_folders(_paths(context, paths)):
         try:
@@ -110,9 +121,11 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
             continue
         about, key = manifest["about"], manifest["key"]
         state = "" if manifest["complete"] else "  unfinished"
+        trained = [f"{name.replace('_', ' ')} {about[name]}" for name in NAMES if name in about]
         typer.echo(
-            f"{folder}  {about['model']} ({about['family']}, S = {about['size']:,}) on {about['dataset']}, "
-            f"{key['protocol']['name']}, {manifest['tokens']:,} tokens, {key['dtype']}, {key['device']}{state}"
+            f"{folder}  {', '.join([about['model'], *trained])} ({about['family']}, S = {about['size']:,}) "
+            f"on {about['dataset']}, {key['protocol']['name']} of {key['protocol'].get('length')}, "
+            f"{manifest['tokens']:,} tokens, {key['dtype']}, {key['device']}{state}"
         )
 
 
@@ -183,7 +196,7 @@ def summary(
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
         chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
-        table = store_table(ranked, chosen or None)[list(COLUMNS)]
+        table = store_table(ranked, chosen or None).reindex(columns=list(COLUMNS))
         tables.append(with_intervals(table, ranked) if intervals else table)
         said = "not checked" if store.asked is None else _checked(store.asked, store.tokens)
         typer.echo(f"{store.folder}  {said}", err=True)

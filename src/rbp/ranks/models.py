@@ -56,7 +56,8 @@ class ModelFiles:
     """A model's files on this machine.
 
     name: as it was asked for, a hub id or a folder; folder: where the files lie; revision: the commit on the
-    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts.
+    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts;
+    checkpoint: the revision as it was asked for, if one was.
     """
 
     name: str
@@ -64,6 +65,7 @@ class ModelFiles:
     revision: str | None
     weights: tuple[Path, ...]
     base: "ModelFiles | None" = None
+    checkpoint: str | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -72,8 +74,14 @@ class ModelFiles:
 
     @property
     def tokenizer(self) -> Path:
-        """The folder of the tokenizer: an adapter may leave it to its base; the shipped ladder's models share one."""
+        """The folder of the tokenizer: an adapter may leave it to its base, a checkpoint to the folder of its run.
+
+        The shipped ladder's models share one.
+        """
         own = any((self.folder / name).is_file() for name in _TOKENIZER)
+        run = self.folder.parent
+        if not own and self.checkpoint and self.revision is None and any((run / name).is_file() for name in _TOKENIZER):
+            return run
         if not own and self.base is None and self.folder.resolve().is_relative_to((LADDER / "families").resolve()):
             return LADDER / "tokenizer"
         return self.folder if own or self.base is None else self.base.tokenizer
@@ -107,16 +115,16 @@ class LanguageModel:
 def find_model(name: str, revision: str | None = None) -> ModelFiles:
     """The files of the model `name`: a folder, or a hub id, whose files are downloaded where they are missing.
 
-    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit. A folder that holds an
-    adapter alone is the model that its configuration names, adapted. Raises DataError if there is no such model, no
-    configuration, no tokenizer, no weights in safetensors files, or weights beside an adapter; ParameterError for a
-    revision of a folder.
+    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
+    sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
+    adapted. Raises DataError if there is no such model or revision, no configuration, no tokenizer, no weights in
+    safetensors files, or weights beside an adapter.
     """
     path = home_expanded(name)
     if exists(path) and path.is_dir():
-        if revision is not None:
-            raise ParameterError("a folder has no revisions", f"{name}, --revision", "Leave --revision out.")
-        folder, commit = path, None
+        if revision is not None and revision not in checkpoints(path):
+            raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
+        folder, commit = path / (revision or ""), None
     elif path.suffix == ".gguf":
         raise _gguf(path.name, name)
     elif exists(path) or name.startswith(("/", ".", "~")) or name.count("/") > 1:
@@ -131,7 +139,10 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     elif gguf := sorted(folder.glob("*.gguf")):
         raise _gguf(gguf[0].name, name)
     else:
-        raise DataError("the folder holds no model: no config.json", name, "Give the folder of a saved model.")
+        remedy = "Give the folder of a saved model."
+        if commit is None and revision is None and checkpoints(folder):
+            remedy = f"{_listed_checkpoints(folder)} Give one as --revision."
+        raise DataError("the folder holds no model: no config.json", name, remedy)
     if commit is not None:
         folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
     if adapter and ((folder / _SINGLE).is_file() or (folder / _INDEX).is_file()):
@@ -140,7 +151,7 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     weights = tuple(folder / file for file in wanted)
     if missing := [file.name for file in weights if not file.is_file()]:
         raise _no_weights(folder, name, missing[0])
-    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None)
+    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None, revision)
     if not any((files.tokenizer / file).is_file() for file in _TOKENIZER):
         raise DataError("the model has no tokenizer", name, "Save the tokenizer beside it: save_pretrained.")
     for file in (*weights, *(path for path in sorted(folder.iterdir()) if path.name in ("config.json", *_TOKENIZER))):
@@ -149,6 +160,18 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
                 what = f"{file.name} is a pointer of git LFS, not the file itself"
                 raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
     return files
+
+
+def checkpoints(folder: Path) -> list[str]:
+    """The sub-folders of a run's folder that hold models, by the numbers in their names."""
+    found = {path.parent.name for name in ("config.json", _ADAPTER) for path in folder.glob(f"*/{name}")}
+    return sorted(found, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
+
+
+def _listed_checkpoints(folder: Path) -> str:
+    return (
+        f"There is: {', '.join(checkpoints(folder))}." if checkpoints(folder) else "It has no sub-folders with models."
+    )
 
 
 def load_tokenizer(files: ModelFiles) -> Any:

@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, lock, parse_json, sha256, write_file, write_json, write_remedy
+from rbp.ranks.training import NAMES, Training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +88,7 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         and len(parts) == manifest["packs"]
         and sum(part["rows"] for part in parts.values()) == manifest["tokens"]
         and _typed(manifest["about"], _LABELS)
+        and _is_training(manifest["about"])
         and ("check" not in manifest["about"] or _is_asked(manifest["about"]["check"]))
     )
 
@@ -94,6 +96,26 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
 def _is_asked(value: Any) -> bool:
     wanted = {"rows": int, "tokens": int, "differ": int, "largest": int, "slack": float, "nll": float}
     return _typed(value, wanted) and value.keys() == wanted.keys()
+
+
+def _is_training(about: dict[str, Any]) -> bool:
+    kinds = {"revision": (str,), "compute": (int, float)}
+    if not all(type(about[name]) in kinds.get(name, (int,)) for name in NAMES if name in about):
+        return False
+    try:
+        _training(about)
+    except ParameterError:
+        return False
+    return True
+
+
+def _training(about: dict[str, Any]) -> Training:
+    return Training(**{name: about[name] for name in NAMES if name in about})
+
+
+def text_code(corpus: Any) -> str:
+    """A short name for a text, by all that determines it (`Corpus.fingerprint`)."""
+    return hashlib.sha256(canonical_json(corpus).encode()).hexdigest()[:6]
 
 
 def _typed(value: Any, wanted: dict[str, type]) -> bool:
@@ -268,10 +290,15 @@ class Store:
 
 def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
     """The store of a measurement in the folder `out`: the one that is there under its digest, or a new name."""
-    code = measurement_digest(key)
-    found = sorted(out.glob(f"*-{code}"))
+    found = sorted(out.glob(f"*-{measurement_digest(key)}"))
+    return Store(found[0] if found else out / store_name(name, key))
+
+
+def store_name(name: str, key: dict[str, Any]) -> str:
+    """What a new store is called: the model and the data set, with codes of the text and of the measurement."""
     label = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "ranks"
-    return Store(found[0] if found else out / f"{label}-{code}")
+    text = f"-{text_code(key['corpus'])}" if "corpus" in key else ""
+    return f"{label}{text}-{measurement_digest(key)}"
 
 
 @contextmanager
@@ -311,7 +338,7 @@ class RankStore:
     """A finished store.
 
     folder: where it lies; model, dataset, family: its labels; size: S; vocabulary: how many logits were
-    counted; tokens: how many were ranked; manifest: all that is written about it.
+    counted; tokens: how many were ranked; manifest: all that is written about it; training: what is known of that.
     """
 
     folder: Path
@@ -322,6 +349,19 @@ class RankStore:
     vocabulary: int
     tokens: int
     manifest: dict[str, Any]
+    training: Training = field(default_factory=Training)
+
+    @property
+    def text(self) -> str | None:
+        """A short name of the text, by its fingerprint; None where the manifest has none."""
+        corpus = self.manifest["key"].get("corpus")
+        return None if corpus is None else text_code(corpus)
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """How the text was read: `Protocol.as_dict`; {} where the manifest does not say."""
+        found = self.manifest["key"].get("protocol")
+        return found if isinstance(found, dict) else {}
 
     @property
     def asked(self) -> Asked | None:
@@ -377,6 +417,7 @@ def open_store(folder: str | Path) -> RankStore:
         vocabulary=about["vocabulary"],
         tokens=manifest["tokens"],
         manifest=manifest,
+        training=_training(about),
     )
 
 
