@@ -8,12 +8,61 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.store import RankStore
 
 log = logging.getLogger(__name__)
 
 CHECKPOINT = ("revision", "training_tokens", "step", "seed")  # what tells checkpoints of one model apart
+
+
+#: what a law can be against: the column, its letter, and what it is called
+AXES = {
+    "size": ("size", "S", "model size"),
+    "tokens": ("training_tokens", "D", "training tokens"),
+    "compute": ("compute", "C", "compute"),
+    "step": ("step", "t", "steps"),
+}
+
+
+def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """The rows of `Source.checkpoints` for a law against something else than size: that stands in `size`.
+
+    Against tokens or steps the lines (`family`) are runs (`runs`). Against compute they are the families, each by the
+    checkpoints that none of as little compute beats, where there are several of a size. What was not trained yet has no
+    place on a logarithmic axis, and is left out. Raises ParameterError for an axis that is not in AXES, or where its
+    column is missing for a model.
+    """
+    if axis not in AXES:
+        raise ParameterError(f"there is no law against {axis!r}", "--against", f"There is: {', '.join(AXES)}.")
+    column = AXES[axis][0]
+    if table[column].isna().any():
+        needed = "training_tokens" if axis == "compute" else column
+        model = table.loc[table[column].isna(), "model"].iloc[0]
+        option = "--" + needed.replace("_", "-")
+        remedy = f"Rank it again with {option}, write checkpoints.csv beside it, or take another family: --family."
+        raise ParameterError(f"{needed} of {model} is not known", f"--against {axis}", remedy)
+    rows = table[table[column] > 0]
+    rows = rows.assign(x=rows[column].astype("float64"), model=apart(rows)["model"])
+    if axis == "compute":
+        cell = ["dataset", "metric", "k", "family"]
+        several = rows.groupby(["family", "size"])["x"].transform("nunique") > 1
+        ordered = rows.sort_values(["x", "value"], kind="stable")
+        before = ordered.groupby(cell, dropna=False)["value"].transform(lambda own: own.cummin().shift())
+        beaten = (ordered["value"] >= before).reindex(rows.index)
+        rows = rows[~(beaten & several.groupby(rows["family"]).transform("any"))]
+    elif axis != "size":
+        rows = rows.assign(family=runs(table.loc[rows.index]))
+    return rows.assign(size=rows["x"]).drop(columns="x")
+
+
+def runs(table: pd.DataFrame) -> "pd.Series[str]":
+    """The training that each row is of, in words: a model, or, where each time has its own name, a size of a family."""
+    seed = table["seed"].fillna(0)
+    of_seed = ("-seed" + seed.astype("str")).where(seed > 0, "")
+    one = table.groupby([table["family"], table["size"], seed])["model"].transform("nunique") == 1
+    by_size = table["family"] + " of " + table["size"].map("{:,}".format)
+    return table["model"].str.rpartition("/")[2].where(one, by_size) + of_seed
 
 
 def differ(one: Sequence[object], other: Sequence[object]) -> bool:

@@ -132,13 +132,13 @@ def measurements(rule: TieRule = "paper", *, folder: Path = LADDER) -> pd.DataFr
 
 
 def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]:
-    """The columns training_tokens (as planned), step and seed of models by their names; missing where none is shipped.
+    """The columns training_tokens (as planned), step and seed of models by their names; missing where none was trained.
 
     Raises DataError for a missing or malformed file.
     """
     path = folder / RECORDS
     try:
-        records = {entry["name"]: entry for entry in parse_json(path.read_bytes())}
+        records = {entry["name"]: entry for entry in parse_json(path.read_bytes()) if entry.get("steps")}
         known = [records.get(name, {}) for name in names]
         columns = {"training_tokens": "budget", "step": "steps", "seed": "seed"}
         return {name: pd.array([one.get(old) for one in known], dtype="Int64") for name, old in columns.items()}
