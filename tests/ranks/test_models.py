@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.models import find_model, load_model, load_tokenizer, longest_input
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import longest_input
 
 CPU = torch.device("cpu")
 

@@ -52,13 +52,18 @@ def law(
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
         from rbp.ranks.extraction import Settings, extract, say_on_stderr
-        from rbp.ranks.models import find_model, shared_length
+        from rbp.ranks.models import find_model
         from rbp.ranks.protocols import protocol as make_protocol
+        from rbp.ranks.protocols import window_length
 
         say_on_stderr()
         settings = Settings(dtype=dtype, device=device, family=family)  # type: ignore[arg-type]  # checked there
         found = [find_model(each) for each in to_rank]
-        windows = make_protocol("windows", length=shared_length(found) if length is None else length, tokens=tokens)
+        windows = make_protocol(
+            "windows",
+            length=window_length([files.config for files in found]) if length is None else length,
+            tokens=tokens,
+        )
         sources += extract(found, [corpus], windows, project.runs / "ranks", settings)
 
     from rbp.book.leaf import Leaf

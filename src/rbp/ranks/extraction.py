@@ -38,10 +38,9 @@ from rbp.ranks.models import (
     find_model,
     load_model,
     load_tokenizer,
-    longest_input,
     looks_at_length,
 )
-from rbp.ranks.protocols import Protocol, RowPlan, added_tokens, plan_rows
+from rbp.ranks.protocols import Protocol, RowPlan, added_tokens, longest_input, plan_rows
 from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
 from rbp.ranks.training import TABLE, Training, training_of
 

@@ -6,7 +6,7 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +20,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.paths import LADDER
+from rbp.ranks.training import ADAPTER, checkpoints
 
 
 def non_embedding_params(model: nn.Module) -> int:
@@ -43,7 +44,7 @@ log = logging.getLogger(__name__)
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
-_ADAPTER, _ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
@@ -91,7 +92,7 @@ class ModelFiles:
         if self.base is None:
             return _digest([self.folder / "config.json", *self.weights])
         # "untied": what was measured while adapters of tied embeddings were merged into both is another measurement
-        parts = _digest([self.folder / _ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
+        parts = _digest([self.folder / ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
         return sha256("".join(parts).encode()).hexdigest()
 
     def tokenizer_fingerprint(self) -> str:
@@ -122,7 +123,7 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     """
     path = home_expanded(name)
     if exists(path) and path.is_dir():
-        if revision is not None and revision not in checkpoints(path):
+        if revision is not None and revision not in (checkpoints(name, path) or []):
             raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
         folder, commit = path / (revision or ""), None
     elif path.suffix == ".gguf":
@@ -132,7 +133,7 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     else:
         folder = _download(name, revision, _SMALL)
         commit = folder.name
-    if adapter := (folder / _ADAPTER).is_file():
+    if adapter := (folder / ADAPTER).is_file():
         wanted: tuple[str, ...] = (_ADAPTER_WEIGHTS,)
     elif (folder / "config.json").is_file():
         wanted = _weight_names(folder, name)
@@ -140,13 +141,13 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
         raise _gguf(gguf[0].name, name)
     else:
         remedy = "Give the folder of a saved model."
-        if commit is None and revision is None and checkpoints(folder):
-            remedy = f"{_listed_checkpoints(folder)} Give one as --revision."
+        if commit is None and revision is None and checkpoints(name, folder):
+            remedy = f"{_listed_checkpoints(name, folder)} Give one as --revision."
         raise DataError("the folder holds no model: no config.json", name, remedy)
     if commit is not None:
         folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
     if adapter and ((folder / _SINGLE).is_file() or (folder / _INDEX).is_file()):
-        what = f"the folder holds weights and an adapter beside them ({_ADAPTER}): which model is meant is not clear"
+        what = f"the folder holds weights and an adapter beside them ({ADAPTER}): which model is meant is not clear"
         raise DataError(what, name, "Move the adapter to a folder of its own to apply it, or take it away.")
     weights = tuple(folder / file for file in wanted)
     if missing := [file.name for file in weights if not file.is_file()]:
@@ -162,16 +163,9 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     return files
 
 
-def checkpoints(folder: Path) -> list[str]:
-    """The sub-folders of a run's folder that hold models, by the numbers in their names."""
-    found = {path.parent.name for name in ("config.json", _ADAPTER) for path in folder.glob(f"*/{name}")}
-    return sorted(found, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
-
-
 def _listed_checkpoints(folder: Path) -> str:
-    return (
-        f"There is: {', '.join(checkpoints(folder))}." if checkpoints(folder) else "It has no sub-folders with models."
-    )
+    there = ", ".join(checkpoints("", folder) or [])
+    return f"There is: {there}." if there else "It has no sub-folders with models."
 
 
 def load_tokenizer(files: ModelFiles) -> Any:
@@ -230,21 +224,6 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
     return LanguageModel(files.name, model, non_embedding_params(model), vocabulary, dtype, device)
 
 
-def longest_input(config: dict[str, Any]) -> int | None:
-    """How many tokens the model can read at once, where its configuration says so."""
-    text = config.get("text_config") or config
-    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
-        if isinstance(text.get(name), int):
-            return int(text[name])
-    return None
-
-
-def shared_length(models: Sequence[ModelFiles], most: int = 1024) -> int:
-    """How many tokens at once all of the models can read, `most` at most: ranks compare where contexts are alike."""
-    limits = [longest_input(files.config) for files in models]
-    return min([most, *(limit for limit in limits if limit is not None)])
-
-
 def looks_at_length(config: dict[str, Any]) -> bool:
     """Whether positions are encoded by how long the whole input is: rotary scaling "dynamic" (NTK) or "longrope".
 
@@ -264,14 +243,14 @@ def first_line(error: Exception) -> str:
 
 def _base(folder: Path, name: str) -> ModelFiles:
     """The model that the adapter in `folder` adapts."""
-    config = _json(folder / _ADAPTER)
+    config = _json(folder / ADAPTER)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
-    where = f"{name}, base_model_name_or_path in {_ADAPTER}"
+    where = f"{name}, base_model_name_or_path in {ADAPTER}"
     if not isinstance(base, str) or not base:
         raise DataError("the adapter does not say which model it adapts", where, "Write its hub id or folder there.")
     if exists(home_expanded(base)):
         revision = None
-        if (home_expanded(base) / _ADAPTER).is_file():
+        if (home_expanded(base) / ADAPTER).is_file():
             raise DataError("the adapter's base is an adapter itself", where, "Merge that one into its model first.")
     try:
         return find_model(base, revision)
@@ -307,7 +286,7 @@ def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.de
     lacking = {name for name, values in needed.items() if values.untyped_storage().data_ptr() not in there}
     if other := sorted((given.keys() - taken.keys()) | lacking):
         what = f"the adapter and the model {base.name} do not fit together in {_some(other)}"
-        raise DataError(what, files.name, f"Check {_ADAPTER}: is it this model's adapter?")
+        raise DataError(what, files.name, f"Check {ADAPTER}: is it this model's adapter?")
     if other := [name for name in sorted(given) if given[name] != list(taken[name].shape)]:
         found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
         what = f"{_some(other)} has the shape {found} in the adapter, and {wanted} by the model {base.name}"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.corpora import Corpus
+from rbp.ranks.corpora import CORPORA, Corpus
 
 Name = Literal["authors", "windows"]
 Tokens: TypeAlias = npt.NDArray[np.int64]
@@ -77,6 +77,32 @@ def protocol(
         raise ParameterError(f"unknown protocol {name!r}", "--protocol", f"There is: {_listed(Name)}.")
     length = 1024 if length is None else length
     return Protocol("windows", length, length // 2 if context is None else context, documents, None, tokens, pack)
+
+
+def longest_input(config: dict[str, Any]) -> int | None:
+    """How many tokens the model can read at once, where its configuration says so."""
+    text = config.get("text_config") or config
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
+        if isinstance(text.get(name), int):
+            return int(text[name])
+    return None
+
+
+def own_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
+    """The protocol for texts that none is named for: the authors' for the paper's corpora, windows for others.
+
+    Raises ParameterError where there are both.
+    """
+    published = {name in CORPORA for name in corpora}
+    if len(published) > 1:
+        what = "the paper's corpora are cut as the authors cut them, and other texts are read whole"
+        raise ParameterError(what, where, "Ask for them apart, or name one for all: authors or windows.")
+    return "authors" if True in published else "windows"
+
+
+def window_length(configs: Sequence[dict[str, Any]], most: int = 1024) -> int:
+    """How many tokens at once all models of these configurations read: ranks compare where contexts are alike."""
+    return min([most, *(limit for config in configs if (limit := longest_input(config)) is not None)])
 
 
 @dataclass(frozen=True)

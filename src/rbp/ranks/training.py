@@ -20,6 +20,8 @@ TABLE = "checkpoints.csv"  # beside the models: a row for each, named as its fol
 STATE = "trainer_state.json"  # in a checkpoint of transformers' Trainer
 #: Pythia's checkpoints: a step reads 1024 rows of 2048 tokens, as EleutherAI/pythia says; main is the last one
 PYTHIA_STEP, PYTHIA_LAST = 1024 * 2048, 143_000
+PYTHIA_STEPS = (0, *(2**i for i in range(10)), *range(1000, PYTHIA_LAST + 1, 1000))
+ADAPTER = "adapter_config.json"
 _PYTHIA = re.compile(r"EleutherAI/pythia-[\d.]+[mb](-deduped)?")
 _STEP = re.compile(r"(?:step|checkpoint|iter)[-_]?(\d+)")  # in a revision's name
 
@@ -64,6 +66,23 @@ NAMES = ("revision", "training_tokens", "step", "seed", "compute")
 assert tuple(field.name for field in fields(Training)) == NAMES  # noqa: S101
 
 
+def checkpoints(model: str, folder: Path | None = None) -> list[str] | None:
+    """The checkpoints of a model in the order of training: the sub-folders of a run's folder, or Pythia's revisions.
+
+    None for others of the hub, which are not known here.
+    """
+    if folder is not None:
+        found = {path.parent.name for name in ("config.json", ADAPTER) for path in folder.glob(f"*/{name}")}
+        return sorted(found, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
+    return [f"step{step}" for step in PYTHIA_STEPS] if _PYTHIA.fullmatch(model) else None
+
+
+def step_of(revision: str) -> int | None:
+    """The step that a revision's name says: 1000 for step1000, 500 for checkpoint-500."""
+    named = _STEP.search(revision)
+    return int(named[1]) if named else None
+
+
 def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -94,15 +113,15 @@ def _called(files: "ModelFiles") -> str:
 
 def _voices(files: "ModelFiles", said: Training) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "what was asked for", said.known
-    if files.checkpoint is not None and (named := _STEP.search(files.checkpoint)):
-        yield "the revision's name", {"step": int(named[1])}
+    step = step_of(files.checkpoint or "")
+    if step is not None:
+        yield "the revision's name", {"step": step}
     if files.revision is None:  # a folder of the user's
         for ask in registry.TRAINING:
             yield "the record of its training", ask(files.folder)
         yield TABLE, _in_table(files.folder)
     elif _PYTHIA.fullmatch(files.name):
-        named = _STEP.search(files.checkpoint or f"step{PYTHIA_LAST}")
-        step = int(named[1]) if named else PYTHIA_LAST if files.checkpoint == "main" else None
+        step = PYTHIA_LAST if files.checkpoint in (None, "main") else step
         yield "Pythia's recipe", {} if step is None else {"step": step, "training_tokens": step * PYTHIA_STEP}
     yield STATE, _in_state(files.folder / STATE)
 
