@@ -4,9 +4,10 @@ import shutil
 
 import pandas as pd
 import pytest
+import torch
 from cli.test_cli import here, refused
 from made_studies import MODEL
-from tiny import save_model, write_texts
+from tiny import make_tokenizer, random_model, write_texts
 from tiny import texts as some
 
 from rbp.core.errors import ParameterError
@@ -32,8 +33,13 @@ def write(tmp_path):
 @pytest.fixture
 def run(tmp_path):
     """A run's folder with three checkpoints and one tokenizer."""
-    for seed, step in enumerate((500, 1000, 1500)):
-        save_model(tmp_path / "run" / f"checkpoint-{step}", ("gpt2", "neox", "qwen2")[seed])
+    for step in (500, 1000, 1500):
+        model, folder = random_model("gpt2"), tmp_path / "run" / f"checkpoint-{step}"
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(1 + step / 1000)
+        model.save_pretrained(folder)
+    make_tokenizer().save_pretrained(tmp_path / "run")
     return tmp_path / "run"
 
 

@@ -279,7 +279,11 @@ class Source:
     def _joined(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
         table = pd.concat(parts, ignore_index=True)
         table = table.assign(**{name: None for name in CHECKPOINT if name not in table})
-        origin = np.repeat([part.name for part in self._parts], [len(part) for part in parts]).tolist()
+        origin = [
+            place
+            for part, rows in zip(self._parts, parts, strict=True)
+            for place in (rows["source"].tolist() if len(part.folders) > 1 else [part.name] * len(rows))
+        ]
         seen: dict[tuple[object, ...], list[tuple[tuple[object, ...], str]]] = {}
         rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
         for key, checkpoint, name in zip(*rows, origin, strict=True):

@@ -277,6 +277,8 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         "precision": "ieee",
         # measured with padded rows, or by a model that had read others, it is another measurement
         **({"rows": "fresh"} if looks_at_length(model.files.config) else {}),
+        # of a commit on the hub this says nothing more
+        **({"checkpoint": at} if (at := model.files.checkpoint) and model.files.revision is None else {}),
         # where they were scored as text, too
         **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
     }
@@ -335,6 +337,8 @@ def _fill(
             path.unlink()
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
+    if rows.read is not None:
+        about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
     store.begin(key, about, rows.packs, rows.tokens)
     mine = [p for p in range(rows.packs) if shard is None or p % shard[1] == shard[0] - 1]
     missing = [pack for pack in mine if pack not in whole]
@@ -452,7 +456,8 @@ def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool
     if not manifest["complete"] and store.checked() is None:
         return False
     about = manifest["about"]
-    if about["model"] != labels["model"]:  # the same weights, which have their first name
+    named = [(each["model"], each.get("revision", labels.get("revision"))) for each in (about, labels)]
+    if named[0] != named[1]:  # the same weights, which have their first name
         labels = {"family": labels["family"]}
     new = {name: value for name, value in labels.items() if name != "dataset"}  # and so has the same text
     if manifest["complete"] and new.items() <= about.items():

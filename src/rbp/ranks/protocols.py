@@ -121,10 +121,14 @@ class Row:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """All rows of a measurement, in order."""
+    """All rows of a measurement, in order.
+
+    read: of texts that are at hand as a whole, how many of their characters are read, of how many.
+    """
 
     rows: Sequence[Row]
     pack: int
+    read: tuple[int, int] | None = None
 
     @property
     def tokens(self) -> int:
@@ -156,7 +160,8 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     """
     special = np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64)
     rows: list[Row] = []
-    left = chosen.tokens
+    left, read = chosen.tokens, 0
+    own = isinstance(corpus.documents, list)
     for document, ids, added in _tokenized(corpus, tokenizer, chosen):
         plain = ~(np.isin(ids, special) | added)
         scorable = np.flatnonzero(plain[1:] & plain[:-1]) + 1
@@ -164,12 +169,22 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
             scorable = scorable[:left]
             left -= len(scorable)
         rows += _windows(document, ids, scorable, chosen)
+        if own:
+            read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
             break
     if not rows:
         what = "no token can be scored: no document has two plain tokens"
         raise DataError(what, corpus.name, "Give a corpus with more text.")
-    return RowPlan(rows, chosen.pack)
+    return RowPlan(rows, chosen.pack, (read, sum(map(len, corpus.documents))) if own else None)
+
+
+def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen: Protocol) -> int:
+    """How many characters of a document are read: all, or up to the last token that is scored, where it is cut."""
+    if chosen.tokens is None and (chosen.name == "windows" or len(ids) < chosen.length):
+        return len(text)
+    last = ids[: scorable[-1] + 1] if len(scorable) else ids[:0]
+    return min(len(text), len(tokenizer.decode(last, skip_special_tokens=True)))
 
 
 def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:

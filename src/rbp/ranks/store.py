@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import logging
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MANIFEST, CHECKS = "manifest.json", "checks"
+_OWN = re.compile(
+    r"manifest\.json|parts|checks|(entropy|temperatures)\.parquet|lock(-\d+-of-\d+)?|\..*\.tmp"
+)  # all that a store may hold
 PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
 REDO = "Run the command that made it again: it redoes what is damaged, and nothing else."
 
@@ -230,6 +234,10 @@ class Store:
             said = {**said, "check": asked.as_dict()}
         self._put({**manifest, "about": {**said, **about}, "complete": True, "parts": parts})
 
+    def relabel(self, about: dict[str, Any]) -> None:
+        """Write the manifest with another `about`."""
+        self._put({**self.manifest, "about": about})
+
     def _put(self, manifest: dict[str, Any]) -> None:
         with full_disk(self.folder):
             write_json(self.folder / MANIFEST, sealed(manifest))
@@ -292,6 +300,46 @@ def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
     """The store of a measurement in the folder `out`: the one that is there under its digest, or a new name."""
     found = sorted(out.glob(f"*-{measurement_digest(key)}"))
     return Store(found[0] if found else out / store_name(name, key))
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """Remove finished or begun stores, and nothing else: all of them are looked at first.
+
+    Raises DataError for a folder that is no store, a link, one that holds other files, or one that is being written.
+    """
+    chosen = list(folders)
+    for folder in chosen:
+        other = [path.name for path in folder.iterdir() if not _OWN.fullmatch(path.name)] if is_store(folder) else []
+        if folder.is_symlink() or other or not is_store(folder):
+            what = (
+                f"it holds {sorted(other)[0]}, which is no part of a store"
+                if other
+                else "this is no rank store's folder"
+            )
+            raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
+    for folder in chosen:
+        with Store(folder).lock():
+            gone = folder.rename(folder.with_name(f".{folder.name}.gone"))
+        shutil.rmtree(gone)
+
+
+def rename(folder: Path, labels: Mapping[str, str]) -> Path:
+    """Give a store other labels (model, dataset, family) and the folder's name that follows; gives the new folder.
+
+    Raises ParameterError for an empty label, DataError for what is no store, or where the new folder is there already.
+    """
+    if empty := [name for name, label in labels.items() if not label.strip()]:
+        raise ParameterError(f"an empty {empty[0]}", f"--{empty[0]}", "Give a name.")
+    store = Store(folder)
+    manifest = store.manifest
+    about = {**manifest["about"], **labels}
+    at = f"@{about['revision']}" if "revision" in about else ""
+    new = folder.parent / store_name(f"{Path(about['model']).name}{at}-{about['dataset']}", manifest["key"])
+    with store.lock():
+        if new != folder and new.exists():
+            raise DataError("there is a store of that name already", str(new), "Remove one of them: rbp ranks rm.")
+        store.relabel(about)
+        return folder if new == folder else folder.rename(new)
 
 
 def store_name(name: str, key: dict[str, Any]) -> str:
@@ -362,6 +410,12 @@ class RankStore:
         """How the text was read: `Protocol.as_dict`; {} where the manifest does not say."""
         found = self.manifest["key"].get("protocol")
         return found if isinstance(found, dict) else {}
+
+    @property
+    def read(self) -> tuple[int, int] | None:
+        """How many characters of the text were read, of how many; None where that is not known."""
+        found = self.manifest["about"].get("characters")
+        return (found["read"], found["of"]) if _typed(found, {"read": int, "of": int}) else None
 
     @property
     def asked(self) -> Asked | None:
