@@ -146,15 +146,15 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Remove rank stores, after asking. Nothing but stores is touched."""
-    from rbp.ranks.store import remove, store_folders
+    from rbp.ranks.store import must_be_stores, remove, store_folders
 
     folders = store_folders(paths)
-    for folder in folders:
-        typer.echo(str(folder), err=True)
-    if not yes and not typer.confirm(
-        f"Remove {len(folders)} of them for good?" if folders[1:] else "Remove it?", err=True
-    ):
-        raise typer.Exit(1)
+    if not yes:
+        must_be_stores(folders)
+        for folder in folders:
+            typer.echo(str(folder), err=True)
+        if not typer.confirm(f"Remove {len(folders)} for good?", err=True):
+            raise typer.Exit(1)
     remove(folders)
 
 

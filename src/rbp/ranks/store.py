@@ -8,7 +8,7 @@ import hashlib
 import logging
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -302,22 +302,20 @@ def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
     return Store(found[0] if found else out / store_name(name, key))
 
 
-def remove(folders: Iterable[Path]) -> None:
-    """Remove finished or begun stores, and nothing else: all of them are looked at first.
-
-    Raises DataError for a folder that is no store, a link, one that holds other files, or one that is being written.
-    """
-    chosen = list(folders)
-    for folder in chosen:
-        other = [path.name for path in folder.iterdir() if not _OWN.fullmatch(path.name)] if is_store(folder) else []
-        if folder.is_symlink() or other or not is_store(folder):
-            what = (
-                f"it holds {sorted(other)[0]}, which is no part of a store"
-                if other
-                else "this is no rank store's folder"
-            )
+def must_be_stores(folders: Iterable[Path]) -> None:
+    """Raise DataError for a folder that is no store, a link to one, or that holds other files."""
+    for folder in folders:
+        there = is_store(folder) and not folder.is_symlink()
+        other = sorted(path.name for path in folder.iterdir() if not _OWN.fullmatch(path.name)) if there else []
+        if other or not there:
+            what = f"it holds {other[0]}, which is no part of a store" if other else "this is no rank store's folder"
             raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
-    for folder in chosen:
+
+
+def remove(folders: Sequence[Path]) -> None:
+    """Remove stores, and nothing else. Raises what `must_be_stores` does, and DataError for one that is being written."""
+    must_be_stores(folders)
+    for folder in folders:
         with Store(folder).lock():
             gone = folder.rename(folder.with_name(f".{folder.name}.gone"))
         shutil.rmtree(gone)
