@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
+from cli.test_cli import here, refused
 from toy_stores import make_store
 
 from rbp.core.errors import DataError
@@ -171,3 +172,17 @@ def test_names_stay_where_nothing_is_known_or_nothing_recurs():
     table = open_source("published").table
     assert np.array_equal(table["family"].unique(), open_source("published").checkpoints["family"].unique())
     pd.testing.assert_frame_equal(table, open_source("published").checkpoints)
+
+
+def test_run_says_which_way_it_takes_and_refuses_before_it_starts(store, tmp_path, monkeypatch, caplog):
+    """Two stores that collide stop `rbp run` at once, with the command that helps."""
+    monkeypatch.setattr("rbp.book.chapters.execute", lambda *arguments, **options: 0.0)
+    asked = ("run", "holds", "-p", f"measurements={tmp_path / 'ranks'}", "--out", str(tmp_path / "out"))
+    for model, size in (("a", 10), ("b", 30), ("c", 90)):
+        store(model, size=size, length=256)
+    store("a", size=10, length=512)
+    with caplog.at_level(logging.WARNING):
+        assert here(*asked).returncode == 0
+    assert "windows of 256 tokens" in caplog.text
+    store("b", size=30, length=256)
+    refused(here(*asked), "in two stores", "rbp ranks rm")

@@ -313,7 +313,7 @@ def must_be_stores(folders: Iterable[Path]) -> None:
 
 
 def remove(folders: Sequence[Path]) -> None:
-    """Remove stores, and nothing else. Raises what `must_be_stores` does, and DataError for one that is being written."""
+    """Remove stores, and nothing else. Raises what `must_be_stores` does, and for one that is being written."""
     must_be_stores(folders)
     for folder in folders:
         with Store(folder).lock():

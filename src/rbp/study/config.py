@@ -424,8 +424,8 @@ def chapter_name(name: str, project: Project, where: str) -> str:
 
 
 def _ladder_domains() -> list[str]:
-    stores = (DATA / "ladder" / "families-ranks").glob("*/*-*-*")
-    return sorted({TEXTS + store.name.rsplit("-", 2)[1] for store in stores})
+    with (DATA / "ladder" / "documents.csv").open(encoding="utf-8", newline="") as lines:
+        return sorted({TEXTS + row["domain"] for row in csv.DictReader(lines)})
 
 
 def resolved_path(name: str, path: Path) -> Path:
