@@ -119,10 +119,11 @@ def test_own_texts_are_read_whole_and_the_papers_as_the_authors_do(write, tmp_pa
 def test_a_study_of_one_run(write, run, tmp_path):
     """From a file to the laws over training: a store, a row of the table and a name for each checkpoint."""
     text = write_texts(tmp_path / "own.jsonl", some(4))
-    path = write(f'{{ name = "{run}", every = 1, tokens_per_step = 64 }}', f'["{text}"]', device='"cpu"', gpus=0)
-    done = here("study", "run", str(path), "--profile", "local", root=tmp_path)
+    here_too = {"device": '"cpu"', "gpus": 0, "output": '"out"'}
+    path = write(f'{{ name = "{run}", every = 1, tokens_per_step = 64 }}', f'["{text}"]', **here_too)
+    done = here("study", "run", str(path), "--profile", "local")
     assert done.returncode == 0, done.stderr
-    out = tmp_path / "runs" / "studies" / "mine"
+    out = tmp_path / "out"
     table = pd.read_csv(out / "measurements.csv")
     assert set(table["model"]) == {"run"}
     assert set(zip(table["revision"], table["step"], table["training_tokens"], strict=True)) == {
@@ -139,7 +140,7 @@ def test_a_study_of_one_run(write, run, tmp_path):
     # the file says more now: nothing is ranked again
     before = {p: p.stat().st_mtime_ns for p in (out / "ranks").glob("*/parts/*")}
     path.write_text(path.read_text().replace("tokens_per_step = 64", "tokens_per_step = 128"))
-    assert here("study", "run", str(path), "--profile", "local", root=tmp_path).returncode == 0
+    assert here("study", "run", str(path), "--profile", "local").returncode == 0
     assert {p: p.stat().st_mtime_ns for p in (out / "ranks").glob("*/parts/*")} == before
     assert set(pd.read_csv(out / "measurements.csv")["training_tokens"]) == {64_000, 128_000, 192_000}
 

@@ -61,9 +61,9 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     home, budgets = run
     monkeypatch.chdir(home)
     (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    (home / "checkpoints.toml").write_text(toml)
+    (home / "checkpoints.toml").write_text(f'output = "runs/studies/checkpoints"\n{toml}')
     study, law = (line.split()[1:] for line in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].strip().split("\n"))
-    done = here(*study, "--profile", "local", root=home)
+    done = here(*study, "--profile", "local")
     assert done.returncode == 0, done.stderr
     told = here(*law, root=home)
     assert told.returncode == 0, told.stderr
