@@ -98,7 +98,11 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
 
 def _by_one_way(stores: Sequence[RankStore]) -> Sequence[RankStore]:
     """Of the stores of one text, those of one way of measuring, if something was measured in several."""
-    twice = [(other, one) for i, one in enumerate(stores) for other in stores[:i] if _same(one, other)]
+    models: dict[str, list[RankStore]] = {}
+    for store in stores:
+        models.setdefault(store.model, []).append(store)
+    pairs = ((other, one) for own in models.values() for i, one in enumerate(own) for other in own[:i])
+    twice = [pair for pair in pairs if _same(*pair)]
     if not twice:
         return stores
     ways: dict[str, list[RankStore]] = {}

@@ -284,16 +284,18 @@ class Source:
             for part, rows in zip(self._parts, parts, strict=True)
             for place in (rows["source"].tolist() if len(part.folders) > 1 else [part.name] * len(rows))
         ]
-        seen: dict[tuple[object, ...], list[tuple[tuple[object, ...], str]]] = {}
+        # within one part nothing is there twice: see `one_each`, and the keys of a file
+        number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
+        seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
         rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
-        for key, checkpoint, name in zip(*rows, origin, strict=True):
-            for other, there in seen.setdefault(key, []):
-                if not differ(checkpoint, other):
+        for key, checkpoint, at, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
+            for part, other, there in seen.setdefault(key, []):
+                if part != at and not differ(checkpoint, other):
                     dataset, model, metric, k = key
                     measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
                     what = f"{measured} of {model} on {dataset} is in two sources"
                     raise DataError(what, f"{there} and {name}", _TWICE)
-            seen[key].append((checkpoint, name))
+            seen[key].append((at, checkpoint, name))
         _one_per_model(table, origin)
         must_agree(table, origin)
         return _sorted(table)
