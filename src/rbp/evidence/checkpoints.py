@@ -65,7 +65,7 @@ def runs(table: pd.DataFrame) -> "pd.Series[str]":
     return table["model"].str.rpartition("/")[2].where(one, by_size) + of_seed
 
 
-def differ(one: Sequence[object], other: Sequence[object]) -> bool:
+def differ(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether two checkpoints (their CHECKPOINT) are told apart by something that is known of both."""
     return any(not pd.isna(a) and not pd.isna(b) and a != b for a, b in zip(one, other, strict=True))
 

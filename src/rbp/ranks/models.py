@@ -142,7 +142,7 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     else:
         remedy = "Give the folder of a saved model."
         if commit is None and revision is None and checkpoints(name, folder):
-            remedy = f"{_listed_checkpoints(name, folder)} Give one as --revision."
+            remedy = f"{_listed_checkpoints(folder)} Give one as --revision."
         raise DataError("the folder holds no model: no config.json", name, remedy)
     if commit is not None:
         folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
