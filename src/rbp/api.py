@@ -62,8 +62,8 @@ def rank(
     from rbp.evidence.ranked import Ranked
     from rbp.ranks.corpora import given_corpus, open_corpus
     from rbp.ranks.extraction import Settings, extract
-    from rbp.ranks.models import Loaded, ModelFiles, find_model, shared_length
-    from rbp.ranks.protocols import protocol
+    from rbp.ranks.models import Loaded, ModelFiles, find_model
+    from rbp.ranks.protocols import protocol, window_length
     from rbp.ranks.store import open_store
 
     found: ModelFiles | Loaded
@@ -80,7 +80,7 @@ def rank(
         own = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
         found = Loaded(name or own, model, tokenizer)
     corpus = open_corpus(texts) if isinstance(texts, str) else given_corpus(texts, dataset, field)
-    windows = protocol("windows", length=shared_length([found]) if length is None else length, tokens=tokens)
+    windows = protocol("windows", length=window_length([found.config]) if length is None else length, tokens=tokens)
     settings = Settings(dtype=dtype or "float32", device=device or "auto", family=family)  # type: ignore[arg-type]
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("rbp-ranks"))

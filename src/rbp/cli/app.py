@@ -14,6 +14,7 @@ import rbp.ladder  # noqa: F401 (whose texts and models may be asked for by name
 from rbp.cli import fit, ladder, law, ranks, study
 from rbp.core.errors import ChapterFailed, RbpError
 from rbp.core.files import refusal, write_remedy
+from rbp.core.names import split_names
 from rbp.core.paths import Project
 
 app = typer.Typer(
@@ -79,6 +80,11 @@ def run(
 
     found = find(project, chapter)
     values = found.parse(parameter or [])
+    given = str(values.get("measurements", ""))
+    if any(Path(name).is_dir() for name in split_names(given)):
+        from rbp.evidence import open_source
+
+        _ = open_source(given).ranked.stores  # says which way of reading a text is taken, before a kernel starts
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     typer.echo(f"{found.name} …", err=True)

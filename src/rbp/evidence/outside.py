@@ -86,8 +86,8 @@ def measurements(folder: Path | None = None) -> pd.DataFrame:
     named = runs.rename(columns={"run": "model", "architecture": "family", "sweep": "source"}).assign(dataset="dclm")
     rank = named.assign(metric="neg_log_rbp", k=1, value=-np.log(named["accuracy"]))
     table = pd.concat([rank, named.assign(metric="cross_entropy", value=named["loss"])])
-    columns = ["dataset", "model", "family", "size", "metric", "k", "value", "source"]
-    return table[columns].astype({"k": "Int64"}).assign(tokens=np.nan, hits=np.nan)
+    columns = ["dataset", "model", "family", "size", "metric", "k", "value", "source", "training_tokens", "step"]
+    return table.rename(columns={"steps": "step"})[columns].astype({"k": "Int64"}).assign(tokens=np.nan, hits=np.nan)
 
 
 def _read(

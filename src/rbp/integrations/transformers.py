@@ -17,8 +17,8 @@ from rbp.ranks.kernel import backend_for, compiling_pays, linear_rank
 from rbp.ranks.kernel.names import forget
 from rbp.ranks.kernel.problem import ieee
 from rbp.ranks.metric import rank, rbp
-from rbp.ranks.models import Dtype, LanguageModel, longest_input, non_embedding_params
-from rbp.ranks.protocols import RowPlan, plan_rows, protocol
+from rbp.ranks.models import Dtype, LanguageModel, non_embedding_params
+from rbp.ranks.protocols import RowPlan, plan_rows, protocol, window_length
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers
@@ -111,7 +111,7 @@ class RankCallback(TrainerCallback):
             remedy = "Save checkpoints, and give their folders to rbp extract."
             raise DataError("the weights are cut among processes", "RankCallback", remedy)
         _thresholds(self.ks, model.get_output_embeddings().weight.shape[0])
-        length = self.length or min(1024, longest_input(model.config.to_dict()) or 1024)
+        length = self.length or window_length([model.config.to_dict()])
         self._plan = plan_rows(self.texts, tokenizer, protocol("windows", length=length))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:

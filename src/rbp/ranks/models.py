@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -24,6 +24,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.paths import LADDER
+from rbp.ranks.training import ADAPTER, checkpoints
 
 
 def non_embedding_params(model: nn.Module) -> int:
@@ -47,7 +48,7 @@ log = logging.getLogger(__name__)
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
-_ADAPTER, _ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
@@ -60,7 +61,8 @@ class ModelFiles:
     """A model's files on this machine.
 
     name: as it was asked for, a hub id or a folder; folder: where the files lie; revision: the commit on the
-    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts.
+    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts;
+    checkpoint: the revision as it was asked for, if one was.
     """
 
     name: str
@@ -68,6 +70,7 @@ class ModelFiles:
     revision: str | None
     weights: tuple[Path, ...]
     base: "ModelFiles | None" = None
+    checkpoint: str | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -76,8 +79,14 @@ class ModelFiles:
 
     @property
     def tokenizer(self) -> Path:
-        """The folder of the tokenizer: an adapter may leave it to its base; the shipped ladder's models share one."""
+        """The folder of the tokenizer: an adapter may leave it to its base, a checkpoint to the folder of its run.
+
+        The shipped ladder's models share one.
+        """
         own = any((self.folder / name).is_file() for name in _TOKENIZER)
+        run = self.folder.parent
+        if not own and self.checkpoint and self.revision is None and any((run / name).is_file() for name in _TOKENIZER):
+            return run
         if not own and self.base is None and self.folder.resolve().is_relative_to((LADDER / "families").resolve()):
             return LADDER / "tokenizer"
         return self.folder if own or self.base is None else self.base.tokenizer
@@ -87,7 +96,7 @@ class ModelFiles:
         if self.base is None:
             return _digest([self.folder / "config.json", *self.weights])
         # "untied": what was measured while adapters of tied embeddings were merged into both is another measurement
-        parts = _digest([self.folder / _ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
+        parts = _digest([self.folder / ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
         return sha256("".join(parts).encode()).hexdigest()
 
     def tokenizer_fingerprint(self) -> str:
@@ -118,6 +127,8 @@ class Loaded:
     model: Any
     tokenizer: Any
     revision: None = None
+    checkpoint: None = None
+    folder: None = None
 
     def __post_init__(self) -> None:
         from transformers import PreTrainedTokenizerBase
@@ -179,16 +190,16 @@ class Loaded:
 def find_model(name: str, revision: str | None = None) -> ModelFiles:
     """The files of the model `name`: a folder, or a hub id, whose files are downloaded where they are missing.
 
-    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit. A folder that holds an
-    adapter alone is the model that its configuration names, adapted. Raises DataError if there is no such model, no
-    configuration, no tokenizer, no weights in safetensors files, or weights beside an adapter; ParameterError for a
-    revision of a folder.
+    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
+    sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
+    adapted. Raises DataError if there is no such model or revision, no configuration, no tokenizer, no weights in
+    safetensors files, or weights beside an adapter.
     """
     path = home_expanded(name)
     if exists(path) and path.is_dir():
-        if revision is not None:
-            raise ParameterError("a folder has no revisions", f"{name}, --revision", "Leave --revision out.")
-        folder, commit = path, None
+        if revision is not None and revision not in (checkpoints(name, path) or []):
+            raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
+        folder, commit = path / (revision or ""), None
     elif path.suffix == ".gguf":
         raise _gguf(path.name, name)
     elif exists(path) or name.startswith(("/", ".", "~")) or name.count("/") > 1:
@@ -196,23 +207,26 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     else:
         folder = _download(name, revision, _SMALL)
         commit = folder.name
-    if adapter := (folder / _ADAPTER).is_file():
+    if adapter := (folder / ADAPTER).is_file():
         wanted: tuple[str, ...] = (_ADAPTER_WEIGHTS,)
     elif (folder / "config.json").is_file():
         wanted = _weight_names(folder, name)
     elif gguf := sorted(folder.glob("*.gguf")):
         raise _gguf(gguf[0].name, name)
     else:
-        raise DataError("the folder holds no model: no config.json", name, "Give the folder of a saved model.")
+        remedy = "Give the folder of a saved model."
+        if commit is None and revision is None and checkpoints(name, folder):
+            remedy = f"{_listed_checkpoints(folder)} Give one as --revision."
+        raise DataError("the folder holds no model: no config.json", name, remedy)
     if commit is not None:
         folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
     if adapter and ((folder / _SINGLE).is_file() or (folder / _INDEX).is_file()):
-        what = f"the folder holds weights and an adapter beside them ({_ADAPTER}): which model is meant is not clear"
+        what = f"the folder holds weights and an adapter beside them ({ADAPTER}): which model is meant is not clear"
         raise DataError(what, name, "Move the adapter to a folder of its own to apply it, or take it away.")
     weights = tuple(folder / file for file in wanted)
     if missing := [file.name for file in weights if not file.is_file()]:
         raise _no_weights(folder, name, missing[0])
-    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None)
+    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None, revision)
     if not any((files.tokenizer / file).is_file() for file in _TOKENIZER):
         raise DataError("the model has no tokenizer", name, "Save the tokenizer beside it: save_pretrained.")
     for file in (*weights, *(path for path in sorted(folder.iterdir()) if path.name in ("config.json", *_TOKENIZER))):
@@ -221,6 +235,11 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
                 what = f"{file.name} is a pointer of git LFS, not the file itself"
                 raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
     return files
+
+
+def _listed_checkpoints(folder: Path) -> str:
+    there = ", ".join(checkpoints("", folder) or [])
+    return f"There is: {there}." if there else "It has no sub-folders with models."
 
 
 def load_tokenizer(files: ModelFiles | Loaded) -> Any:
@@ -291,21 +310,6 @@ def _known(dtype: str) -> Dtype:
     return dtype  # type: ignore[return-value]
 
 
-def longest_input(config: dict[str, Any]) -> int | None:
-    """How many tokens the model can read at once, where its configuration says so."""
-    text = config.get("text_config") or config
-    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
-        if isinstance(text.get(name), int):
-            return int(text[name])
-    return None
-
-
-def shared_length(models: Sequence[ModelFiles | Loaded], most: int = 1024) -> int:
-    """How many tokens at once all of the models can read, `most` at most: ranks compare where contexts are alike."""
-    limits = [longest_input(files.config) for files in models]
-    return min([most, *(limit for limit in limits if limit is not None)])
-
-
 def looks_at_length(config: dict[str, Any]) -> bool:
     """Whether positions are encoded by how long the whole input is: rotary scaling "dynamic" (NTK) or "longrope".
 
@@ -325,14 +329,14 @@ def first_line(error: Exception) -> str:
 
 def _base(folder: Path, name: str) -> ModelFiles:
     """The model that the adapter in `folder` adapts."""
-    config = _json(folder / _ADAPTER)
+    config = _json(folder / ADAPTER)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
-    where = f"{name}, base_model_name_or_path in {_ADAPTER}"
+    where = f"{name}, base_model_name_or_path in {ADAPTER}"
     if not isinstance(base, str) or not base:
         raise DataError("the adapter does not say which model it adapts", where, "Write its hub id or folder there.")
     if exists(home_expanded(base)):
         revision = None
-        if (home_expanded(base) / _ADAPTER).is_file():
+        if (home_expanded(base) / ADAPTER).is_file():
             raise DataError("the adapter's base is an adapter itself", where, "Merge that one into its model first.")
     try:
         return find_model(base, revision)
@@ -368,7 +372,7 @@ def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.de
     lacking = {name for name, values in needed.items() if values.untyped_storage().data_ptr() not in there}
     if other := sorted((given.keys() - taken.keys()) | lacking):
         what = f"the adapter and the model {base.name} do not fit together in {_some(other)}"
-        raise DataError(what, files.name, f"Check {_ADAPTER}: is it this model's adapter?")
+        raise DataError(what, files.name, f"Check {ADAPTER}: is it this model's adapter?")
     if other := [name for name in sorted(given) if given[name] != list(taken[name].shape)]:
         found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
         what = f"{_some(other)} has the shape {found} in the adapter, and {wanted} by the model {base.name}"
