@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["cyclonedx-python-lib[json-validation]==11.12.0"]
 # ///
-"""`make lock`: the pins of all that pyproject.toml needs, by uv, and the bill of materials.
+"""`make lock`: the pins of all that pyproject.toml needs with EXTRAS, by uv, and the bill of materials.
 
 - requirements.lock: the pins, each with the hashes of all its published files.
 - requirements-torch.lock: torch and what its builds for CUDA need, without hashes, as the machine decides which build.
@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[1]
 LOCK, TORCH, CONDA, BILL = (
     ROOT / name for name in ("requirements.lock", "requirements-torch.lock", "environment.yml", "requirements.cdx.json")
 )
+EXTRAS = "book", "study", "live", "dev"
 ENTRY = re.compile(r"^((\S+)==(\S+).*?)((?: \\\n    --hash=\S+)+)\n    # via (.*)\n", re.MULTILINE)
 
 
@@ -40,7 +41,8 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "all"
         path.write_text(LOCK.read_text() + TORCH.read_text())  # uv prefers what stands in its output
-        command = [os.environ["UV"], "pip", "compile", "pyproject.toml", "--extra", "dev", "--python-version", "3.11"]
+        command = [os.environ["UV"], "pip", "compile", "pyproject.toml", "--python-version", "3.11"]
+        command += [word for extra in EXTRAS for word in ("--extra", extra)]
         command += ["--universal", "--generate-hashes", "--no-header", "--annotation-style", "line", "--quiet"]
         command += ["--output-file", str(path), *sys.argv[1:]]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)  # noqa: S603  # our own

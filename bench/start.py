@@ -49,7 +49,7 @@ def process(command: list[str], folder: Path) -> tuple[float, float]:
 def extraction(folder: Path, model: Path, texts: Path) -> list[str]:
     """The command that ranks the page into a folder of its own."""
     shutil.rmtree(folder / "stores", ignore_errors=True)
-    return [*RBP, "extract", "--model", str(model), "--corpus", str(texts), "--out", "stores"]
+    return [*RBP, "extract", "--model", str(model), "--corpus", str(texts), "--protocol", "authors", "--out", "stores"]
 
 
 def parts(model: str, texts: str) -> dict[str, float]:

@@ -25,8 +25,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from rbp.core.errors import RbpError
 from rbp.ranks.extraction import quiet
 from rbp.ranks.forward import Ranker
-from rbp.ranks.models import LanguageModel, find_model, load_model, longest_input, looks_at_length
-from rbp.ranks.protocols import Row
+from rbp.ranks.models import LanguageModel, find_model, load_model, looks_at_length
+from rbp.ranks.protocols import Row, longest_input
 
 FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CPU = torch.device("cpu")

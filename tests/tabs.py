@@ -34,6 +34,7 @@ def watched(browser: Browser, address: str, *inside: str, **options: Any) -> Ite
         own = (*inside, "data:", "blob:")
         tab.on("request", lambda each: None if each.url.startswith(own) else wrong.append(each.url))
         tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         tab.goto(address)
         yield tab
     assert wrong == []

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +28,12 @@ def _pins(text: str) -> list[str]:
 
 def _lock() -> dict[str, str]:
     return dict(pin.split(" ;")[0].split("==", 1) for pin in _pins(HASHED) + _pins(TORCH))
+
+
+def _needed(project: dict[str, Any]) -> set[str]:
+    """The packages that the project names: for itself and for the extras that are locked."""
+    extras = chain.from_iterable(project["optional-dependencies"][name] for name in ("book", "study", "live", "dev"))
+    return {re.match(r"[\w.-]+", need)[0].lower() for need in [*project["dependencies"], *extras]} - {"rbp"}
 
 
 def test_the_lock_is_pins_with_hashes_and_nothing_else() -> None:
@@ -67,8 +75,7 @@ def test_the_bill_of_materials_lists_what_is_pinned() -> None:
         todo += [each for each in needs[name] if each not in found]
     assert found == {"rbp", *_lock()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    direct = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-    assert set(needs["rbp"]) == {re.match(r"[\w.-]+", need)[0].lower() for need in direct}
+    assert set(needs["rbp"]) == _needed(project)
     assert "serialNumber" not in bill
     assert "timestamp" not in bill["metadata"]
 
@@ -113,8 +120,7 @@ def test_actions_are_pinned_by_commit() -> None:
 def test_what_the_package_needs_is_pinned_and_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lock = _lock()
-    for need in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
-        name = re.match(r"[\w.-]+", need)[0].lower()
+    for name in _needed(project):
         assert name in lock, f"{name} is not in requirements.lock: make lock"
         assert version(name).split("+")[0] == lock[name], name
 

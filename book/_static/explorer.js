@@ -13,7 +13,8 @@
   // ── A table of one's own: the rules of `rbp fit`, with the line
 
   class Wrong extends Error {}
-  const COLUMNS = ["dataset", "model", "family", "size", "metric", "k", "value"], OPTIONAL = ["tokens", "hits", "source"];
+  const COLUMNS = ["dataset", "model", "family", "size", "metric", "k", "value"], CHECKPOINT = ["revision", "training_tokens", "step", "seed"];
+  const OPTIONAL = ["tokens", "hits", "source", ...CHECKPOINT, "compute"];
 
   // The rows of a CSV text, each with the line on which it begins.
   function cells(text) {
@@ -51,7 +52,7 @@
     if (new Set(names).size < names.length) throw new Wrong(`line ${head.line}: a column name stands twice`);
     if (!body.length) throw new Wrong("the table has no rows");
     const models = new Map(known.map((row) => [row.model, row])), there = new Set(known.map(place));
-    return body.map(({ line, row }) => {
+    return apart(body.map(({ line, row }) => {
       const fail = (what) => { throw new Wrong(`line ${line}: ${what}`); };
       if (row.length !== names.length) fail(`${row.length} cells where the header has ${names.length}`);
       const cell = Object.fromEntries(names.map((name, i) => [name, row[i]]));
@@ -62,8 +63,8 @@
         return Number.isFinite(Number(cell[name])) ? Number(cell[name]) : fail(`${name} is too large`);
       };
       const count = (name) => {
-        const value = real(name);
-        return Number.isSafeInteger(value) && value >= 1 ? value : fail(`${name} must be a whole number of at least 1`);
+        const value = real(name), least = CHECKPOINT.includes(name) ? 0 : 1;
+        return Number.isSafeInteger(value) && value >= least ? value : fail(`${name} must be a whole number of at least ${least}`);
       };
       for (const name of ["dataset", "model", "family", "metric"]) if (!cell[name]) fail(`${name} is empty`);
       if (!Object.hasOwn(WORDS, cell.metric)) fail(`metric must be one of ${Object.keys(WORDS).join(", ")}, not “${cell.metric}”`);
@@ -71,6 +72,10 @@
       const found = { source, dataset: cell.dataset, model: cell.model, family: cell.family, metric: cell.metric, size: count("size"),
         k: cell.k ? count("k") : null, value: real("value"), tokens: cell.tokens ? count("tokens") : null };
       if (found.value < 0) fail("value must not be negative");
+      for (const name of CHECKPOINT) found[name] = !cell[name] ? null : name === "revision" ? cell[name] : count(name);
+      if (found.step !== null && found.training_tokens !== null && (found.training_tokens < found.step || (found.training_tokens && !found.step))) {
+        fail("training_tokens do not fit step: a step reads one token at least");
+      }
       if (cell.hits) {
         const hits = count("hits");
         if (!found.tokens || found.k === null) fail("hits needs tokens beside it, and belongs to neg_log_rbp only");
@@ -86,9 +91,37 @@
       there.add(place(found));
       models.set(found.model, first);
       return found;
+    }));
+  }
+  const checkpoint = (row) => CHECKPOINT.map((name) => row[name] ?? null);
+  const place = (row) => JSON.stringify([row.dataset, row.model, row.k, ...checkpoint(row)]);
+
+  const amount = (tokens) => {
+    const [size, unit] = tokens >= 1e12 ? [1e12, "T"] : tokens >= 1e9 ? [1e9, "B"] : [1e6, "M"];
+    return `${Number((tokens / size).toPrecision(4))} ${unit}`;
+  };
+
+  // As rbp.evidence.checkpoints.apart: a family for each time in training where a size was measured at several, and a
+  // name for each checkpoint of a model.
+  function apart(rows) {
+    const at = ({ training_tokens: tokens, step }) => tokens ?? step, sizes = new Map(), last = new Map(), models = new Map();
+    const add = (map, key, value) => map.set(key, (map.get(key) ?? new Set()).add(value));
+    for (const row of rows) {
+      add(models, row.model, JSON.stringify(checkpoint(row)));
+      if (at(row) === null) continue;
+      add(sizes, JSON.stringify([row.family, row.size]), at(row));
+      last.set(row.family, Math.max(last.get(row.family) ?? 0, at(row)));
+    }
+    const several = new Set([...sizes].filter(([, times]) => times.size > 1).map(([key]) => JSON.parse(key)[0]));
+    return rows.map((row) => {
+      const { family, model, revision, training_tokens: tokens, step, seed } = row;
+      const earlier = several.has(family) && at(row) !== null && at(row) < last.get(family);
+      const first = revision ?? (step !== null ? `step${step}` : tokens !== null ? amount(tokens).replace(" ", "") : "");
+      const name = [first, seed !== null && (seed || !first) ? `seed${seed}` : ""].filter(Boolean).join("-");
+      return { ...row, family: earlier ? `${family} at ${tokens !== null ? amount(tokens) : `step ${step}`}` : family,
+        model: models.get(model).size > 1 ? `${model}@${name}` : model };
     });
   }
-  const place = ({ dataset, model, k }) => JSON.stringify([dataset, model, k]);
 
   // ── The explorer
 

@@ -1,3 +1,29 @@
-"""Token ranks of causal language models, their scaling with size, and the book that reruns the evidence."""
+"""Token ranks of causal language models, their scaling with size, and the book that reruns the evidence.
 
-__version__ = "0.1.0"
+For programs there are five names: `rank`, `law`, `plot`, `open_source` and `linear_rank`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rbp.core import __version__ as __version__
+
+if TYPE_CHECKING:
+    from rbp.api import law, plot, rank
+    from rbp.evidence import open_source
+    from rbp.ranks.kernel import linear_rank
+
+__all__ = ["law", "linear_rank", "open_source", "plot", "rank"]
+
+_ELSEWHERE = {"linear_rank": "rbp.ranks.kernel", "open_source": "rbp.evidence"}
+
+
+def __getattr__(name: str) -> Any:
+    """One of the five, imported when it is first asked for: torch takes seconds."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, "rbp.api")), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

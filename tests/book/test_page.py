@@ -45,7 +45,7 @@ PLACES = [("0", "0"), ("216", "0"), ("0", "144")]
 def test_a_phone_shows_panels_below_each_other(tmp_path: Path, monkeypatch, capsys, keys: list[str]) -> None:
     monkeypatch.setenv("RBP_OUT", str(tmp_path))
     shown = []
-    monkeypatch.setattr("rbp.book.page.display", lambda html: shown.append(html.data))
+    monkeypatch.setattr("IPython.display.display", lambda html: shown.append(html.data))
     Page("metric").figure("f", Panels(keys, lambda ax, _: None), caption="", alt="A", data=pd.DataFrame({"x": [1]}))
     assert shown[0].count('role="img"') == len(keys)
     assert bool(re.search(r"minmax\(min\(100%,\d+px\),1fr\)", shown[0])) == (len(keys) > 1)

@@ -7,6 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 from mini import FIGURE, write_book, write_chapter
 from playwright.sync_api import Browser
+from tabs import watched
 
 from rbp.book import site, standalone
 from rbp.book.chapters import execute, find
@@ -86,21 +87,13 @@ def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
 
 
 def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
-    tab = browser.new_page(color_scheme="dark", viewport={"width": 390, "height": 844})
-    requests: list[str] = []
-    errors: list[str] = []
-    tab.on("request", lambda request: requests.append(request.url))
-    tab.on("pageerror", lambda error: errors.append(str(error)))
-    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    tab.goto(page.as_uri())
-    for fold in tab.query_selector_all("details.rbp-told summary"):
-        fold.click()
-    assert tab.locator(".math math msup").bounding_box()["height"] > 10
-    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    tab.close()
-    assert [url for url in requests if not url.startswith("data:")] == [page.as_uri()]
-    assert errors == []
+    phone = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
+    with watched(browser, page.as_uri(), page.as_uri(), **phone) as tab:
+        for fold in tab.query_selector_all("details.rbp-told summary"):
+            fold.click()
+        assert tab.locator(".math math msup").bounding_box()["height"] > 10
+        assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_only_links_that_lead_somewhere_are_kept(tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> 
 def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
     """The command said what was wrong, in one or two lines, without a traceback."""
     assert done.returncode == code, done
-    assert done.stderr.startswith("error: ") or "Usage:" in done.stderr
+    said = done.stderr.rpartition(" …\n")[2]  # what it began with may stand before
+    assert said.startswith("error: ") or "Usage:" in said
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     for word in words:

@@ -9,8 +9,12 @@ from bs4 import BeautifulSoup
 from cli.test_cli import here, refused
 
 from rbp.core.paths import LADDER, ROOT, Project
-from rbp.paper import law_report
+from rbp.evidence import checkpoints, open_source
+from rbp.evidence.shipped import counted
+from rbp.paper import families, law_report
 from rbp.ranks.store import open_store, store_folders
+from rbp.stats.power_law import fit_power_law
+from rbp.stats.surface import ADDITIVE, fit_surface
 
 MODELS = [str(LADDER / "families" / "neox" / f"neox-{rung}-at-8m") for rung in ("10k", "22k", "59k")]
 
@@ -113,3 +117,70 @@ def test_what_is_measured_is_taken_as_it_is(project):
 )
 def test_what_cannot_be_is_said(project, arguments, words):
     refused(here("law", *arguments, root=project.root), *words)
+
+
+def test_laws_over_training_are_those_of_the_points():
+    """The ladder's sums: a law in D for each run, by hand; in C, of the points that no cheaper one beats."""
+    own = open_source("ladder:all").checkpoints.query("family == 'neox' and dataset == 'wikipedia' and k == 1")
+    rows = checkpoints.against(own, "tokens")
+    assert rows.groupby("family").size().eq(5).all()
+    for size, line in own.groupby("size"):
+        fit = fit_power_law(line["training_tokens"].astype(float), line["value"])
+        done = here(
+            *("fit", "--measurements", "ladder:all", "--dataset", "wikipedia", "--k", "1", "--json"),
+            *("--family", f"neox of {size:,}", "--against", "tokens"),
+        )
+        assert json.loads(done.stdout)["alpha"] == pytest.approx(fit.alpha, rel=1e-12)
+    front = checkpoints.against(own, "compute")
+    best = [row for row in own.itertuples() if not (own["value"][own["compute"] <= row.compute] < row.value).any()]
+    assert set(front["size"]) == {row.compute for row in best}
+
+
+def test_a_law_over_training_and_surfaces_on_a_page(project):
+    out = project.root / "over.html"
+    asked = ("law", "ladder:all", "--family", "neox", "--dataset", "wikipedia", "-k", "1", "--out", str(out))
+    over = here(*asked, root=project.root)
+    assert "neox at 0.5 M on wikipedia" in over.stdout  # a law in S at each number of tokens
+    page = BeautifulSoup(out.read_text(), "html.parser").get_text()
+    assert "The exponent α in S over training" in page
+    done = here(*asked, "--against", "tokens", "--surface", root=project.root)
+    assert "· D^(−0.0575), neox of 9,872 on wikipedia" in done.stdout
+    page = BeautifulSoup(out.read_text(), "html.parser").get_text()
+    for line in done.stdout.splitlines()[-5:-1]:
+        assert line in page
+    assert "these runs do not tell apart (95%)" in done.stdout
+    grid = read_grid()
+    for words in (f"sum: a = {grid.alpha:.4f}", f"b = {grid.beta:.4f}"):
+        assert words in done.stdout
+
+
+def read_grid():
+    """The sum, fitted to the same points by the chapter's own way to them."""
+    texts = {one.dataset: one for one in counted([1], families=["neox"])}
+    points = families.points([texts["wikipedia"]], [1])
+    return fit_surface(points[points["k"].notna()], ADDITIVE)
+
+
+def test_a_flat_law_gets_a_word():
+    rows = [("a", f"m{i}", "F", 10**i, "neg_log_rbp", 1, value) for i, value in enumerate((2, 2.1, 1.9, 2.05), 4)]
+    table = pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "metric", "k", "value"])
+    (line,) = law_report.in_words(law_report.laws(table, 0.95), 0.95)
+    assert "the interval holds 0" in line
+    steep = table.assign(value=table["size"] ** -0.1)
+    assert "holds 0" not in law_report.in_words(law_report.laws(steep, 0.95), 0.95)[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),
+        (["--against", "tokens"], ["training_tokens of", "not known", "--training-tokens"]),
+        (["--surface"], ["not known"]),
+        (["--family", "Pythie"], ["no family 'Pythie'", 'Did you mean "Pythia"?']),
+    ],
+)
+def test_an_axis_that_cannot_be_is_said(project, arguments, words):
+    out = project.root / "not.html"
+    asked = ("law", "published", "--dataset", "wikipedia", "-k", "1", "--out", str(out), *arguments)
+    refused(here(*asked, root=project.root), *words)
+    assert not out.exists()

@@ -199,6 +199,15 @@ def test_a_table_that_was_written_gives_the_counts_again(seed, texts, models, ks
         assert (again.entropy is None) == (not entropy)
 
 
+def test_a_family_at_one_of_its_budgets() -> None:
+    one = made(np.random.default_rng(0), 3, 4, [1], entropy=False)
+    one = replace(one, models=one.models.assign(budget=[8, 2, 8, 2], size=[9, 9, 1, 1], seed=[0, 0, 0, 1]))
+    assert [one.of("toy", budget).names for budget in (None, 8, 2)] == [["m2", "m0"], ["m2", "m0"], ["m3", "m1"]]
+    assert one.of("toy", 2, seed=1).names == ["m3"]
+    with pytest.raises(ParameterError, match=r"toy has no budget of 4 tokens.*\n.*2, 8"):
+        one.of("toy", 4)
+
+
 def test_some_models_at_some_thresholds() -> None:
     one = made(np.random.default_rng(0), 3, 4, [1, 5, 10], entropy=True)
     for chosen in ([2, 0], np.array([True, False, True, False])):

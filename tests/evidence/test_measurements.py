@@ -50,6 +50,11 @@ def test_published_table(all_published):
         "tokens": "Int64",
         "hits": "Int64",
         "source": "str",
+        "revision": "str",
+        "training_tokens": "Int64",
+        "step": "Int64",
+        "seed": "Int64",
+        "compute": "float64",
     }
     assert not table.duplicated(list(KEYS)).any()
     # 946 points of rbp.csv; k = 1000 and 10 000 of GPT-2; k = 5, 500, 2500, 10 000 of Pythia, where k = 5 of

@@ -120,24 +120,6 @@ def test_the_order_of_documents_changes_nothing_but_their_numbers(model, tmp_pat
         )
 
 
-@pytest.mark.parametrize("shards", [2, 5])
-def test_any_number_of_shards_and_of_threads_gives_the_same_store(model, tmp_path, shards):
-    corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(10, longest=60)))
-    given = [str(model)], [corpus], protocol("windows", length=48, context=16, pack=2)
-    (whole,) = extract(*given, tmp_path / "whole", Settings(backend="blocked"))
-    threads = torch.get_num_threads()
-    try:
-        for shard in range(shards, 0, -1):
-            torch.set_num_threads(1 + shard % 3)
-            settings = Settings(backend="blocked", batch=1 + 2 * shard)
-            (folder,) = extract(*given, tmp_path / "sharded", settings, (shard, shards))
-    finally:
-        torch.set_num_threads(threads)
-    both = [{path.name: path.read_bytes() for path in (each / "parts").iterdir()} for each in (whole, folder)]
-    assert both[0] == both[1]
-    assert open_store(folder).problems() == []
-
-
 def test_the_authors_order_takes_each_document_once():
     assert sorted(document_order(50, protocol("authors")).tolist()) == list(range(50))
     assert json.dumps(document_order(3, protocol("windows")).tolist()) == "[0, 1, 2]"

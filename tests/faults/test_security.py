@@ -91,6 +91,12 @@ def test_a_pickle_as_weights(copy, bomb, canary, name):
     assert not canary.exists()
 
 
+def test_a_pickle_beside_weights_is_not_looked_at(copy, bomb, canary):
+    (copy / "pytorch_model.bin").write_bytes(bomb)
+    load_all(copy)
+    assert not canary.exists()
+
+
 def test_an_index_that_names_a_pickle(copy, bomb, canary):
     (copy / "model.safetensors").unlink()
     (copy / "pytorch_model.bin").write_bytes(bomb)

@@ -14,6 +14,7 @@ from rbp.core.errors import DataError, FitError
 from rbp.evidence import open_source
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.cross_entropy import equal as both
+from rbp.paper.cross_entropy import family as within
 
 SIZES = np.geomspace(1e5, 1e9, 8)
 SLOPES = {1: 0.9, 10: 1.5}
@@ -38,32 +39,32 @@ def test_pairs_are_those_of_both_metrics_at_every_k() -> None:
     entropy = own[own.k == 1].rename(columns={"cross_entropy": "value"}).assign(metric="cross_entropy", k=pd.NA)
     columns = ["dataset", "family", "model", "size", "metric", "k", "value"]
     table = pd.concat([ranks[columns], entropy[columns].iloc[1:]]).astype({"k": "Int64"})
-    pairs = both.pairs_by_k(table)
+    pairs = within.pairs_by_k(table)
     assert pairs.groupby("k").size().to_dict() == {1: 7, 10: 7}  # one has no cross-entropy
     merged = pairs.merge(own, on=["model", "k"])
     assert merged.neg_log_rbp_x.tolist() == merged.neg_log_rbp_y.tolist()
     assert merged.cross_entropy_x.tolist() == merged.cross_entropy_y.tolist()
     never_wrong = table.assign(value=table["value"].where((table["k"] != 10).fillna(True), 0.0))
-    assert set(both.pairs_by_k(never_wrong).k) == {1}
+    assert set(within.pairs_by_k(never_wrong).k) == {1}
     with pytest.raises(DataError, match="both its cross-entropy"):
-        both.pairs_by_k(ranks[columns])
+        within.pairs_by_k(ranks[columns])
 
 
 def test_a_function_of_cross_entropy_is_recovered_with_its_slopes() -> None:
-    found = both.entropy_curves(family(noise=0.004)).set_index("k")
+    found = within.entropy_curves(family(noise=0.004)).set_index("k")
     for k, slope in SLOPES.items():
         row = found.loc[k]
         assert row.low < slope < row.high
         assert row.slope == pytest.approx(slope, abs=0.02)
         assert 0.1 < row.scatter < 1
         assert np.log1p(row.in_entropy / 100) == pytest.approx(np.log1p(row.smooth / 100) / row.slope)
-    exact = both.entropy_curves(family(noise=1e-9)).set_index("k")
+    exact = within.entropy_curves(family(noise=1e-9)).set_index("k")
     assert exact.slope.to_dict() == pytest.approx(SLOPES, rel=1e-6)
 
 
 def test_scatter_is_that_of_polynomials_by_another_library() -> None:
     own = family(noise=0.02)
-    row = both.entropy_curves(own).set_index("k").loc[10]
+    row = within.entropy_curves(own).set_index("k").loc[10]
     one = own[own.k == 10]
     for name, x, degree in (
         ("scatter", one.cross_entropy, 1),
@@ -78,8 +79,8 @@ def test_scatter_is_that_of_polynomials_by_another_library() -> None:
 
 
 def test_a_difference_of_logarithms_is_not_per_cent() -> None:
-    assert both.per_cent(0.099) == pytest.approx(10.4, abs=0.01)
-    assert both.per_cent(np.log(2)) == pytest.approx(100)
+    assert within.per_cent(0.099) == pytest.approx(10.4, abs=0.01)
+    assert within.per_cent(np.log(2)) == pytest.approx(100)
 
 
 def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.DataFrame:
@@ -91,7 +92,7 @@ def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.Dat
 
 def test_the_slope_follows_from_where_models_stand_on_a_straight_line() -> None:
     h = np.array([0.2, 0.25, 0.3, 0.35, 0.4])
-    found = both.straight_lines(pd.concat([straight("Pythia", list(h)), straight("B", [0.5, 0.55, 0.6])])).set_index(
+    found = within.straight_lines(pd.concat([straight("Pythia", list(h)), straight("B", [0.5, 0.55, 0.6])])).set_index(
         "family"
     )
     line = found.loc["Pythia"]
@@ -102,10 +103,10 @@ def test_the_slope_follows_from_where_models_stand_on_a_straight_line() -> None:
     assert found.expected.to_numpy() == pytest.approx(found.slope.to_numpy(), rel=0.03)  # b·C/(h·r), of one b
     assert found.slope["B"] < found.slope["Pythia"] - 0.3  # where hits are rarer it is steeper
     few = pd.concat([straight("A", [0.2, 0.3]), straight("B", [0.5, 0.7, 1.0])])
-    assert both.straight_lines(few).empty
-    shown = both.lines_shown(pd.concat([straight("Pythia", list(h)), few]), found.reset_index())
+    assert within.straight_lines(few).empty
+    shown = within.lines_shown(pd.concat([straight("Pythia", list(h)), few]), found.reset_index())
     assert set(shown["data"]["family"]) == {"Pythia", "B"}
-    assert both.slopes_shown(found.reset_index(), "Pythia")["table"]["models"].tolist() == [3, 5]
+    assert within.slopes_shown(found.reset_index(), "Pythia")["table"]["models"].tolist() == [3, 5]
 
 
 def test_what_follows_size_and_not_entropy_is_seen() -> None:
@@ -113,9 +114,9 @@ def test_what_follows_size_and_not_entropy_is_seen() -> None:
     rng = np.random.default_rng(4)
     own = family(slopes={1: 1.0, 10: 1.0})
     wobbly = own.assign(cross_entropy=own.cross_entropy * np.exp(np.tile(rng.normal(0, 0.05, 8), 2)))
-    row = both.entropy_curves(wobbly.assign(neg_log_rbp=own.neg_log_rbp * np.exp(rng.normal(0, 0.001, 16)))).iloc[0]
+    row = within.entropy_curves(wobbly.assign(neg_log_rbp=own.neg_log_rbp * np.exp(rng.normal(0, 0.001, 16)))).iloc[0]
     assert row.scatter > 10 * row.scatter_size
-    follows = both.entropy_curves(
+    follows = within.entropy_curves(
         wobbly.assign(neg_log_rbp=wobbly.cross_entropy / 10 * np.exp(rng.normal(0, 0.001, 16)))
     )
     assert follows.scatter_size[0] > 10 * follows.scatter[0]
@@ -123,18 +124,18 @@ def test_what_follows_size_and_not_entropy_is_seen() -> None:
 
 def test_too_few_models_have_no_curve() -> None:
     with pytest.raises(FitError, match="four models"):
-        both.entropy_curves(family(sizes=SIZES[:3]))
+        within.entropy_curves(family(sizes=SIZES[:3]))
     twice = family(sizes=SIZES[:4], entropy=np.array([7.0, 6.0, 6.0, 5.0]))
     with pytest.raises(FitError, match="four models"):
-        both.entropy_curves(twice)
-    assert both.entropy_curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
+        within.entropy_curves(twice)
+    assert within.entropy_curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
 
 
 def test_the_closest_k_by_hand() -> None:
     table = pd.DataFrame({"k": [1, 10, 100, 5000], "in_entropy": [0.5, 0.2, 0.9, 0.1], "n": [8, 8, 8, 8]})
     table = table.assign(dataset="d", family="f", smooth=[1.0, 2.0, 3.0, 9.0], smooth_size=[2.0, 1.5, 2.5, 1.0])
-    assert both.tightest(table).k.tolist() == [10]
-    assert both.tightest(table.assign(n=4)).empty
+    assert within.tightest(table).k.tolist() == [10]
+    assert within.tightest(table.assign(n=4)).empty
 
 
 # --- At equal cross-entropy
@@ -226,18 +227,20 @@ def test_sweeps_are_compared_and_those_of_one_setting_are_known() -> None:
 # --- Documents
 
 
-def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), offset=0.0) -> Counts:
+def simulated(
+    rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), again=0.99, offset=0.0
+) -> Counts:
     """Documents that are easier or harder for all: in expectation, −ln RBP_1 is 0.3·CE^slope in every one of them.
 
-    Of two models of one size the second has −ln RBP_1 higher by `offset` (a share) at equal CE.
+    A model of the size of the one before has `again` times its CE; −ln RBP_1 is higher by `offset` (a share, or one for
+    each model) at equal CE.
     """
     models = len(sizes)
-    again = np.append(False, np.diff(sizes) == 0)
-    typical = 5 * np.asarray(sizes, dtype=float) ** -0.1 * np.where(again, 0.99, 1.0)
+    typical = 5 * np.asarray(sizes, dtype=float) ** -0.1 * np.where(np.append(False, np.diff(sizes) == 0), again, 1.0)
     hard = np.exp(rng.normal(0, 0.15, documents))[:, None]
     tokens = rng.integers(800, 1200, documents)
     nll = tokens[:, None] * (typical * hard + rng.normal(0, 3 / np.sqrt(1000), (documents, models)))
-    share = np.exp(-0.3 * typical**slope * np.where(again, 1 + offset, 1.0))
+    share = np.exp(-0.3 * typical**slope * (1 + offset))
     logit = np.log(share / (1 - share)) - (hard - 1)
     hits = rng.binomial(tokens[:, None], 1 / (1 + np.exp(-logit)))
     return counts([f"m{i}" for i in range(models)], sizes, [1], tokens, hits[:, :, None], nll, dataset=dataset)
@@ -254,7 +257,7 @@ def exact(one: Counts) -> LeftOut:
 
 def test_a_line_on_the_text_itself_and_without_a_document_by_another_library() -> None:
     one = simulated(np.random.default_rng(1)).left_out()
-    at_0, slope = both._line(one, 1)
+    at_0, slope = within.line_of_rungs(one, 1)
     rungs = one.counts.firsts
     assert rungs.tolist() == [0, 1, 2, 3, 5]
     for row in (0, 2):
@@ -272,7 +275,7 @@ def test_both_metrics_come_from_the_same_documents() -> None:
     entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
     follows = np.tile(np.round(1000 * np.exp(-0.1 * entropy)), (30, 1))[:, :, None]
     same = replace(hits, tokens=np.full(30, 1000), nll=np.tile(1000 * entropy, (30, 1)), hits=follows)
-    row = both.text_curves([same.left_out()]).iloc[0]
+    row = within.text_curves([same.left_out()]).iloc[0]
     assert row.text_high - row.text_low < 1e-9
     assert row.text_scatter < 1e-6
 
@@ -284,52 +287,88 @@ def test_what_documents_explain_of_the_scatter_by_hand() -> None:
     for x, y in zip(one.x[1:], one.y[1:, :, 0], strict=True):
         away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
     explained = 7 * np.var(away, axis=0).sum() / (5 - 3)
-    assert both.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.expm1(np.sqrt(explained)), rel=1e-6)
+    assert within.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.expm1(np.sqrt(explained)), rel=1e-6)
 
 
 def test_models_of_infinite_loss_are_left_out(tmp_path) -> None:
     rng = np.random.default_rng(3)
     for i, nll in enumerate((1.0, 2.0, np.inf, 3.0)):
         write_store(tmp_path, f"m{i}", 10**i, rng.integers(0, 9, 400), nll=nll)
-    (one,) = both.by_document(open_source(tmp_path), [1])
+    (one,) = within.by_document(open_source(tmp_path), [1])
     assert one.counts.names == ["m0", "m1", "m3"]
-    assert np.isfinite(both._line(one, 1)[1]).all()
+    assert np.isfinite(within.line_of_rungs(one, 1)[1]).all()
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(30, 600))
 def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> None:
-    """Slope, seeds' offset and texts' offset, each against the value of a text without end."""
-    how, other = {"offset": 0.05}, {"offset": 0.05, "slope": 1.7, "dataset": "poems"}
-    news, poems = exact(truth(**how)), exact(truth(**other))
-    (at_0, slope), (at_1, slope_1) = both._line(news, 1), both._line(poems, 1)
-    at_seeds = 100 * np.expm1(news.y[0, 4, 0] - news.y[0, 3, 0] - slope[0] * (news.x[0, 4] - news.x[0, 3]))
+    """Slope and texts' offset, each against the value of a text without end."""
+    other = {"slope": 1.7, "dataset": "poems"}
+    news, poems = exact(truth()), exact(truth(**other))
+    (at_0, slope), (at_1, slope_1) = within.line_of_rungs(news, 1), within.line_of_rungs(poems, 1)
     at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
-    covered = np.zeros(3, dtype=int)
+    covered = np.zeros(2, dtype=int)
     for seed in range(draws):
         rng = np.random.default_rng(seed)
-        one, two = (simulated(rng, **h).left_out() for h in (how, other))
-        row, again = both.text_curves([one]).iloc[0], both.seeds([one]).iloc[0]
-        texts = both._text_offset(one, two, 1, 4.4, 0.95)
-        covered += [
-            row.text_low <= slope[0] <= row.text_high,
-            again.low <= at_seeds <= again.high,
-            texts[0] <= at_texts <= texts[1],
-        ]
+        one, two = (simulated(rng, **h).left_out() for h in ({}, other))
+        row, texts = within.text_curves([one]).iloc[0], both._text_offset(one, two, 1, 4.4, 0.95)
+        covered += [row.text_low <= slope[0] <= row.text_high, texts[0] <= at_texts <= texts[1]]
     assert all(may_be(found, draws, 0.92, 0.975) for found in covered), covered / draws
 
 
-def test_a_change_of_seed_is_measured_against_the_curve() -> None:
-    one = simulated(np.random.default_rng(5), documents=2000, offset=0.05).left_out()
-    row = both.seeds([one]).iloc[0]
-    assert row.entropy == pytest.approx(-1, abs=0.1)
-    assert row.offset > 4  # of the 5 per cent that its −ln RBP is higher, and what its CE is lower
-    assert row.apart
-    assert both.seeds([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).left_out()]).empty
+# --- Trained again: three sizes, of which two have three models each, on several texts
+
+AGAIN = {"sizes": (1, 2, 2, 2, 4, 4, 4, 16), "again": 1.0}
+
+
+def several(seed: int, *, common: float = 0.0, own: float = 0.0, texts: int = 4, documents: int = 40) -> list[LeftOut]:
+    """Texts on which trainings differ at equal CE by these standard deviations: on all alike, and on each."""
+    rng = np.random.default_rng(seed)
+    alike = rng.normal(0, common, 8)
+    shifts = [alike + rng.normal(0, own, 8) for _ in range(texts)]
+    return [
+        simulated(rng, dataset=f"t{i}", documents=documents, **AGAIN, offset=np.expm1(shift)).left_out()
+        for i, shift in enumerate(shifts)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trainings_vary_as_the_mixed_model_of_another_library_has_them(seed: int) -> None:
+    texts = several(seed, common=0.03, own=0.02)
+    row = both.trainings(texts).iloc[0]
+    parts = []
+    for text in texts:
+        y = text.at(1)[0] - within.line_of_rungs(text, 1)[1][0] * text.x[0]
+        about = {"y": 100 * y, "text": text.counts.dataset, "size": text.counts.sizes, "model": text.counts.names}
+        parts.append(pd.DataFrame(about)[1:7])
+    long = pd.concat(parts)
+    fit = smf.mixedlm("y ~ C(text) * C(size)", long, groups="model").fit(reml=True)
+    common, own = float(fit.cov_re.iloc[0, 0]), fit.scale
+    assert (row.models, row.texts) == (4, 4)
+    assert row.common == pytest.approx(100 * np.expm1(np.sqrt(common) / 100), rel=0.01, abs=0.02)
+    assert row.moved == pytest.approx(100 * np.expm1(np.sqrt(common + own) / 100), rel=0.01)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(40, 400))
+def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws: int) -> None:
+    ps = [both.trainings(several(seed, texts=3)).p.item() for seed in range(draws)]
+    assert may_be(sum(p <= 0.2 for p in ps), draws, 0.1, 0.3)
+    assert both.trainings(several(0, own=0.05)).p.item() < 1e-3
+    assert both.trainings(several(0, own=0.05)).documents.item() < 1
+
+
+def test_a_shift_of_all_texts_is_told_from_those_of_each() -> None:
+    alike, each = (
+        both.trainings(several(3, documents=400, **how)).iloc[0] for how in ({"common": 0.04}, {"own": 0.04})
+    )
+    assert alike.common == pytest.approx(alike.moved, rel=0.1)
+    assert each.common < 0.6 * each.moved
+    assert np.isnan(both.trainings(several(3, own=0.04, texts=1)).common.item())
+    assert both.trainings([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).left_out()]).empty
 
 
 def test_only_sources_with_ranks_have_documents() -> None:
     assert open_source("published").ranked.stores == []
-    assert both.by_document(open_source("published"), [1]) == []
+    assert within.by_document(open_source("published"), [1]) == []
     assert open_source("published,ladder").ranked.is_exactly("ladder")
 
 
@@ -337,47 +376,50 @@ def test_only_sources_with_ranks_have_documents() -> None:
 
 
 def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
-    told = both.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
+    told = within.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
     assert told[["direct", "control"]].abs().max().max() < 1e-3
     floor = family("Pythia", entropy=2 + 5 * (SIZES / 1e5) ** -0.2, noise=1e-7)
-    misled = both.forecasts(floor, holdout=2, holdout_few=1)
+    misled = within.forecasts(floor, holdout=2, holdout_few=1)
     assert (misled[["direct", "control"]] < -1).all().all()
     at_1, at_10 = (misled[misled.k == k].direct.to_numpy() for k in SLOPES)
     control = misled[misled.k == 1].control.to_numpy()
     for found, slope in ((at_1, 0.9), (at_10, 1.5)):  # a miss in CE, times the slope
         assert 1 + found / 100 == pytest.approx((1 + control / 100) ** slope, rel=1e-4)
-    said = both.ahead_told(misled)
+    said = within.ahead_told(misled)
     assert [said[key] for key in ("forecasts.all", "hopeful.all", "control_hopeful.all")] == [4, 4, 4]
     assert said["direct.Pythia.k1"] == pytest.approx(np.median(np.abs(at_1)))
 
 
-def test_what_decides_the_claims_is_counted_by_kind() -> None:
-    texts = pd.DataFrame({"k": [1, 1, 10], "apart": [True, False, True], "offset": [3.0, -0.5, 4.0]})
-    again = pd.DataFrame({"k": [1, 1, 1, 10, 50], "apart": [True, False, False, True, True]})
-    again = again.assign(
-        offset=[1.0, -2.0, 0.5, 3.0, 9.0], family="f", size=[1, 1, 2, 1, 1], dataset=["a", "b", "a", "a", "a"]
-    )
+def test_what_decides_the_claims_counts_a_model_and_a_pair_once() -> None:
+    pairs = [("f", "a", "b", 1, True, 3.0), ("f", "a", "c", 1, False, -0.5), ("f", "a", "b", 10, True, 4.0)]
+    texts = pd.DataFrame(pairs, columns=["family", "first", "second", "k", "apart", "offset"])
+    again = pd.DataFrame({"k": [1, 10, 50], "p": [0.001, 0.04, 0.9], "moved": [1.0, 2.0, 3.0], "common": [0.5, 0, 0]})
+    again = again.assign(models=6, texts=4, documents=0.3, share=0.5)
     across, by_size = both.sweeps(runs_of(0.0)), both.size_at_equal_entropy(runs_of(0.0))
-    table = both.entropy_curves(family(noise=0.01))
-    found = both.claims(
-        texts, again, across, by_size, table, both.forecasts(family(noise=0.01), holdout=1, holdout_few=1)
-    )
-    kinds = ("runs", "runs_apart", "texts", "texts_apart", "seeds", "seeds_apart")
-    assert [found["not_deduced"][key] for key in kinds] == [1, 1, 2, 1, 3, 1]
-    assert [found["greedy_and_lists"][key] for key in kinds] == [1, 1, 3, 2, 4, 2]  # at the k of the forecasts: 1, 10
-    assert (found["equal_entropy"]["models"], found["equal_entropy"]["texts_offset"]) == (2, 3.0)
+    found = both.claims(texts, again, across, both.equal_told(texts, again, across, by_size))
+    kinds = ("runs", "runs_apart", "texts", "texts_apart", "seeds_p")
+    assert [found["not_deduced"][key] for key in kinds] == [1, 1, 2, 1, 0.001]
+    assert [found["greedy_and_lists"][key] for key in kinds] == [1, 1, 2, 1, 0.04]  # at the k of the texts: 1 and 10
+    kept = ("seeds_models", "seeds_moved", "texts_offset")
+    assert [found["equal_entropy"][key] for key in kept] == [6, 1.0, 3.0]
+
+
+def test_a_hidden_model_counts_once_on_several_texts() -> None:
+    pairs = pd.concat([family(dataset=name, noise=0.01, seed=i) for i, name in enumerate(("news", "law", "poems"))])
+    found = within.claims(within.entropy_curves(pairs), within.forecasts(pairs, holdout=2, holdout_few=1))
+    assert found["rank_forecasts"]["count"] == 2
     assert found["tightest"]["cells"] == 1
 
 
 def test_what_pages_show() -> None:
     pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
     texts = [simulated(np.random.default_rng(1)).left_out()]
-    found = both.entropy_curves(pairs).merge(both.text_curves(texts), how="left", on=both.CELL)
-    told = both.forecasts(pairs, holdout=2, holdout_few=1)
-    said = both.family_told(
-        found.assign(smooth=[1, 2, 1, 2], smooth_size=[2, 1, 2, 2]), both.straight_lines(pairs[pairs.k == 1])
+    found = within.entropy_curves(pairs).merge(within.text_curves(texts), how="left", on=within.CELL)
+    told = within.forecasts(pairs, holdout=2, holdout_few=1)
+    said = within.family_told(
+        found.assign(smooth=[1, 2, 1, 2], smooth_size=[2, 1, 2, 2]), within.straight_lines(pairs[pairs.k == 1])
     )
     assert (said["smooth.closer"], said["smooth.cells"], said["told_by_cross_entropy.cells"]) == (2, 4, 2)
-    assert both.scatter_shown(both.along_k(found))["figure"].keys == ["A on law", "A on news"]
+    assert within.scatter_shown(within.along_k(found))["figure"].keys == ["A on law", "A on news"]
     assert both.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
-    assert both.forecasts_shown(told)["table"]["forecasts"].tolist() == [4, 4]
+    assert within.forecasts_shown(told)["table"]["forecasts"].tolist() == [4, 4]

@@ -310,6 +310,31 @@ def test_other_separators_and_two_families_of_one_model(tab: Page) -> None:
     expect(tab.get_by_role("alert")).to_contain_text("line 2: EleutherAI/pythia-14m is Pythia of size")
 
 
+def test_checkpoints_stand_apart_as_in_python(tab: Page, tmp_path: Path) -> None:
+    line = "news,m{0},F,{0},neg_log_rbp,1,{1},{2},{3},step{3},0"
+    rows = [
+        line.format(size, size**-0.1 * tokens**-0.07 * (1 + size % 7 / 99), tokens, tokens // 64)
+        for size in (10_000, 30_001, 90_002, 270_003)
+        for tokens in (500_000, 2_000_000, 8_000_000_000)
+    ]
+    text = "\n".join([f"{HEAD},training_tokens,step,revision,seed", *rows])
+    (tmp_path / "mine.csv").write_text(text)
+    table = open_source(tmp_path / "mine.csv").table
+    paste(tab, text)
+    expect(tab.get_by_role("alert")).to_be_empty()
+    tab.wait_for_function("location.hash.includes('news')")
+    found = shown(tab, dataset="news", metric="neg_log_rbp", k=1, family=sorted(set(table["family"])))
+    assert set(found) == {"F", "F at 0.5 M", "F at 2 M"}
+    for family, numbers in found.items():
+        own = table[table["family"] == family]
+        assert close(numbers["alpha"], fit_power_law(own["size"], own["value"]).alpha, 1e-9)
+    tab.locator("#rbp-explorer-models summary").click()
+    listed = tab.locator("#rbp-explorer-models").inner_text()
+    assert all(name in listed for name in table["model"])
+    paste(tab, f"{HEAD},step,training_tokens\nnews,q,Q,9,neg_log_rbp,1,2,9,3\n")
+    expect(tab.get_by_role("alert")).to_contain_text("training_tokens do not fit step")
+
+
 def test_names_are_text(tab: Page) -> None:
     evil = ["<script>window.hurt = 1</script>", "<img src=x onerror='window.hurt = 1'>", "__proto__", "constructor"]
     cells = [(f'"{model}"', evil[i % 2 + 2], 10 ** (5 + i)) for i, model in enumerate([*evil, *"abcd"])]

@@ -20,11 +20,15 @@ def points() -> pd.DataFrame:
 def test_a_summary_counts_and_takes_medians() -> None:
     rows = [("A", 3, -0.1, True), ("A", 4, 0.3, False), ("A", 4, -0.2, True), ("B", 8, 0.1, True)]
     told = pd.DataFrame(rows, columns=["family", "n", "error", "covered"]).assign(low=0.9, high=1.1, predicted=2.0)
+    told = told.assign(dataset="d", k=1, floor=[np.nan, 0.0, 0.0, 0.5], floor_error=[np.nan, 0.2, -0.1, -0.4])
     table = forecasts.summary(told, ["family"]).set_index("family")
     assert table.loc["A", ["n", "count", "covered", "optimistic"]].tolist() == ["3 or 4", 3, 2, 2]
     assert table.loc["A", "error_signed"] == pytest.approx(-10)
     assert table.loc["A", ["error_median", "error_largest", "width_median"]].tolist() == pytest.approx([20, 30, 10])
     assert table.loc["B", ["n", "count", "covered", "optimistic"]].tolist() == ["8", 1, 1, 0]
+    floors = ["floored", "floor_optimistic", "floor_zero"]
+    assert table[floors].to_numpy().tolist() == [[2, 1, 1], [1, 1, 0]]  # two forecasts of one line have one floor
+    assert table["floor_median"].tolist() == pytest.approx([15, 40])
 
 
 def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: pd.DataFrame) -> None:
@@ -66,9 +70,23 @@ def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None
     assert dots == len(told)
 
 
-def test_errors_of_curves_are_medians_of_their_size() -> None:
-    told = pd.DataFrame({"error": [-0.1, 0.3], "error offset": [0.02, 0.04], "ahead": [2.0, 3.0]})
-    assert forecasts.curve_errors(told).to_dict() == pytest.approx({"power_law": 20, "offset": 3})
+def test_a_floor_is_fitted_to_the_models_that_are_seen_alone() -> None:
+    size = np.geomspace(1e7, 1e10, 7)
+    about = {"dataset": "d", "k": 1, "family": "f", "model": [f"m{i}" for i in range(7)], "size": size}
+    level = pd.DataFrame(about | {"value": 0.8 + 2 * (size / 1e7) ** -0.4})
+    told = forecasts.every_cut(level.assign(value=level["value"].where(size < 1e9, 9.0)), level=0.9)
+    seen = told[(told["seen"] == 4) & (told["size"] > 1e9)]  # what lies ahead is no part of the fit
+    assert seen["floor"].tolist() == pytest.approx([0.8] * len(seen), rel=1e-4)
+    assert (9 * (1 + seen["floor_error"])).tolist() == pytest.approx(level["value"][-len(seen) :].tolist(), rel=1e-4)
+    assert told[told["seen"] == 3]["floored"].isna().all()
+    straight = level.assign(value=2 * size**-0.1)
+    counted = forecasts.summary(forecasts.every_cut(straight, level=0.9), ["family", "hidden"]).set_index("hidden")
+    assert counted["floored"].tolist() == [1, 2, 3, 0]
+    assert counted.loc[counted["family"] == "f", "floor_median"].max() < 1e-3
+    steep = level.assign(value=2 * np.exp(-((np.log(size) - 16) ** 2) / 30))  # bends down: the best floor is 0
+    zero = forecasts.summary(forecasts.every_cut(steep, level=0.9), ["family", "hidden"]).set_index("hidden")
+    assert zero["floor_zero"].tolist() == [1, 1, 1, 0]
+    assert zero["floor_optimistic"].tolist() == [*zero["optimistic"][:3].tolist(), 0]
 
 
 def test_neighbours_on_the_same_side() -> None:
@@ -81,7 +99,7 @@ def test_neighbours_on_the_same_side() -> None:
 
 
 def test_tables_show_a_row_for_each_answer(points: pd.DataFrame) -> None:
-    told = cells.forecasts(points, holdout=2, holdout_few=1)
+    told = forecasts.every_cut(points, level=0.9)
     table = forecasts.forecasts_shown(told, ["dataset", "family"], "c")["table"]
     assert table["forecasts"].sum() == len(told)
     assert table["Dataset"].tolist() == ["Wikipedia"] * 4 + ["HumanEval"] * 4

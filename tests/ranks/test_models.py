@@ -1,5 +1,4 @@
 import json
-import pickle
 import shutil
 from pathlib import Path
 
@@ -7,19 +6,10 @@ import pytest
 import torch
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.models import find_model, load_model, load_tokenizer, longest_input
+from rbp.ranks.models import find_model, load_model, load_tokenizer
+from rbp.ranks.protocols import longest_input
 
 CPU = torch.device("cpu")
-
-
-class Bomb:
-    """A pickle that leaves a trace when it is read."""
-
-    def __init__(self, trace):
-        self.trace = trace
-
-    def __reduce__(self):
-        return Path.touch, (self.trace,)
 
 
 @pytest.fixture
@@ -31,24 +21,6 @@ def load_all(folder):
     files = find_model(str(folder))
     load_tokenizer(files)
     load_model(files, "float32", CPU)
-
-
-def plant(folder, name):
-    trace = folder.parent / "trace"
-    (folder / name).write_bytes(pickle.dumps(Bomb(trace)))
-    return trace
-
-
-def test_a_pickle_beside_safetensors_is_not_read(copy):
-    trace = plant(copy, "pytorch_model.bin")
-    files = find_model(str(copy))
-    assert [path.name for path in files.weights] == ["model.safetensors"]
-    load_tokenizer(files)
-    load_model(files, "float32", CPU)
-    assert not trace.exists()
-    with (copy / "pytorch_model.bin").open("rb") as stream:  # the bomb is a real one
-        pickle.load(stream)  # noqa: S301
-    assert trace.exists()
 
 
 def test_no_such_model(tmp_path):
@@ -115,8 +87,27 @@ def test_the_dtype_is_the_one_asked_for(copy):
         load_model(files, "float33", CPU)
 
 
-def test_a_folder_has_no_revisions(copy):
-    with pytest.raises(ParameterError, match="no revisions"):
+def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
+    run = tmp_path / "run"
+    for name in ("checkpoint-1000", "checkpoint-500"):
+        shutil.copytree(copy, run / name, ignore=shutil.ignore_patterns("tokenizer*", "special*"))
+    with pytest.raises(DataError, match="no tokenizer"):
+        find_model(str(run), "checkpoint-500")
+    shutil.copy(copy / "tokenizer.json", run)  # a run keeps one for all
+    found = find_model(str(run), "checkpoint-500")
+    assert (found.folder, found.checkpoint, found.revision) == (run / "checkpoint-500", "checkpoint-500", None)
+    assert found.fingerprint() == find_model(str(copy)).fingerprint()
+    assert find_model(str(copy)).checkpoint is None
+    there = "There is: checkpoint-500, checkpoint-1000."
+    for model, revision, what in (
+        (run, "main", "no checkpoint main"),
+        (run, "../run/checkpoint-500", "no checkpoint"),
+        (run, None, "no config.json"),
+    ):
+        with pytest.raises(DataError, match=what) as refused:
+            find_model(str(model), revision)
+        assert there in (refused.value.remedy or "")
+    with pytest.raises(DataError, match="no checkpoint main"):
         find_model(str(copy), "main")
 
 

@@ -16,7 +16,7 @@ from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked
 from rbp.ranks import metric
 from rbp.ranks.query import query
-from rbp.ranks.store import find_place, open_store
+from rbp.ranks.store import find_place, open_store, sealed
 
 VOCABULARY = 1000
 
@@ -159,7 +159,7 @@ def test_a_manifest_with_wrong_entries(make, inside, entry, value):
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
     (manifest if inside is None else manifest[inside])[entry] = value
-    path.write_text(json.dumps(manifest))
+    path.write_text(json.dumps(sealed(manifest)))
     with pytest.raises(DataError, match="altered, or is damaged"):
         open_store(folder)
     assert "altered, or is damaged" in invoke("ranks", "list", folder)
@@ -193,6 +193,15 @@ def invoke(*arguments):
     if isinstance(result.exception, Exception):
         raise result.exception
     return result.stdout
+
+
+def test_nothing_is_said_after_the_answer_to_a_query(make):
+    """Whatever Python has looked for garbage among, as it does when more is made than here."""
+    folder, tokens = make("m", 1234)
+    code = "import gc; gc.set_threshold = lambda *_: None; from rbp.cli import main; main()"
+    command = [sys.executable, "-c", code, "ranks", "query", "SELECT count(*) AS n FROM ranks", "--stores", folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"n\n{len(tokens)}\n", "")
 
 
 def test_ranks_commands(make, tmp_path):

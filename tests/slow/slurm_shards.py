@@ -46,6 +46,7 @@ gpus = 1
 shards = {shards}
 output = "{out}"
 [protocol]
+name = "authors"
 length = 128
 pack = 4
 """

@@ -55,6 +55,8 @@ def test_the_parts_are_those_that_were_put_in():
 def test_one_document_says_nothing():
     with pytest.raises(DataError, match="two documents"):
         design_effect([1.0, 0.0], [3, 3])
+    with pytest.raises(DataError, match="Give each value its document"):
+        variance_parts([1.0, 0.0, 1.0], [3, 4])
     assert np.isnan(design_effect([0.0, 0.0], [1, 2]))
 
 

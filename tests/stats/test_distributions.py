@@ -18,6 +18,24 @@ def member(name: str, vocabulary: int = V, first: int = 1) -> RankDistribution:
     return RankDistribution.of(family(name), MEMBERS[name], vocabulary, first)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "count"),
+    [
+        ([0, 2], [1, 3], [1, 1]),
+        ([1, 4], [2, 3], [1, 1]),
+        ([1, 2], [2, 3], [1, 1]),
+        ([1, 9], [8, V + 1], [1, 1]),
+        ([1, 2], [1, 2], [1, -1]),
+        ([1, 2], [1, 2], [0, 0]),
+        ([1, 2], [1], [1, 1]),
+        ([], [], []),
+    ],
+)
+def test_bins_that_are_none_are_refused(low: list[int], high: list[int], count: list[int]) -> None:
+    with pytest.raises(DataError, match="bins"):
+        RankCounts(np.array(low), np.array(high), np.array(count, dtype=float), V)
+
+
 def test_every_family_has_a_member_here() -> None:
     assert set(MEMBERS) == set(FAMILIES)
 

@@ -5,8 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import f as f_distribution
 
-from rbp.core.errors import FitError
-from rbp.stats.offset_law import fit_offset
+from rbp.stats.offset_law import extended, fit_offset
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
@@ -122,9 +121,9 @@ def test_prediction_near_the_linear_case_is_that_of_least_squares() -> None:
     np.testing.assert_allclose(half, se, rtol=0.02)
 
 
-def test_four_points_are_weak_and_three_too_few() -> None:
-    fit = fit_offset(SIZES[:4], [3, 2, 1.5, 1.4])
-    assert (fit.n, fit.df, fit.weak) == (4, 1, True)
-    assert fit.offset_low == 0
-    with pytest.raises(FitError, match="at least 4"):
-        fit_offset(SIZES[:3], [3, 2, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_law_further_on_is_that_of_the_fit(seed: int) -> None:
+    y = law() * np.exp(0.03 * np.random.default_rng(seed).normal(size=10))
+    fit, at = fit_offset(SIZES, y), SIZES[-1] * np.array([2.0, 10.0])
+    floor, ahead = extended(SIZES, y, at)
+    assert (floor, *ahead) == (fit.offset, *fit.predict(at)["value"])

@@ -22,6 +22,7 @@ shards = {shards}
 output = "{out}"
 {more}
 [protocol]
+name = "authors"
 length = 64
 pack = 2
 """

@@ -52,7 +52,7 @@ TEXT = 10.8
 """The smallest text of a figure, in points. A panel 4.6 inches wide shows it with 11 CSS pixels both where two stand
 beside each other and on a phone."""
 
-_RC = {
+_RC: dict[Any, Any] = {
     "font.size": TEXT,
     "font.sans-serif": ["DejaVu Sans"],  # it comes with Matplotlib: the same figures on every machine
     "figure.facecolor": "none",
@@ -67,6 +67,8 @@ _RC = {
     "grid.linewidth": 0.7,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
     "axes.linewidth": 0.8,
     "xtick.major.width": 0.8,
     "ytick.major.width": 0.8,

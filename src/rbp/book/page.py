@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from IPython.display import HTML, display
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
@@ -139,6 +138,8 @@ class Page:
 
     def show(self, markup: str) -> None:
         """Show a piece of HTML that a function of the package made."""
+        from IPython.display import HTML, display  # late: not everything that makes tables has it
+
         display(HTML(markup))
 
     def download(self, name: str, data: pd.DataFrame, title: str) -> None:
@@ -167,11 +168,9 @@ class Page:
             f'<a href="{self.name}/{name}.{file}" download>{"data (CSV)" if file == "csv" else file.upper()}</a>'
             for file in files
         )
-        display(
-            HTML(
-                f'<figure class="{kind}" id="{name}">{body}<figcaption>{caption} '
-                f'<span class="rbp-downloads">Download: {links}</span></figcaption></figure>'
-            )
+        self.show(
+            f'<figure class="{kind}" id="{name}">{body}<figcaption>{caption} '
+            f'<span class="rbp-downloads">Download: {links}</span></figcaption></figure>'
         )
 
 

@@ -14,6 +14,7 @@ import rbp.ladder  # noqa: F401 (whose texts and models may be asked for by name
 from rbp.cli import fit, ladder, law, ranks, study
 from rbp.core.errors import ChapterFailed, RbpError
 from rbp.core.files import refusal, write_remedy
+from rbp.core.names import split_names
 from rbp.core.paths import Project
 
 app = typer.Typer(
@@ -36,8 +37,9 @@ app.add_typer(study.study, name="study")
 def _options(
     context: typer.Context,
     root: Annotated[Path | None, typer.Option(hidden=True, help="Another project's root folder.")] = None,
+    home: Annotated[Path | None, typer.Option(hidden=True, help="The folder below which results go.")] = None,
 ) -> None:
-    context.obj = Project(root.resolve()) if root else Project()
+    context.obj = Project(root.resolve(), home) if root else Project(home=Path.cwd())
 
 
 @app.command()
@@ -46,9 +48,10 @@ def chapters(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the chapters and their parameters."""
+    project: Project = context.obj.whole("book")
     from rbp.book.chapters import all_chapters
 
-    found = all_chapters(context.obj)
+    found = all_chapters(project)
     if as_json:
         listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
         typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
@@ -70,21 +73,23 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")] = None,
 ) -> None:
     """Execute one chapter with other parameters, into a folder with a page that opens offline."""
+    project: Project = context.obj.whole("book")
     from rbp.book.chapters import execute, find
     from rbp.book.site import start_early
     from rbp.book.standalone import render_chapter
 
-    project: Project = context.obj
     found = find(project, chapter)
     values = found.parse(parameter or [])
+    given = str(values.get("measurements", ""))
+    if any(Path(name).is_dir() for name in split_names(given)):
+        from rbp.evidence import open_source
+
+        _ = open_source(given).ranked.stores  # says which way of reading a text is taken, before a kernel starts
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
-    watched = sys.stderr.isatty()
-    if watched:
-        typer.echo(f"{found.name} …", err=True)
+    typer.echo(f"{found.name} …", err=True)
     seconds = execute(found, values, folder, Path.cwd(), finish=lambda new: render_chapter(project, found, new))
-    if watched:
-        typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
+    typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
     typer.echo(str(folder / f"{found.name}.html"))
 
 
@@ -95,9 +100,10 @@ def book(
     pdf: Annotated[bool, typer.Option("--pdf", help="Print the whole book as a PDF too.")] = False,
 ) -> None:
     """Execute what is stale, build the book. What follows -- goes to Snakemake (-- --executor slurm)."""
+    project: Project = context.obj.whole("book")
     from rbp.book.build import build
 
-    if not build(context.obj, cores, context.args, pdf=pdf):
+    if not build(project, cores, context.args, pdf=pdf):
         raise typer.Exit(1)
 
 
@@ -112,9 +118,10 @@ def serve(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long a chapter may run.")] = 15.0,
 ) -> None:
     """Serve the live book, whose chapters run again with other values, until Ctrl-C."""
+    project = Project(context.obj.root).whole("live")  # whose runs lie in it, wherever one stands
     from rbp.live.server import serve as serve_book
 
-    serve_book(context.obj, host, port, i_know=i_know, minutes=minutes)
+    serve_book(project, host, port, i_know=i_know, minutes=minutes)
 
 
 @app.command()
@@ -123,9 +130,9 @@ def verify(
     accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
 ) -> None:
     """Compare the recorded values with the accepted ones: exit 1 if any moved, is new or is missing."""
+    project: Project = context.obj.whole("book")
     from rbp.book import results
 
-    project: Project = context.obj
     built = results.read_book(project.results)
     count = sum(map(len, built.values()))
     if accept:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rbp.cli.law import SURFACE
 from rbp.core.errors import ParameterError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rbp.stats.offset_law import OffsetFit
     from rbp.stats.power_law import PowerLawFit
 
@@ -39,9 +42,14 @@ def fit(
     at: Annotated[
         float | None, typer.Option(metavar="SIZE", help="Forecast the value at this size, with its interval.")
     ] = None,
+    against: Annotated[str, typer.Option(help="The law's axis: size, tokens, compute or step.")] = "size",
+    surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; null where an interval has no end.")] = False,
 ) -> None:
     """Fit one power law y = A·S^(−α), or one with an offset, and print it."""
+    if surface and (weights or offset or at is not None or against != "size"):
+        remedy = "Leave out --weights, --offset, --at and --against."
+        raise ParameterError("laws in S and D are fitted to all of a family, unweighted", "--surface", remedy)
     if metric not in _WHAT:
         raise ParameterError(f"there is no metric {metric}", "--metric", f"There is: {', '.join(_WHAT)}.")
     if "{k}" in _WHAT[metric] and k is None:
@@ -54,15 +62,24 @@ def fit(
         raise ParameterError("the law with an offset is fitted without weights", "--weights", "Leave one of them out.")
     from rbp.core.names import nearest
     from rbp.evidence import open_source, select
+    from rbp.evidence.checkpoints import AXES
     from rbp.evidence.tokens import counting_variance
     from rbp.stats.offset_law import fit_offset
     from rbp.stats.power_law import fit_power_law
 
-    table = select(open_source(measurements).table, dataset=dataset, family=family, metric=metric, k=k)
+    source = open_source(measurements)
+    if against == "size" and not surface:
+        table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
+    else:
+        whole = select(source.checkpoints, dataset=dataset, metric=metric, k=k)
+        table = select(whole, family=family) if surface else _of_line(whole, family, against)
     out = without or []
     if strange := [model for model in out if model not in set(table["model"])]:
         raise ParameterError(f"no model {strange[0]}", "--without", nearest(strange[0], table["model"], _short))
     points = table[~table["model"].isin(out)]
+    if surface:
+        _side_by_side(points, level, as_json)
+        return
     size, value = points["size"].to_numpy(), points["value"].to_numpy()
     fitted: PowerLawFit | OffsetFit
     if offset:
@@ -74,22 +91,54 @@ def fit(
         found = {name: _json(number) for name, number in fitted.as_dict().items()}
         typer.echo(json.dumps(found | {"forecast": forecast}))
         return
+    letter = AXES[against][1]
     what = _WHAT[metric].format(k=k)
-    for line in _in_words(fitted, what, f"{family} on {dataset}"):
+    for line in _in_words(fitted, what, f"{family} on {dataset}", letter):
         typer.echo(line)
     if forecast:
         ends = f"{forecast['low']:.4g} to {forecast['high']:.4g}"
-        typer.echo(f"At S = {at:.4g}: {forecast['value']:.4g}; {_level(level)} interval of a new model {ends}")
+        typer.echo(f"At {letter} = {at:.4g}: {forecast['value']:.4g}; {_level(level)} interval of a new model {ends}")
 
 
-def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str) -> list[str]:
+def _of_line(whole: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":
+    """The rows of one line of `checkpoints.against`: a run by its name, or that of a family which has one alone."""
+    from rbp.core.names import nearest
+    from rbp.evidence import select
+    from rbp.evidence.checkpoints import against, runs
+
+    lines = runs(whole) if axis in ("tokens", "step") else whole["family"]
+    own = set(lines[whole["family"] == family]) or {family}
+    if len(own) > 1:
+        raise ParameterError(f"{family} has {len(own)} runs", "--family", f"Name one: {'; '.join(sorted(own))}.")
+    if not own <= set(lines):
+        raise ParameterError(f"there is no run or family {family}", "--family", nearest(family, sorted(set(lines))))
+    return select(against(whole[lines.isin(own)], axis))
+
+
+def _side_by_side(points: "pd.DataFrame", level: float, as_json: bool) -> None:
+    from rbp.paper.law_report import compared, compared_in_words
+
+    found = compared(points, level)
+    if not as_json:
+        for line in compared_in_words(found, level):
+            typer.echo(line)
+        return
+    (rivals,) = found.values()
+    if isinstance(rivals, str):
+        typer.echo(json.dumps({"note": rivals}))
+        return
+    tables = {name: json.loads(getattr(rivals, name).to_json(orient="records")) for name in ("errors", "laws")}
+    typer.echo(json.dumps(tables | {"hidden": rivals.hidden, "runs": rivals.runs, "design": rivals.design}))
+
+
+def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str, letter: str) -> list[str]:
     from rbp.stats.offset_law import OffsetFit
 
-    law = f"{fitted.prefactor:.4g} · S^(−{fitted.alpha:.4f}), {cell}"
+    law = f"{fitted.prefactor:.4g} · {letter}^(−{fitted.alpha:.4f}), {cell}"
     interval = f"{_level(fitted.level)} interval"
     alpha = f"α = {fitted.alpha:.4f}, {interval} {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}"
     weak = "; few points: read it with care" if fitted.weak else ""
-    rest = f"{fitted.n} models, {fitted.df} degrees of freedom{weak}"
+    rest = f"{fitted.n} {'models' if letter == 'S' else 'checkpoints'}, {fitted.df} degrees of freedom{weak}"
     if isinstance(fitted, OffsetFit):
         return [f"{what} = {fitted.offset:.4g} + {law}", fitted.statement, f"{alpha}; {rest}"]
     scale = "" if fitted.scale is None else f"scatter {fitted.scale:.3g} times the variance of counting, "

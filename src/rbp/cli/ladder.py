@@ -196,6 +196,8 @@ def ship(
     from rbp.core.paths import LADDER
     from rbp.ladder.shipping import ship as copy
 
+    if to is None:
+        context.find_root().obj.whole()
     making, _ = _open(context, config, out, None)
     for name, shipped in copy(making, split_names(family), to or LADDER).items():
         for model in shipped.left_out:

@@ -11,18 +11,25 @@ from rbp.core.errors import ParameterError
 from rbp.core.names import split_numbers
 from rbp.core.paths import Project
 
+SURFACE = "Also laws in size and training tokens, side by side, scored on what they have not seen."
+
 
 def law(
     context: typer.Context,
     models: Annotated[list[str], typer.Argument(help="Models to rank (hub ids, folders), or what is measured.")],
     corpus: Annotated[str | None, typer.Option(help="The text: as rbp extract takes it.")] = None,
     k: Annotated[str, typer.Option("-k", "--k", help="Thresholds, with commas.")] = "1,10,100",
-    family: Annotated[str | None, typer.Option(help="Take the models to be ranked as one family of this name.")] = None,
+    family: Annotated[
+        str | None, typer.Option(help="Of models to be ranked: take them as one of this name; else which family.")
+    ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Rank at most so many tokens.")] = 50_000,
     length: Annotated[
         int | None, typer.Option(help="Tokens that a model reads at once.", show_default="what all read, up to 1024")
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Of what is measured: which data set.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="Of what is measured: read by authors, or windows.")] = None,
+    against: Annotated[str, typer.Option(help="The laws' axis: size, tokens, compute or step.")] = "size",
+    surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
     level: Annotated[float, typer.Option(help="The confidence level of intervals.")] = 0.95,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     dtype: Annotated[str, typer.Option(help="Of weights and hidden states.")] = "float32",
@@ -44,30 +51,51 @@ def law(
         raise ParameterError("all of these are measured", "--corpus", "Leave it out, or give models.")
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
+        typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
         from rbp.ranks.extraction import Settings, extract, say_on_stderr
-        from rbp.ranks.models import find_model, shared_length
-        from rbp.ranks.protocols import protocol
+        from rbp.ranks.models import find_model
+        from rbp.ranks.protocols import protocol as make_protocol
+        from rbp.ranks.protocols import window_length
 
         say_on_stderr()
         settings = Settings(dtype=dtype, device=device, family=family)  # type: ignore[arg-type]  # checked there
         found = [find_model(each) for each in to_rank]
-        windows = protocol("windows", length=shared_length(found) if length is None else length, tokens=tokens)
+        windows = make_protocol(
+            "windows",
+            length=window_length([files.config for files in found]) if length is None else length,
+            tokens=tokens,
+        )
         sources += extract(found, [corpus], windows, project.runs / "ranks", settings)
 
     from rbp.book.leaf import Leaf
-    from rbp.evidence import open_source
+    from rbp.evidence import checkpoints, open_source
     from rbp.paper import law_report
 
-    source = open_source(sources)
-    table = law_report.chosen(source, dataset, ks)
-    fits = law_report.laws(table, level)
-    for line in law_report.in_words(fits, level):
+    how = (None, None) if to_rank else (protocol, length)
+    source = open_source(sources, protocol=how[0], length=how[1])
+    by_size, only = against == "size", None if to_rank else family
+    table = plotted = law_report.chosen(source.table if by_size else source.checkpoints, dataset, ks, only)
+    if not by_size:
+        plotted = checkpoints.against(table, against)
+    whole = law_report.chosen(source.checkpoints, dataset, ks, only)
+    surfaces = law_report.compared(whole, level) if surface else {}
+    fits = law_report.laws(plotted, level)
+    for line in [*law_report.in_words(fits, level, against), *law_report.compared_in_words(surfaces, level)]:
         typer.echo(line)
     page = out or project.runs / "law.html"
     leaf = Leaf(project, f"{', '.join(dict.fromkeys(table['family']))} on {table['dataset'].iloc[0]}")
     command = shlex.join(["rbp", *sys.argv[sys.argv.index("law") :]])
     law_report.write_page(
-        leaf, source, table, fits, level=level, command=command, tokenizers=law_report.tokenizers(to_rank)
+        leaf,
+        source,
+        table,
+        fits,
+        level=level,
+        command=command,
+        tokenizers=law_report.tokenizers(to_rank),
+        axis=against,
+        plotted=plotted,
+        surfaces=surfaces,
     )
     leaf.write(page)
     typer.echo(str(page))

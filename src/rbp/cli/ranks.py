@@ -1,5 +1,7 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
+import atexit
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from rbp.ranks.store import Asked, RankStore
 
 
-ranks = typer.Typer(no_args_is_help=True, help="Read rank stores: list, check, summarize, export, query.")
+ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export, query.")
 
 Paths = Annotated[list[Path] | None, typer.Argument(help="Rank stores, or folders of them.", show_default="runs/ranks")]
 Out = Annotated[Path | None, typer.Option(help="A .csv or .parquet file; default: CSV on standard output.")]
@@ -26,6 +28,7 @@ _CORPUS = (
     "several in turn."
 )
 _PROTOCOL = "authors: 1000 shuffled documents cut to 512 tokens. windows: whole documents, every token once."
+_DEFAULT = "authors for the paper's six, windows for other texts"
 _DTYPE = (
     "Of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it. Ranks are "
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
@@ -39,11 +42,16 @@ _INTERVALS = (
 )
 
 
+_REVISION = "Branch, tag or commit of a hub model; a sub-folder of a run's folder, such as checkpoint-500."
+_STEP = "At which step of its training the model stood, where its own files do not say it."
+_TRAINED = "How many tokens it had read by then, likewise."
+
+
 def extract(
     context: typer.Context,
     model: Annotated[list[str], typer.Option(help="A hub id or a folder; several are measured in turn.")],
     corpus: Annotated[list[str], typer.Option(help=_CORPUS)],
-    protocol: Annotated[str, typer.Option(help=_PROTOCOL)] = "authors",
+    protocol: Annotated[str | None, typer.Option(help=_PROTOCOL, show_default=_DEFAULT)] = None,
     tokens: Annotated[int | None, typer.Option(help="Stop after so many ranked tokens.")] = None,
     documents: Annotated[int | None, typer.Option(help="Take the first so many documents.")] = None,
     length: Annotated[int | None, typer.Option(help="Tokens that the model reads at once.")] = None,
@@ -54,7 +62,9 @@ def extract(
     batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
     vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
     round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of hub models.")] = None,
+    revision: Annotated[str | None, typer.Option(help=_REVISION)] = None,
+    step: Annotated[int | None, typer.Option(help=_STEP)] = None,
+    training_tokens: Annotated[int | None, typer.Option(metavar="D", help=_TRAINED)] = None,
     field: Annotated[list[str] | None, typer.Option(help="A field of the corpus file; several are joined.")] = None,
     family: Annotated[str | None, typer.Option(help="The family the models belong to.")] = None,
     pack: Annotated[int, typer.Option(help="Rows in a part of the store.")] = 64,
@@ -62,9 +72,13 @@ def extract(
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="Only the I-th of N shares of the packs.")] = None,
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
+    from rbp.ranks.protocols import own_protocol, window_length
     from rbp.ranks.protocols import protocol as make_protocol
+    from rbp.ranks.training import Training
 
-    chosen = make_protocol(protocol, length=length, context=before, documents=documents, tokens=tokens, pack=pack)
+    name = protocol or own_protocol(corpus)
+    options = {"context": before, "documents": documents, "tokens": tokens, "pack": pack}
+    chosen = make_protocol(name, length=length, **options)  # type: ignore[arg-type]
     limit = int(vocab) if vocab.isdecimal() else vocab
     if isinstance(limit, str) and limit not in ("all", "tokenizer"):
         raise ParameterError(f"unknown vocabulary {vocab!r}", "--vocab", "Give all, tokenizer, or a number.")
@@ -73,11 +87,18 @@ def extract(
     if batch is not None and batch < 1:
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     share = _shard(shard)
+    trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
 
+    typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
     from rbp.ranks.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.ranks.extraction import extract as measure
+    from rbp.ranks.models import find_model
+    from rbp.ranks.store import open_store
 
     say_on_stderr()
+    if name == "windows" and length is None:
+        most = window_length([find_model(each, revision).config for each in model])
+        chosen = make_protocol(name, length=most, **options)  # type: ignore[arg-type]
     settings = Settings(
         dtype=dtype,  # type: ignore[arg-type]  # checked where it is used, as is the backend
         device=device,
@@ -88,12 +109,15 @@ def extract(
         revision=revision,
         fields=tuple(field or ()),
         family=family,
+        training=trained,
     )
     project: Project = context.obj
     folder = out or project.runs / "ranks"
     if share is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
         extract_on_gpus(model, corpus, chosen, folder, settings, visible)
     for store in measure(model, corpus, chosen, folder, settings, share):
+        if share is None and (cut := _read(open_store(store))):
+            typer.echo(f"{store}  {cut}", err=True)
         typer.echo(str(store))
 
 
@@ -101,6 +125,7 @@ def extract(
 def list_(context: typer.Context, paths: Paths = None) -> None:
     """List rank stores."""
     from rbp.ranks.store import Store, store_folders
+    from rbp.ranks.training import NAMES
 
     for folder in store_folders(_paths(context, paths)):
         try:
@@ -110,10 +135,47 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
             continue
         about, key = manifest["about"], manifest["key"]
         state = "" if manifest["complete"] else "  unfinished"
+        trained = [f"{name.replace('_', ' ')} {about[name]}" for name in NAMES if name in about]
         typer.echo(
-            f"{folder}  {about['model']} ({about['family']}, S = {about['size']:,}) on {about['dataset']}, "
-            f"{key['protocol']['name']}, {manifest['tokens']:,} tokens, {key['dtype']}, {key['device']}{state}"
+            f"{folder}  {', '.join([about['model'], *trained])} ({about['family']}, S = {about['size']:,}) "
+            f"on {about['dataset']}, {key['protocol']['name']} of {key['protocol'].get('length')}, "
+            f"{manifest['tokens']:,} tokens, {key['dtype']}, {key['device']}{state}"
         )
+
+
+@ranks.command()
+def rm(
+    paths: Annotated[list[Path], typer.Argument(help="Rank stores, or folders of them.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove rank stores, after asking. Nothing but stores is touched."""
+    from rbp.ranks.store import must_be_stores, remove, store_folders
+
+    folders = store_folders(paths)
+    if not yes:
+        must_be_stores(folders)
+        for folder in folders:
+            typer.echo(str(folder), err=True)
+        if not typer.confirm(f"Remove {len(folders)} for good?", err=True):
+            raise typer.Exit(1)
+    remove(folders)
+
+
+@ranks.command()
+def rename(
+    store: Annotated[Path, typer.Argument(help="One rank store.")],
+    model: Annotated[str | None, typer.Option(help="What its model is called.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="What its text is called.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family of the model.")] = None,
+) -> None:
+    """Give a rank store another model's name, data set or family. Its ranks stay as they are."""
+    from rbp.ranks.store import rename as to_rename
+
+    named = {"model": model, "dataset": dataset, "family": family}
+    labels = {name: label for name, label in named.items() if label is not None}
+    if not labels:
+        raise ParameterError("no new name", "--model, --dataset, --family", "Give one of them.")
+    typer.echo(str(to_rename(store, labels)))
 
 
 @ranks.command()
@@ -183,10 +245,10 @@ def summary(
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
         chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
-        table = store_table(ranked, chosen or None)[list(COLUMNS)]
+        table = store_table(ranked, chosen or None).reindex(columns=list(COLUMNS))
         tables.append(with_intervals(table, ranked) if intervals else table)
         said = "not checked" if store.asked is None else _checked(store.asked, store.tokens)
-        typer.echo(f"{store.folder}  {said}", err=True)
+        typer.echo("  ".join([str(store.folder), *filter(None, [_read(store)]), said]), err=True)
     _put(pd.concat(tables, ignore_index=True), out)
 
 
@@ -224,7 +286,18 @@ def query(
     """Ask rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
     from rbp.ranks.query import query as ask
 
+    atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
     _put(ask(_stores(context, stores), sql), out)
+
+
+def _read(store: "RankStore") -> str:
+    """How much of the text was read; nothing where that is not known."""
+    if store.read is None:
+        return ""
+    read, of = store.read
+    if read == of:
+        return "the whole text read"
+    return f"{read:,} of {of:,} characters read ({read / of:.1%}), by the protocol {store.protocol['name']}"
 
 
 def _checked(asked: "Asked", tokens: int) -> str:

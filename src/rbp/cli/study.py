@@ -34,11 +34,11 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Say what a study would run and cost, and what is there already; needs no network."""
+    counts = split_numbers("1,8,64" if gpus is None else gpus, "numbers of GPUs", "--gpus", least=1)
+    asked = _study(context, file)
     from rbp.study.plan import jobs_here, make_plan
     from rbp.study.report import hours_line, plan_json, plan_lines
 
-    counts = split_numbers("1,8,64" if gpus is None else gpus, "numbers of GPUs", "--gpus", least=1)
-    asked = _study(context, file)
     if asked.on_cpu:
         if gpus is not None:
             raise ParameterError("this study runs on CPUs", "--gpus", 'Leave it out, or set device = "cuda".')
@@ -61,11 +61,11 @@ def run(
     gpus: Annotated[str | None, typer.Option(help="GPUs of this machine to use, such as 0,1; all if none.")] = None,
 ) -> None:
     """Do what is left of a study, on this machine or a Slurm cluster. What follows -- goes to Snakemake."""
+    found = _study(context, file)
     from rbp.study import workflow
     from rbp.study.jobs import BOOK, TABLE
     from rbp.study.report import lines_of, summary
 
-    found = _study(context, file)
     place = workflow.find_place(found, profile, gpus)
     typer.echo(f"{found.path.name}: {place.profile}, {_devices(place)}; all of it in {found.out}", err=True)
     well = workflow.run(found, context.find_root().obj, place, jobs, context.args)
@@ -84,10 +84,10 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Say what is done, running, failed (and why) and left."""
+    found = _study(context, file)
     from rbp.study.report import lines_of, status_json, summary
     from rbp.study.workflow import is_driven
 
-    found = _study(context, file)
     if as_json:
         typer.echo(json.dumps(status_json(found) | {"driven": is_driven(found)}, indent=1))
         return
@@ -111,9 +111,9 @@ def _job(
     gpus: Annotated[str, typer.Option()] = "",
 ) -> None:
     """Do one job (studies/Snakefile)."""
+    found = _study(context, file)
     from rbp.study.tasks import run as run_job
 
-    found = _study(context, file)
     try:
         run_job(found, context.find_root().obj, name, device, split_names(gpus))
     except RbpError:
@@ -121,9 +121,9 @@ def _job(
 
 
 def _study(context: typer.Context, file: Path) -> "Study":
+    project: Project = context.find_root().obj.whole("study")
     from rbp.study.config import read_study
 
-    project: Project = context.find_root().obj
     return read_study(file, project)
 
 

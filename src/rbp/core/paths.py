@@ -1,10 +1,18 @@
-"""Where the project's folders are: the package is installed from its checkout, beside data and notebooks."""
+"""Where the project's folders are: in the checkout, or, of an installed package, what it carries of one."""
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+from rbp.core.errors import DataError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+CARRIED = _PACKAGE / "carried"  # a wheel's alone: setup.py copies it there
+ROOT = CARRIED if CARRIED.is_dir() else _PACKAGE.parents[1]
 DATA = ROOT / "data"
+#: what the extras of pyproject.toml bring, by which they are known
+EXTRAS: dict[str, tuple[str, ...]] = {"book": ("papermill", "snakemake", "jupyter_book")}
+EXTRAS |= {"study": EXTRAS["book"], "live": ("starlette", "uvicorn", *EXTRAS["book"])}
 
 
 def label(path: Path) -> str:
@@ -15,9 +23,23 @@ def label(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Project:
-    """A book's checkout, by its root folder; tests make small ones of their own."""
+    """A book's checkout, by its root folder; tests make small ones of their own.
+
+    home: below which results go; None: the root.
+    """
 
     root: Path = ROOT
+    home: Path | None = None
+
+    def whole(self, extra: str | None = None) -> "Project":
+        """Itself, for a command that needs the checkout, and an extra of the package. Raises DataError without them."""
+        lacks = next((name for name in EXTRAS[extra] if find_spec(name) is None), None) if extra else None
+        if lacks is None and self.root != CARRIED:
+            return self
+        why = f"{lacks} is not installed" if lacks else "rbp is installed without its checkout"
+        what = "this command works in a checkout of the project" + (f", with the extra {extra}" if extra else "")
+        with_extra = f"'.[{extra}]'" if extra else "."
+        raise DataError(what, why, f"In a clone of the project: pip install -e {with_extra}")
 
     @property
     def notebooks(self) -> Path:
@@ -66,8 +88,8 @@ class Project:
 
     @property
     def runs(self) -> Path:
-        """The chapters executed by `rbp run`."""
-        return self.root / "runs"
+        """What commands make, unless they are told where."""
+        return (self.home or self.root) / "runs"
 
 
 LADDER = DATA / "ladder"

@@ -220,7 +220,7 @@ def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None) -> pd.D
     Raises ParameterError for a k that is no possible rank, DataError for a damaged store.
     """
     table = _of_ranked([ranked], thresholds, by_document=False).table()
-    return table.assign(source=f"ranks {ranked.store.folder.name}")
+    return table.assign(source=f"ranks {ranked.store.folder.name}", **ranked.store.training.known)
 
 
 def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by_document: bool = True) -> Counts:

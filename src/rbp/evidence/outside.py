@@ -93,7 +93,8 @@ def measurements(folder: Path | None = None) -> pd.DataFrame:
     runs = xlstm_runs(folder).query("~diverged")
     named = runs.rename(columns={"run": "model", "architecture": "family", "sweep": "source"}).assign(dataset="dclm")
     rank = named.assign(metric="neg_log_rbp", k=1, value=-np.log(named["accuracy"]))
-    return _as_table(pd.concat([rank, named.assign(metric="cross_entropy", value=named["loss"])]))
+    table = pd.concat([rank, named.assign(metric="cross_entropy", value=named["loss"])])
+    return _as_table(table.rename(columns={"steps": "step"}))
 
 
 # ── Models of images: RBP_1 and RBP_5 among 1 000 classes
@@ -284,10 +285,11 @@ def gltr(folder: Path | None = None) -> pd.DataFrame:
 
 
 _COLUMNS = ["dataset", "model", "family", "size", "metric", "k", "value", "tokens", "hits", "source"]
+_COLUMNS += ["training_tokens", "step"]
 
 
 def _as_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the columns of the measurement table; tokens and hits may be missing."""
+    """Rows with columns of the measurement table; what is not there is missing."""
     return rows.reindex(columns=_COLUMNS).astype({"size": "int64", "k": "Int64"}).reset_index(drop=True)
 
 

@@ -1,17 +1,21 @@
 """The ranks of a store under a tie rule: window success, curves over k, intervals. Hits: `rbp.evidence.counts`."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import ParameterError
-from rbp.ranks.metric import TieRule, rank
-from rbp.ranks.store import RankStore
+from rbp.core.files import folder_beside, swap_in
+from rbp.ranks.metric import TieRule, rank, rbp
+from rbp.ranks.store import RankStore, full_disk
 from rbp.stats.counting import neg_log_rbp_interval
 from rbp.stats.resampling import neg_log_rbp_document_interval
 from rbp.stats.windows import runs
@@ -36,7 +40,7 @@ def usual(vocabulary: int) -> list[int]:
     return sorted({*(k for k in _USUAL if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranked:
     """The ranks of a store under one tie rule. Reading raises DataError for a damaged store."""
 
@@ -52,6 +56,35 @@ class Ranked:
     def ranks(self) -> Integers | Reals:
         """The rank of each token."""
         return rank(self.tokens["greater"], self.tokens["equal"], self.rule)
+
+    def rbp(self, k: npt.ArrayLike) -> Any:
+        """RBP_k, the share of tokens with rank at most k: a float for one k, an array for several."""
+        return rbp(self.ranks, k)
+
+    @property
+    def cross_entropy(self) -> float:
+        """The mean of −ln p over the tokens, in nats."""
+        return float(self.tokens["nll"].to_numpy(np.float64).mean())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per token: document, position, token, greater, equal, nll, and rank."""
+        return self.tokens.assign(rank=self.ranks)
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy the rank store into a folder of stores, as `rbp extract` leaves them, whole or not at all; where to.
+
+        Raises DataError where it cannot be written.
+        """
+        place = Path(folder) / self.store.folder.name
+        with full_disk(place), folder_beside(place) as new:
+            shutil.copytree(self.store.folder, new, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock*"))
+            swap_in(new, place)
+        return place
+
+    def __repr__(self) -> str:
+        store = self.store
+        measured = f"RBP_1 {self.rbp(1):.4f}, cross-entropy {self.cross_entropy:.4f}"
+        return f"{store.model} (S = {store.size:,}) on {store.dataset}: {store.tokens:,} tokens, {measured}"
 
     def thresholds(self, k: Sequence[int] | None) -> list[int]:
         """`k`, ascending; None: the usual ones. Raises ParameterError for a k that is no possible rank."""

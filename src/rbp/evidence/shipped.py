@@ -124,16 +124,26 @@ def counted(
 
 
 def measurements(rule: TieRule = "paper", *, folder: Path = LADDER) -> pd.DataFrame:
-    """All models of seed 0 as rows of the measurement table (`rbp.evidence.sources`), one family for each budget.
-
-    At its largest budget a family has its own name, "neox"; at another that as well: "neox at 0.5 M".
-    """
+    """All models of seed 0 as rows of the measurement table (`rbp.evidence.sources`), with their training."""
     thresholds = usual(int(models(folder=folder)["vocabulary"].max()))
     parts = [one.keep(one.models["seed"] == 0).table() for one in counted(thresholds, rule=rule, folder=folder)]
     found = pd.concat(parts, ignore_index=True)
-    last = found["budget"] == found.groupby("family")["budget"].transform("max")
-    named = found["family"] + " at " + (found["budget"] / 1e6).map("{:g} M".format)
-    return found.assign(family=found["family"].where(last, named), source=SUMS)
+    return found.assign(source=SUMS, **trained(found["model"], folder=folder))
+
+
+def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]:
+    """The columns training_tokens (as planned), step and seed of models by their names; missing where none was trained.
+
+    Raises DataError for a missing or malformed file.
+    """
+    path = folder / RECORDS
+    try:
+        records = {entry["name"]: entry for entry in parse_json(path.read_bytes()) if entry.get("steps")}
+        known = [records.get(name, {}) for name in names]
+        columns = {"training_tokens": "budget", "step": "steps", "seed": "seed"}
+        return {name: pd.array([one.get(old) for one in known], dtype="Int64") for name, old in columns.items()}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError("this is no list of the families' models", label(path), _REMEDY) from None
 
 
 def rank_sums(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataFrame:

@@ -5,7 +5,8 @@ else. Every source has the one table that all fits read, whoever measured: datas
 non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k; cross_entropy, mean_log_rank (E ln R) or entropy (of
 the predictions), in nats; or neg_log_pass, −ln of the share of problems solved in k tries); k (the threshold, or the
 tries, missing for the others); value; tokens (how many were ranked) and hits (how many of them had rank ≤ k), where
-known; source.
+known; source; and, where known, how the model was trained: revision, training_tokens (D), step, seed, compute (6·S·D if
+not given).
 """
 
 from abc import ABC, abstractmethod
@@ -26,6 +27,7 @@ from rbp.core.names import nearest, split_names
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import any_case, checked, read_csv, read_parquet
 from rbp.evidence import outside, published
+from rbp.evidence.checkpoints import CHECKPOINT, apart, differ, must_agree, one_each
 from rbp.evidence.counts import Counts, of_stores, store_table
 from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
 from rbp.evidence.published import all_readings, compare_readings
@@ -41,6 +43,7 @@ METRICS = ("neg_log_rbp", "cross_entropy", "mean_log_rank", "entropy", "neg_log_
 WITH_K = ("neg_log_rbp", "neg_log_pass")
 KEYS = ("dataset", "model", "metric", "k")
 
+_NOT_NEGATIVE = pa.Check.ge(0, error="must not be negative")
 _AT_LEAST_1 = pa.Check.ge(1, error="must be at least 1")
 _SCHEMA = pa.DataFrameSchema(
     {
@@ -54,6 +57,9 @@ _SCHEMA = pa.DataFrameSchema(
         "tokens": pa.Column("Int64", _AT_LEAST_1, nullable=True, required=False),
         "hits": pa.Column("Int64", _AT_LEAST_1, nullable=True, required=False),
         "source": pa.Column("str", nullable=True, required=False),
+        "revision": pa.Column("str", nullable=True, required=False),
+        **dict.fromkeys(CHECKPOINT[1:], pa.Column("Int64", _NOT_NEGATIVE, nullable=True, required=False)),
+        "compute": pa.Column("float64", _NOT_NEGATIVE, nullable=True, required=False),
     },
     checks=[
         pa.Check(
@@ -68,6 +74,12 @@ _SCHEMA = pa.DataFrameSchema(
         pa.Check(
             lambda t: _agrees_with_counts(t),
             error="value is not −ln(hits/tokens): correct it, or leave hits out",
+        ),
+        pa.Check(
+            lambda t: ((t["training_tokens"] >= t["step"]) & (t["training_tokens"].gt(0) == t["step"].gt(0))).fillna(
+                True
+            ),
+            error="training_tokens do not fit step: a step reads one token at least",
         ),
     ],
 )
@@ -84,6 +96,10 @@ class _Part(ABC):
     @abstractmethod
     def table(self) -> pd.DataFrame:
         """The measurement table."""
+
+    def apart(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Its rows with a family for each time in training: see `apart`."""
+        return apart(table)
 
     def stores(self) -> list[RankStore]:
         raise self._lacking("rank stores", '"ladder" or rank stores')
@@ -126,24 +142,40 @@ class _Outside(_Part):
     def table(self) -> pd.DataFrame:
         return self.read(self.folders[0])
 
+    def apart(self, table: pd.DataFrame) -> pd.DataFrame:
+        return table  # few of its runs share their training tokens
+
 
 @dataclass(frozen=True)
 class _Ranks(_Part):
-    """Rank stores, in one folder or several."""
+    """Rank stores, in one folder or several; how: the protocol and the length that are chosen, or None."""
 
     rule: TieRule
+    how: tuple[str | None, int | None] = (None, None)
+
+    @cached_property
+    def measured(self) -> list[RankStore]:
+        """The stores, one for each measurement."""
+        return one_each(_opened(self.folders), *self.how)
 
     def stores(self) -> list[RankStore]:
-        stores = _opened(self.folders)
-        _all_once(((store.model, store.dataset, store.folder.name) for store in stores), "stores")
-        return stores
+        about = [
+            {"family": store.family, "model": store.model, "size": store.size, **store.training.known}
+            for store in self.measured
+        ]
+        names = apart(pd.DataFrame(about, columns=["family", "model", "size", *CHECKPOINT]))
+        both = zip(self.measured, names["family"], names["model"], strict=True)
+        return [replace(store, family=family, model=model) for store, family, model in both]
 
     def table(self) -> pd.DataFrame:
-        return pd.concat([_table(*self._now(store)) for store in self.stores()], ignore_index=True)
+        tables = [_table(*self._now(store)).assign(dataset=store.dataset) for store in self.measured]
+        return pd.concat(tables, ignore_index=True)
 
     def windows(self) -> pd.DataFrame:
         counted = [
-            _windows(*self._now(store)).assign(family=store.family, size=store.size, basis="counted")
+            _windows(*self._now(store)).assign(
+                **{name: getattr(store, name) for name in ("dataset", "model", "family", "size")}, basis="counted"
+            )
             for store in self.stores()
         ]
         return pd.concat(counted, ignore_index=True)[WINDOWS].astype({"successes": "int64", "windows": "int64"})
@@ -254,19 +286,39 @@ class Source:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The measurement table: the columns of this module's docstring, by metric, dataset, family, size, model, k."""
-        parts = [part.table() for part in self._parts]
+        """The measurement table: the columns of this module's docstring, by metric, dataset, family, size, model, k.
+
+        Checkpoints stand apart, each time in training a family of its own (`apart`): a law in S is of one.
+        """
+        return self._joined([part.apart(part.table()) for part in self._parts])
+
+    @cached_property
+    def checkpoints(self) -> pd.DataFrame:
+        """The same with the checkpoints of a model under its one name, and those of a family under its own."""
+        return self._joined([part.table() for part in self._parts])
+
+    def _joined(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
         table = pd.concat(parts, ignore_index=True)
-        origin = np.repeat([part.name for part in self._parts], [len(part) for part in parts]).tolist()
-        seen: dict[tuple[object, ...], str] = {}
-        for key, name in zip(table[list(KEYS)].itertuples(index=False, name=None), origin, strict=True):
-            if key in seen:
-                dataset, model, metric, k = key
-                measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
-                what = f"{measured} of {model} on {dataset} is in two sources"
-                raise DataError(what, f"{seen[key]} and {name}", _TWICE)
-            seen[key] = name
+        table = table.assign(**{name: None for name in CHECKPOINT if name not in table})
+        origin = [
+            place
+            for part, rows in zip(self._parts, parts, strict=True)
+            for place in (rows["source"].tolist() if len(part.folders) > 1 else [part.name] * len(rows))
+        ]
+        # within one part nothing is there twice: see `one_each`, and the keys of a file
+        number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
+        seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
+        rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
+        for key, checkpoint, at, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
+            for part, other, there in seen.setdefault(key, []):
+                if part != at and not differ(checkpoint, other):
+                    dataset, model, metric, k = key
+                    measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+                    what = f"{measured} of {model} on {dataset} is in two sources"
+                    raise DataError(what, f"{there} and {name}", _TWICE)
+            seen[key].append((at, checkpoint, name))
         _one_per_model(table, origin)
+        must_agree(table, origin)
         return _sorted(table)
 
     @cached_property
@@ -328,17 +380,30 @@ class Source:
         _all_once(((*cell, part.name) for part, cells in named for cell in dict.fromkeys(cells)), "sources")
 
 
-def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "paper") -> Source:
+def open_source(
+    source: str | Path | Sequence[str | Path],
+    rule: TieRule = "paper",
+    *,
+    protocol: str | None = None,
+    length: int | None = None,
+) -> Source:
     """The source of measurements that is meant by a text or a path, or several of them joined.
+
+        >>> import rbp
+        >>> table = rbp.open_source("published").table
+        >>> sorted(set(table["family"]))
+        ['GPT-2', 'OPT', 'Pythia', 'Qwen2.5']
 
     A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:mamba2", "ladder:ngrams" (ranks in
     data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others), "images", "tries",
     "detectors", "gltr" (see `rbp.evidence.outside`). Or it is a folder with the published files, a CSV or Parquet file
-    of the measurement table (tokens, hits and source may be left out), a rank store, or a folder of them. Several are a
+    of the measurement table (what follows value may be left out), a rank store, or a folder of them. Several are a
     sequence, or one text with commas. A Path, or a text with a slash such as "./ladder", is never a word.
 
-    rule: how equal scores count in ranks. Raises ParameterError for an unknown source, DataError for a folder without
-    measurements; what is inside is read later (see `Source`).
+    rule: how equal scores count in ranks. protocol, length: of rank stores of one's own, those that were read so; else
+    where a model was measured on a text in several ways, the one that all models of the text have (`one_each`).
+    Raises ParameterError for an unknown source, DataError for a folder without measurements; what is inside is read
+    later (see `Source`).
     """
     if isinstance(source, str | Path):
         whole = isinstance(source, Path) or exists(source)
@@ -347,7 +412,7 @@ def open_source(source: str | Path | Sequence[str | Path], rule: TieRule = "pape
         given = list(source)
     if not given:
         raise ParameterError("no source of measurements is given", "measurements", _REMEDY)
-    parts = [_part(one, rule) for one in given]
+    parts = _with_one_of_ranks([_part(one, rule) for one in given], (protocol, length))
     shipped = frozenset(str(one) for one in given if _is_word(one))
     return Source(", ".join(part.name for part in parts), rule, shipped, tuple(parts))
 
@@ -378,6 +443,16 @@ def select(
         if names:
             table = table[table[column].isin(names).fillna(False)]
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
+
+
+def _with_one_of_ranks(parts: Sequence[_Part], how: tuple[str | None, int | None]) -> list[_Part]:
+    """The parts with the user's own rank stores as one of them: they are told apart and chosen together."""
+    own = [part for part in parts if type(part) is _Ranks and part.name not in SHIPPED]
+    if not own:
+        return list(parts)
+    folders = tuple(dict.fromkeys(folder for part in own for folder in part.folders))
+    joined = replace(own[0], name=", ".join(dict.fromkeys(part.name for part in own)), folders=folders, how=how)
+    return [joined if part is own[0] else part for part in parts if part is own[0] or part not in own]
 
 
 _REMEDY = (
@@ -457,9 +532,12 @@ def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
 
 def _from_file(path: Path) -> pd.DataFrame:
     raw = any_case(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
-    table = checked(raw, _SCHEMA, path, keys=KEYS, remedy="Correct the file.")
+    keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
+    table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
-    _one_per_model(table, [f"{label(path)}, {raw.index.name} {row}" for row in table.index])
+    places = [f"{label(path)}, {raw.index.name} {row}" for row in table.index]
+    _one_per_model(table, places)
+    must_agree(table, places)
     return table
 
 
@@ -486,11 +564,15 @@ def _published(folder: Path) -> pd.DataFrame:
 
 
 def _sorted(table: pd.DataFrame) -> pd.DataFrame:
-    table = table[list(COLUMNS)].astype({"size": "int64", "k": "Int64", "tokens": "Int64", "hits": "Int64"})
-    table = table.astype(dict.fromkeys(("dataset", "model", "family", "metric", "source"), "str"))
+    table = table.reindex(columns=list(COLUMNS))
+    counts = ("k", "tokens", "hits", *CHECKPOINT[1:])
+    table = table.astype({"size": "int64", **dict.fromkeys(counts, "Int64"), "compute": "float64"})
+    table = table.astype(dict.fromkeys(("dataset", "model", "family", "metric", "source", "revision"), "str"))
+    reckoned = 6.0 * table["size"] * table["training_tokens"].astype("Float64").to_numpy(float, na_value=np.nan)
+    table["compute"] = table["compute"].fillna(reckoned)
     order = pd.Categorical(table["metric"], METRICS)
     return table.assign(order=order).sort_values(
-        ["order", "dataset", "family", "size", "model", "k"], ignore_index=True
+        ["order", "dataset", "family", "size", "model", "k", "training_tokens", "step"], ignore_index=True
     )[list(COLUMNS)]
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -97,7 +96,6 @@ def argument(
 
     def draw(ax: Axes, key: str) -> None:
         panels[key](ax)
-        sns.despine(ax=ax)
 
     return Panels(list(panels), draw, size=(4.6, 3.9))
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -154,7 +153,6 @@ def curves(
         ax.set_ylabel(labels[1])
         if panel:
             ax.set_title(_name(panel, key))
-        sns.despine(ax=ax)
         if ends:
             label_line_ends(ax, tips)
         elif shaded:
@@ -223,16 +221,22 @@ def _name(column: str, value: Any) -> str:
     return str(value) if isinstance(value, str) else f"{_SYMBOLS.get(column, column)} = {whole(value)}"
 
 
-def scaling_panels(points: pd.DataFrame, *, ylabel: str = "", level: float = 0.95, panel: str = "dataset") -> Panels:
+def scaling_panels(
+    points: pd.DataFrame,
+    *,
+    xlabel: str = LABELS["size"],
+    ylabel: str = "",
+    level: float = 0.95,
+    panel: str = "dataset",
+) -> Panels:
     """Measured values against S, by dataset, with the power law of each family and the confidence band of its line.
 
     `points` is a measurement table of one metric and one k, or has the column `panel`. Both axes are logarithmic, so a
     power law is a straight line. Families that cannot be fitted show their points alone; a value of 0 is left out.
     """
     rows, fitted = points[points["value"] > 0], fitted_lines(points, [panel, "family"], level)
-    labels = (LABELS["size"], ylabel)
     return curves(
-        rows, "size", "value", labels=labels, panel=panel, line="family", fitted=fitted, ends=True, log="xy",
+        rows, "size", "value", labels=(xlabel, ylabel), panel=panel, line="family", fitted=fitted, ends=True, log="xy",
         size=(4.6, 3.7),
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -28,6 +27,7 @@ from rbp.paper.curves import LINES, SIGNED, off_the_line
 from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.wording import DATASETS, cell_label, dataset_label, dataset_order
 from rbp.stats import cells as questions
+from rbp.stats.offset_law import extended
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.shapes import SHAPES, fit_shape
 
@@ -37,7 +37,9 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Columns `by`, n (points fitted: "8", or "3 or 4"), count, covered (inside their interval), optimistic (−ln RBP_k
     forecast too low), and in per cent: error_signed (the median of the relative error), error_median, error_largest (of
-    its size), width_median (of the interval, relative to the forecast).
+    its size), width_median (of the interval, relative to the forecast). Of the law with a fitted floor (`cuts`),
+    where there is one: floored, floor_optimistic (how many forecasts, and too low), floor_median, and floor_zero (how
+    many lines have a floor of 0).
     """
     rows = told.assign(
         n=told["n"].astype(str),
@@ -45,6 +47,9 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         error=told["error"].abs(),
         error_signed=told["error"],
         width=(told["high"] - told["low"]) / told["predicted"],
+        floor_optimistic=told["floor_error"] < 0,
+        floor_error=told["floor_error"].abs(),
+        floor_zero=(told["floor"] == 0) & ~told.duplicated([*questions.CELL, "n"]),
     )
     table = rows.groupby(list(by), as_index=False, sort=True).agg(
         n=("n", lambda n: " or ".join(sorted(set(n), key=int))),
@@ -55,8 +60,12 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         error_median=("error", "median"),
         error_largest=("error", "max"),
         width_median=("width", "median"),
+        floored=("floor_error", "count"),
+        floor_optimistic=("floor_optimistic", "sum"),
+        floor_median=("floor_error", "median"),
+        floor_zero=("floor_zero", "sum"),
     )
-    per_cent = ["error_signed", "error_median", "error_largest", "width_median"]
+    per_cent = ["floor_median", "error_signed", "error_median", "error_largest", "width_median"]
     return table.assign(**{name: 100 * table[name] for name in per_cent})
 
 
@@ -76,6 +85,8 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
             "error_median": ("median size of it (%)", "{:.1f}"),
             "error_largest": ("largest error (%)", "{:.1f}"),
             "width_median": ("median width (%)", "{:.1f}"),
+            ("floor_optimistic", "floored"): ("too hopeful with a fitted floor", "{} of {}"),
+            "floor_median": ("median size of its error (%)", "{:.1f}"),
         },
         caption=caption,
         data=told,
@@ -123,7 +134,8 @@ def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """The larger models of one family forecast from the smallest three sizes, from four, and so on.
 
     `points` are one cell's. Columns seen (models fitted), hidden (models that are not), model, size, value (measured),
-    predicted, low, high.
+    predicted, low, high; and of E + A·S^(−α), fitted to the same models where they are four sizes: floor (E), floored
+    (the forecast), which are NaN elsewhere.
     """
     points = points.sort_values(["size", "model"])
     rows: list[pd.DataFrame] = []
@@ -132,6 +144,10 @@ def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
         told = fit_power_law(small["size"], small["value"], level=level).predict(large["size"])
         told = told.rename(columns={"value": "predicted"})[["predicted", "low", "high"]]
         known = large[["model", "size", "value"]].reset_index(drop=True)
+        floor, floored = np.nan, np.full(len(large), np.nan)
+        if small["size"].nunique() > 3:
+            floor, floored = extended(small["size"], small["value"], large["size"])
+        known = known.assign(floor=floor, floored=floored)
         rows.append(pd.concat([known, told.reset_index(drop=True)], axis=1).assign(seen=len(small), hidden=len(large)))
     return pd.concat(rows, ignore_index=True)
 
@@ -139,8 +155,8 @@ def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
 def every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """`cuts` of each cell of four sizes or more, whatever the number of hidden models: no cut is chosen.
 
-    Columns CELL, those of `cuts`, n (as seen), error (predicted/value − 1) and covered. Raises FitError where no cell
-    has four sizes.
+    Columns CELL, those of `cuts`, n (as seen), error (predicted/value − 1), floor_error, covered. Raises FitError where
+    no cell has four sizes.
     """
     cells = []
     for key, own in points.groupby(questions.CELL):
@@ -151,13 +167,8 @@ def every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
         raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
     told = pd.concat(cells, ignore_index=True)
     covered = told["value"].between(told["low"], told["high"])
-    return told.assign(n=told["seen"], error=told["predicted"] / told["value"] - 1, covered=covered)
-
-
-def curve_errors(told: pd.DataFrame) -> "pd.Series[float]":
-    """The median size of each curve's relative error in the forecasts, in per cent: by "power_law", "offset" …"""
-    errors = told.filter(regex="^error").abs().median()
-    return 100 * errors.rename(lambda name: name.removeprefix("error").strip().replace(" ", "_") or "power_law")
+    errors = {"error": told["predicted"] / told["value"] - 1, "floor_error": told["floored"] / told["value"] - 1}
+    return told.assign(n=told["seen"], **errors, covered=covered)
 
 
 def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
@@ -214,6 +225,8 @@ def imitations_shown(drawn: pd.DataFrame, family: str, good_fit: float, draws: i
 
 # ── What the page and the ledger say
 
+FLOORED = ("floored", "floor_optimistic", "floor_median", "floor_zero")
+
 
 def cuts_told(every: pd.DataFrame, family: str) -> dict[str, Any]:
     """What the page says of all cuts (`every_cut`): with one model hidden, of each family; else of `family`."""
@@ -223,7 +236,7 @@ def cuts_told(every: pd.DataFrame, family: str) -> dict[str, Any]:
         cut = f"{row['family']}.h{row['hidden']}"
         found |= {f"cut.count.{cut}": row["count"], f"cut.optimistic.{cut}": row["optimistic"]}
         if row["family"] == family:
-            found |= {f"cut.error_median.{cut}": row["error_median"]}
+            found |= {f"cut.{name}.{cut}": row[name] for name in ("error_median", *FLOORED)}
     one = every[every["hidden"] == 1]
     found |= {"cuts.one.count": len(one), "cuts.one.optimistic": int((one["error"] < 0).sum())}
     return found | {"cuts.all.count": len(every), "cuts.all.optimistic": int((every["error"] < 0).sum())}
@@ -255,17 +268,16 @@ def accuracy(every: pd.DataFrame, beside: pd.DataFrame, family: str) -> dict[str
 
 
 def curves_told(
-    hard: pd.DataFrame, floor: pd.DataFrame, bent: pd.DataFrame, fitted: pd.DataFrame, drawn: pd.DataFrame, level: float
+    family: str, floor: pd.DataFrame, bent: pd.DataFrame, fitted: pd.DataFrame, drawn: pd.DataFrame, level: float
 ) -> dict[str, Any]:
-    """What the page says of a floor, of bends, and of other curves; `hard`: the forecasts of one family."""
-    own = floor[floor["family"] == hard["family"].iloc[0]]
+    """What the page says of a floor (of one family), of bends, and of other curves."""
+    own = floor[floor["family"] == family]
     strongest = bent.sort_values("p").iloc[0]
     wide = fitted.pivot_table("rss", questions.CELL, "shape")
     found: dict[str, Any] = {
         f"r_squared.{str(shape).replace(' ', '_')}": value for shape, value in r_squared(fitted).items()
     }
-    errors = curve_errors(hard)
-    found |= {"error_median.power_law": errors["power_law"], "error_median.offset": errors["offset"]}
+    found |= {"r_squared.offset": floor["r_squared"].median()}
     found |= {"offset.cells": len(own), "offset.told": int(own["distinguishable"].sum())}
     found |= {"offset.high_share": 100 * (own["offset_high"] / own["smallest"]).median()}
     found |= {
@@ -294,7 +306,7 @@ def cut_panels(told: pd.DataFrame) -> Panels:
 
     `told`: `forecasts.every_cut`. Below zero a forecast is too hopeful; within a column k grows from left to right.
     """
-    rows = told.assign(off=100 * told["error"])
+    rows = told.assign(off=100 * told["error"], floored=100 * told["floor_error"])
     ks = sorted(rows["k"].unique())
     cuts = rows.groupby("family")["hidden"].max().sort_values(ascending=False, kind="stable")
     panels: list[list[str]] = []
@@ -317,7 +329,8 @@ def cut_panels(told: pd.DataFrame) -> Panels:
                 for inside in (True, False):
                     some, face = cell["covered"] == inside, colour if inside else "none"
                     ax.plot(at[some], cell["off"][some], marker, color=colour, mfc=face, ms=4.5, mew=0.9, alpha=0.8)
-                ax.plot([middle - 0.34, middle + 0.34], [cell["off"].median()] * 2, color=INK, lw=2)
+                for shown_by, style in (("off", {"color": INK}), ("floored", {"color": SECOND, "ls": (0, (1.5, 1))})):
+                    ax.plot([middle - 0.34, middle + 0.34], [cell[shown_by].median()] * 2, lw=2, **style)
                 labels.append(f"{hidden}\n{(cell['off'] < 0).sum()}/{len(cell)}")
             last = len(labels) - 1
             ax.text(
@@ -330,12 +343,11 @@ def cut_panels(told: pd.DataFrame) -> Panels:
         ax.grid(visible=False, axis="x")
         ax.set_xlabel("largest models hidden; forecasts too hopeful")
         ax.set_ylabel("forecast less measured (%)")
-        sns.despine(ax=ax)
 
     return Panels(list(named), draw, size=(4.6, 3.7))
 
 
-BEYOND = 100
+BEYOND, SECOND = 100, "#D55E00"
 
 
 def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) -> Figure:
@@ -367,7 +379,6 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) 
             "no model here", (high * BEYOND**0.5, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top"
         )
         ax.legend(loc="lower left")
-        sns.despine(ax=ax)
 
     return single_panel(draw)
 
@@ -378,8 +389,8 @@ def cuts_shown(every: pd.DataFrame, level: float) -> dict[str, Any]:
     return {
         "figure": cut_panels(every),
         "caption": "<b>All forecasts, at every cut and of every family.</b> Below zero: too hopeful. Each column: the "
-        f"models hidden, on all texts, k growing from left to right ({ks}). Dashes: medians. Hollow: outside the "
-        f"{level:.0%} interval.",
+        f"models hidden, on all texts, k growing from left to right ({ks}). Hollow: outside the {level:.0%} interval. "
+        "Lines: medians; dotted, of a law with a floor that is fitted to the same models.",
         "alt": "The errors of forecasts against the number of hidden models, for each family. Pythia's lie below zero "
         "with few models hidden, and above it with six or seven; those of the others lie on both sides",
         "data": every,
@@ -419,10 +430,9 @@ def curves_shown(base: pd.DataFrame) -> dict[str, Any]:
     family, dataset, k = (base[name].iloc[0] for name in ("family", "dataset", "k"))
     return {
         "figure": shape_figure(base, fits, ylabel=neg_log_rbp_label(int(k))),
-        "caption": f"<b>Four curves through the same points</b> ({family}, {dataset_label(dataset)}, k = {k}), each of "
-        "two fitted parameters, drawn on to sizes a hundred times larger than any measured.",
-        "alt": "Points of one family with a power law, an offset law, a logarithm and a logistic curve drawn on to "
-        "larger sizes",
+        "caption": f"<b>Three curves through the same points</b> ({family}, {dataset_label(dataset)}, k = {k}), each "
+        "of two fitted parameters, drawn on to sizes a hundred times larger than any measured.",
+        "alt": "Points of one family with a power law, a logarithm and a logistic curve drawn on to larger sizes",
         "data": base.assign(**{shape: curve.predict(base["size"]) for shape, curve in fits.items()}),
     }
 

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
 
@@ -285,7 +284,6 @@ def _axes(ax: Axes, shown: pd.DataFrame, quantity: Quantity) -> None:
     ax.set_xlim(shown["k"].min() / 1.6, shown["k"].max() * 1.6)
     log_axis(ax, "x", plain=False)
     ax.set_xlabel("threshold k")
-    sns.despine(ax=ax)
 
 
 def by_k_told(points: pd.DataFrame, fits: pd.DataFrame, rise: pd.DataFrame, chains: pd.DataFrame) -> dict[str, Any]:

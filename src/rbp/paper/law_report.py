@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,41 @@ from matplotlib.axes import Axes
 
 from rbp.book.figure_style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, neg_log_rbp_label
 from rbp.book.leaf import Leaf
-from rbp.core.errors import DataError, ParameterError
+from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.core.names import nearest
 from rbp.evidence import Source
+from rbp.evidence.checkpoints import AXES, against, apart
 from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
-from rbp.paper.curves import scaling_panels
+from rbp.paper.curves import curves, scaling_panels
 from rbp.paper.display import coloured_text, shown
 from rbp.paper.holds import fits_shown
 from rbp.paper.wording import model_label
 from rbp.stats.cells import fit_table
+from rbp.stats.rivals import Rivals, side_by_side
+from rbp.stats.surface import ADDITIVE
 
 NEEDED = 3  # sizes of a family, below which there is no line
 PASSAGE = 160  # tokens that are shown coloured
 
 
-def chosen(source: Source, dataset: str | None, ks: Sequence[int]) -> pd.DataFrame:
-    """The measurements of one dataset at `ks`, and its cross-entropy. Raises ParameterError if there are several."""
-    table = source.table[source.table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
+def chosen(table: pd.DataFrame, dataset: str | None, ks: Sequence[int], family: str | None = None) -> pd.DataFrame:
+    """The measurements of one dataset at `ks`, and its cross-entropy; of one family, at all times in training.
+
+    Raises ParameterError if there are several datasets, or for what is not there.
+    """
+    if family is not None:
+        of_family = table["family"].str.split(" at ").str[0]
+        if family not in set(of_family):
+            raise ParameterError(
+                f"there is no family {family!r}", "--family", nearest(family, dict.fromkeys(of_family))
+            )
+        table = table[of_family == family]
+    table = table[table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
     there = list(dict.fromkeys(table["dataset"]))
     if not there:
         what = "there is neither an RBP_k nor a cross-entropy in it"
-        raise DataError(what, source.name, "Give a source that has ranks, such as rbp extract makes.")
+        raise DataError(what, "measurements", "Give a source that has ranks, such as rbp extract makes.")
     if dataset is None and len(there) > 1:
         what = f"there are several datasets: {', '.join(there)}"
         raise ParameterError(what, "--dataset", "Give one of them.")
@@ -51,23 +65,92 @@ def laws(table: pd.DataFrame, level: float) -> pd.DataFrame:
     return fits.sort_values("metric", ascending=False, kind="stable", ignore_index=True)
 
 
-def in_words(fits: pd.DataFrame, level: float) -> list[str]:
-    """The fits as lines of text; of a family with too few sizes, what it would take."""
+def in_words(fits: pd.DataFrame, level: float, axis: str = "size") -> list[str]:
+    """The fits as lines of text, against an axis of AXES; of a line with too few points, what it would take."""
+    letter, by_size = AXES[axis][1], axis == "size"
+    counted, needs = ("models", "sizes of one family") if by_size else ("checkpoints", "checkpoints of one run")
     lines = []
     for row in fits.to_dict("records"):
         what = "cross-entropy" if row["metric"] == "cross_entropy" else f"−ln RBP_{row['k']}"
         where = f"{row['family']} on {row['dataset']}"
         if row["note"]:
-            need = f" (a line needs {NEEDED} sizes of one family)" if row["n"] < NEEDED else ""
+            need = f" (a line needs {NEEDED} {needs})" if row["n"] < NEEDED else ""
             lines.append(f"{what}, {where}: no law: {row['note']}{need}")
             continue
         exponent = f"{-row['alpha']:.4f}".replace("-", "−")
-        few = "; few sizes: read it with care" if row["weak"] else ""
+        few = f"; few {'sizes' if by_size else 'points'}: read it with care" if row["weak"] else ""
+        flat = (
+            "; the interval holds 0: that it falls is not certain" if row["alpha_low"] <= 0 <= row["alpha_high"] else ""
+        )
         lines.append(
-            f"{what} = {row['prefactor']:.4g} · S^({exponent}), {where}: α {row['alpha_low']:.4f} to "
-            f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} models{few}"
+            f"{what} = {row['prefactor']:.4g} · {letter}^({exponent}), {where}: α {row['alpha_low']:.4f} to "
+            f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} {counted}{few}{flat}"
         )
     return lines
+
+
+def compared(table: pd.DataFrame, level: float) -> dict[str, Rivals | str]:
+    """Laws in S and D side by side (`stats.rivals`), by what they are of; why there are none, where there are none.
+
+    table: rows of `Source.checkpoints`. Raises ParameterError where the training tokens are not known.
+    """
+    runs = against(table, "tokens")["family"]
+    rows = table.loc[runs.index].assign(run=runs)
+    found: dict[str, Rivals | str] = {}
+    for (dataset, metric, k, family), own in rows.groupby(
+        ["dataset", "metric", "k", "family"], dropna=False, sort=False
+    ):
+        what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+        try:
+            rivals: Rivals | str = side_by_side(own, level=level)
+        except (FitError, DataError) as error:
+            rivals = error.what
+        found[f"{what}, {family} on {dataset}"] = rivals
+    return found
+
+
+_HIDDEN = {"size": "largest sizes", "budget": "most training tokens", "both": "both at once"}
+
+
+def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[str]:
+    """What `compared` found, as lines of text."""
+    lines = []
+    for what, rivals in found.items():
+        if isinstance(rivals, str):
+            lines.append(f"{what}: no laws in S and D: {rivals}")
+            continue
+        sizes, budgets = rivals.hidden
+        lines.append(f"{what}: {rivals.runs} runs, of which {sizes} sizes or {budgets} numbers of tokens are hidden")
+        for hidden, own in rivals.errors.groupby("hidden", sort=False):
+            ordered = own.sort_values("error")
+            scores = ", ".join(f"{row.form} {row.error:.1f}%" for row in ordered.itertuples())
+            lines.append(f"  {_HIDDEN[str(hidden)]} foretold, error: {scores}")
+            if ordered["tied"].sum() > 1:
+                tied = ", ".join(ordered.loc[ordered["tied"], "form"])
+                lines.append(f"    these runs do not tell apart ({level:.0%}): {tied}")
+        for row in rivals.laws.itertuples():
+            ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
+            ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
+            lines.append(f"  {row.form}: {', '.join(ends)}")
+        lines += [f"  {said}" for said in rivals.design]
+    return lines
+
+
+def _ended(row: Any, name: str) -> str:
+    value, low, high = (getattr(row, f"{name}{end}") for end in ("", "_low", "_high"))
+    return f"{value:.4f}" + (f" ({low:.4f} to {high:.4f})" if np.isfinite(low) else " (too few runs for an interval)")
+
+
+def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The exponents in S of families with a law at several numbers of training tokens; columns `at`, these, and `run`.
+
+    fits: of `laws` of `Source.table`, whose rows `table` is: each family is of one time.
+    """
+    tokens = table.groupby("family")["training_tokens"].agg(["min", "max"]).astype("Float64")
+    tokens = tokens.loc[tokens["min"] == tokens["max"], "max"]
+    known = fits[fits["alpha"].notna() & fits["family"].isin(tokens.index)]
+    at, run = known["family"].map(tokens).astype("float64"), known["family"].str.split(" at ").str[0]
+    return known.assign(at=at, run=run)[at.groupby(run).transform("nunique") > 1]
 
 
 def write_page(
@@ -79,22 +162,38 @@ def write_page(
     level: float,
     command: str,
     tokenizers: dict[str, Any],
+    axis: str = "size",
+    plotted: pd.DataFrame,
+    surfaces: Mapping[str, Rivals | str],
 ) -> None:
-    """Fill the page: the laws, figures, tables, passages coloured for models that have `tokenizers`, the command."""
+    """Fill the page: the laws, figures, tables, passages coloured for models that have `tokenizers`, the command.
+
+    axis: of AXES, against which the rows `plotted` were fitted (`against`; against size, `table`); surfaces: of
+    `compared`.
+    """
     ranks = table[table["metric"] == "neg_log_rbp"]
-    leaf.markup("".join(f"<p>{_typeset(line)}</p>" for line in in_words(fits, level)))
+    leaf.markup("".join(f"<p>{_typeset(line)}</p>" for line in in_words(fits, level, axis)))
+    if surfaces:
+        leaf.heading("Laws in size and training tokens, side by side")
+        leaf.code("\n".join(compared_in_words(surfaces, level)))
     if fits["alpha"].notna().any():
         leaf.figure(
-            _lines(table, level),
-            caption=f"<b>Against model size S,</b> with {level:.0%} bands of the lines. Lower is better; both axes are "
-            "logarithmic, so a power law is straight. S leaves embeddings out.",
-            alt="Log-log plots against model size",
+            against_size(plotted, level, axis),
+            caption=f"<b>Against {AXES[axis][2]} {AXES[axis][1]},</b> with {level:.0%} bands of the lines. Lower is "
+            "better; both axes are logarithmic, so a power law is straight. S leaves embeddings out.",
+            alt=f"Log-log plots against {AXES[axis][2]}",
         )
+        if axis == "size" and len(later := over_training(fits, table)):
+            leaf.figure(
+                _exponents(later),
+                caption=f"<b>The exponent α in S over training,</b> with {level:.0%} intervals of the lines.",
+                alt="The exponent in size against training tokens, a line for each measure",
+            )
         by_k = fits[fits["metric"] == "neg_log_rbp"].drop(columns="metric")
-        if len(by_k):
+        if len(by_k) and axis == "size":
             leaf.table(**_without_data(fits_shown(by_k, level=level)))
     leaf.heading("Every model")
-    wide = table.assign(what=[_label(k) for k in table["k"]]).pivot_table(
+    wide = table.assign(model=apart(table)["model"], what=[_label(k) for k in table["k"]]).pivot_table(
         "value", ["family", "size", "model"], "what", sort=False
     )
     columns: dict[Any, Any] = {"family": "Family", "model": "Model", "size": ("S", "{:,}")}
@@ -102,10 +201,10 @@ def write_page(
     caption = "<b>Each model:</b> −ln RBPₖ, and cross-entropy in nats."
     leaf.table(**_without_data(shown(wide.reset_index().sort_values(["family", "size"]), columns, caption=caption)))
     ks = sorted(set(ranks["k"]))
-    stores = _stores(source, set(ranks["dataset"]), set(ranks["model"]))
+    stores = stores_behind(source, set(ranks["dataset"]), set(apart(ranks)["model"]))
     if stores:
         leaf.figure(
-            _curves(stores, max(10, *ks)),
+            against_k(stores, max(10, *ks)),
             caption="<b>RBPₖ against k:</b> the share of tokens that rank among the first k.",
             alt="Share of tokens with rank at most k, a line for each model",
         )
@@ -130,20 +229,28 @@ def _label(k: Any) -> str:
     return "cross-entropy" if pd.isna(k) else f"k = {k}"
 
 
-def _lines(table: pd.DataFrame, level: float) -> Panels:
+def _exponents(later: pd.DataFrame) -> Panels:
+    """α against training tokens, a panel for each family."""
+    rows = later.assign(line=[_label(k) for k in later["k"]]).rename(columns={"alpha_low": "low", "alpha_high": "high"})
+    labels = ("training tokens D", "exponent α in S")
+    return curves(rows, "at", "alpha", labels=labels, panel="run", at=[0], size=(4.6, 3.7))
+
+
+def against_size(table: pd.DataFrame, level: float, axis: str = "size") -> Panels:
     """A panel for each k, and one for cross-entropy."""
     rows = table.sort_values("k", kind="stable")
     names = [LABELS["cross_entropy"] if pd.isna(k) else neg_log_rbp_label(int(k)) for k in rows["k"]]
-    return scaling_panels(rows.assign(of=names), level=level, panel="of")
+    xlabel = LABELS["size"] if axis == "size" else f"{AXES[axis][2]} {AXES[axis][1]}"
+    return scaling_panels(rows.assign(of=names), xlabel=xlabel, level=level, panel="of")
 
 
-def _stores(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
+def stores_behind(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
     """The rank stores behind the table, where there are any, by family and size."""
     own = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
     return [Ranked(store, source.rule) for store in sorted(own, key=lambda store: (store.family, store.size))]
 
 
-def _curves(stores: Sequence[Ranked], most: int) -> Panels:
+def against_k(stores: Sequence[Ranked], most: int) -> Panels:
     """RBP_k of each model up to k = `most`."""
     styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
 

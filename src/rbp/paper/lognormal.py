@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, LABELS, Panels, Style, family_style, legend_below, log_axis
@@ -542,7 +541,6 @@ def gaps(table: pd.DataFrame) -> dict[str, Any]:
         ax.set_xlabel("nats per token below the best fit")
         ax.set_title(f"Ranks from {first}")
         legend_below(ax)
-        sns.despine(ax=ax)
 
     return {
         "figure": Panels([1, 2], draw, size=(4.6, 3.4)),
@@ -588,7 +586,6 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
         ax.set_ylabel("share of ranks above k")
         ax.set_title(key)
         legend_below(ax)
-        sns.despine(ax=ax)
 
     counts = [
         pd.DataFrame({"case": name, "high": own.counts.high, "count": own.counts.count}) for name, own in ends.items()

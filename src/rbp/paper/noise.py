@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, family_style, legend_below, log_axis
@@ -403,7 +402,6 @@ def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         ax.set_xlabel("threshold k")
         ax.set_ylabel("scatter of −ln RBPₖ (per cent)")
         ax.set_title(key)
-        sns.despine(ax=ax)
 
     return {
         "figure": Panels(list(keys), draw),
@@ -436,7 +434,6 @@ def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
         ax.set_xlabel("times in the training text")
         ax.set_ylabel("share of tokens missed")
         ax.set_title(dataset_label(dataset))
-        sns.despine(ax=ax)
         legend_below(ax, numbered(colours, "S"))
 
     return {

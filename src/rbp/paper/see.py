@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import seaborn as sns
 import torch
 from matplotlib.axes import Axes
 from safetensors.numpy import load_file
@@ -480,7 +479,7 @@ def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
         ax.grid(False, axis="y")
         ax.set_xlabel("probability")
         ax.set_title(panel)
-        sns.despine(ax=ax, left=True)
+        ax.spines.left.set_visible(False)
         ax.tick_params(axis="y", length=0)
 
     panels = list(dict.fromkeys(tokens["panel"]))

@@ -6,9 +6,10 @@ without a connection reads what is there.
 """
 
 import gzip
+import hashlib
 import logging
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -124,6 +125,28 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     return Corpus(path.name[: -len(suffix)], documents, fingerprint)
 
 
+def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus:
+    """The documents of a program: strings, or rows (of a `datasets.Dataset`) whose text is in `field`.
+
+    Raises ParameterError for what are no texts, DataError where there is none, and for a row without its text.
+    """
+    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
+        what = f"{type(texts).__name__} holds no texts"
+        raise ParameterError(what, "texts", "Give a list of strings, or one split of a data set.")
+    documents, digest = [], hashlib.sha256()
+    for number, text in enumerate(texts, 1):
+        if isinstance(text, Mapping):
+            text = _joined(dict(text), (field,), f"texts, row {number}", "field=")
+        if not isinstance(text, str):
+            what = f"text {number} is no string: {type(text).__name__}"
+            raise ParameterError(what, "texts", "Give strings, or rows with their text in a field.")
+        documents.append(text)
+        digest.update(f"{len(text)} {text}".encode(errors="surrogatepass"))
+    if not any(document.strip() for document in documents):
+        raise DataError("there is no text", "texts", "Give at least one document that is not empty.")
+    return Corpus(name, documents, {"texts": digest.hexdigest()})
+
+
 def _decoded(data: bytes, where: str) -> str:
     try:
         return data.decode()
@@ -148,10 +171,10 @@ def _json_lines(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
             yield _joined(row, fields, where)
 
 
-def _joined(row: dict[str, Any], fields: tuple[str, ...], where: str) -> str:
+def _joined(row: dict[str, Any], fields: tuple[str, ...], where: str, option: str = "--field") -> str:
     for name in fields:
         if name not in row:
-            raise DataError(f"there is no field {name}", where, f"Give --field; there is: {', '.join(row)}.")
+            raise DataError(f"there is no field {name}", where, f"Give {option}; there is: {', '.join(row)}.")
         if not isinstance(row[name], str):
             raise DataError(f"field {name} is no text", where, "Every document needs its text.")
     return JOINER.join(row[name] for name in fields)

@@ -1,6 +1,7 @@
 """Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
 
 import csv
+import io
 import logging
 import os
 import platform
@@ -8,8 +9,8 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from importlib.metadata import version
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from transformers.utils import logging as theirs
 
-from rbp import __version__
+from rbp.core import __version__
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.paths import DATA
@@ -34,20 +35,21 @@ from rbp.ranks.kernel.problem import Rounding, ieee
 from rbp.ranks.models import (
     Dtype,
     LanguageModel,
+    Loaded,
     ModelFiles,
     find_model,
     load_model,
     load_tokenizer,
-    longest_input,
     looks_at_length,
 )
-from rbp.ranks.protocols import Protocol, RowPlan, added_tokens, plan_rows
+from rbp.ranks.protocols import Protocol, RowPlan, added_tokens, longest_input, plan_rows
 from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
+from rbp.ranks.training import TABLE, Training, training_of
 
 log = logging.getLogger(__name__)
 
 
-def family_name(files: ModelFiles) -> str:
+def family_name(files: ModelFiles | Loaded) -> str:
     """The paper's name of the family for its 24 models, the model type for others."""
     with (DATA / "published" / "models.csv").open(encoding="utf-8", newline="") as lines:
         families = {row["model"]: row["family"] for row in csv.DictReader(lines)}
@@ -106,7 +108,9 @@ class ProgressLine:
 
     def __init__(self, label: str, tokens: int, done: int, flops: float, rate: Callable[[], float]):
         self.label, self.tokens, self.flops, self.rate = label, tokens, flops, rate
-        self.out = sys.stderr
+        self.out = (
+            sys.stderr if log.isEnabledFor(logging.INFO) else io.StringIO()
+        )  # a program that calls us may be quiet
         self.before = self.done = done
         self.start = time.monotonic()
         self.printed = self.start if not self.out.isatty() else 0.0
@@ -169,8 +173,9 @@ class Settings:
 
     dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; backend: of `linear_rank`;
     batch: rows at a time (None: by the device); vocabulary: the logits that count: "all", those of the
-    "tokenizer"'s tokens, or the first so many; round_logits: see `linear_rank`; revision: of hub models;
-    fields: of corpus files; family: the label of the models (None: the paper's family, or the model type).
+    "tokenizer"'s tokens, or the first so many; round_logits: see `linear_rank`; revision: of hub models, or a
+    sub-folder of a run's; fields: of corpus files; family: the label of the models (None: the paper's family, or the
+    model type); training: what is said of a model's, beside what its files say.
     """
 
     dtype: Dtype = "float32"
@@ -182,13 +187,15 @@ class Settings:
     revision: str | None = None
     fields: tuple[str, ...] = ()
     family: str | None = None
+    training: Training | None = None
 
 
 class _Model:
     """A model's files, and what is loaded of them once it is needed."""
 
-    def __init__(self, files: ModelFiles, settings: Settings, device: torch.device) -> None:
+    def __init__(self, files: ModelFiles | Loaded, settings: Settings, device: torch.device) -> None:
         self.files, self.settings, self.device = files, settings, device
+        self.training = training_of(files, settings.training)
         self.tokenizer = load_tokenizer(files)
         self.fingerprints = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
 
@@ -208,7 +215,7 @@ class _Model:
 
 
 def extract(
-    models: Sequence[str | ModelFiles],
+    models: Sequence[str | ModelFiles | Loaded],
     corpora: Sequence[str | Corpus],
     protocol: Protocol,
     out: Path,
@@ -217,7 +224,8 @@ def extract(
 ) -> list[Path]:
     """Measure each of `models` on each of `corpora` into rank stores in the folder `out`; gives their folders.
 
-    Both are given by name (see `find_model`, `open_corpus`), or as what these give.
+    Both are given by name (see `find_model`, `open_corpus`), or as what these give; a model in memory is `Loaded`, and
+    ranked in its own dtype, on its own device.
     shard: (i, n) does every n-th pack, beginning with the i-th (from 1); the store is finished by whichever run
     finds that no pack is missing. What is given is looked at first: a wrong name fails before any work. Raises
     DataError and ParameterError, and leaves nothing half-written.
@@ -227,11 +235,19 @@ def extract(
         raise ParameterError(f"there is no shard {shard[0]} of {shard[1]}", "--shard", "Give I/N with 1 ≤ I ≤ N.")
     device = find_device(settings.device)
     found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
+    if settings.training is not None and len(found) > 1:
+        what = f"one step, or number of training tokens, for {len(found)} models"
+        raise ParameterError(what, "--step, --training-tokens", f"Give one model, or a table beside them: {TABLE}.")
+    for files in found:
+        training_of(files, settings.training)
     texts = [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora]
     stores = []
-    with quiet(), ieee(device):
-        for files in found:
-            model = _Model(files, settings, device)
+    for files in found:
+        given = settings, device
+        if isinstance(files, Loaded):
+            given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
+        with quiet(), ieee(given[1]), files.evaluated() if isinstance(files, Loaded) else nullcontext():
+            model = _Model(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
     return stores
 
@@ -269,6 +285,8 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         "precision": "ieee",
         # measured with padded rows, or by a model that had read others, it is another measurement
         **({"rows": "fresh"} if looks_at_length(model.files.config) else {}),
+        # of a commit on the hub this says nothing more
+        **({"checkpoint": at} if (at := model.files.checkpoint) and model.files.revision is None else {}),
         # where they were scored as text, too
         **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
     }
@@ -276,8 +294,9 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
 
 def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
     key = _key(model, corpus, protocol)
-    label = f"{Path(model.files.name).name} on {corpus.name}"
-    store = find_place(out, f"{Path(model.files.name).name}-{corpus.name}", key)
+    name = Path(model.files.name).name + (f"@{model.files.checkpoint}" if model.files.checkpoint else "")
+    label = f"{name} on {corpus.name}"
+    store = find_place(out, f"{name}-{corpus.name}", key)
     if _finished(store, key, _labels(model, corpus)):
         log.info("%s: already measured, %s", label, store.folder)
         return store.folder
@@ -326,6 +345,8 @@ def _fill(
             path.unlink()
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
+    if rows.read is not None:
+        about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
     store.begin(key, about, rows.packs, rows.tokens)
     mine = [p for p in range(rows.packs) if shard is None or p % shard[1] == shard[0] - 1]
     missing = [pack for pack in mine if pack not in whole]
@@ -403,7 +424,8 @@ def ask_again(
     settings = Settings(dtype=key["dtype"], vocabulary=key["vocabulary"] or "all", round_logits=key["round_logits"])
     device = find_device(settings.device)
     with quiet(), ieee(device):
-        found = _Model(find_model(model, key["revision"]), settings, device)
+        at = key["revision"] or store.training.revision
+        found = _Model(find_model(model, at), settings, device)
         if found.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
             what = f"{model} has other weights than the store was made of"
             raise DataError(what, where, f"Give the same model: the store says {store.model}.")
@@ -441,10 +463,15 @@ def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool
         return False
     if not manifest["complete"] and store.checked() is None:
         return False
-    if manifest["complete"] and manifest["about"]["family"] == labels["family"]:
+    about = manifest["about"]
+    named = [(each["model"], each.get("revision", labels.get("revision"))) for each in (about, labels)]
+    if named[0] != named[1]:  # the same weights, which have their first name
+        labels = {"family": labels["family"]}
+    new = {name: value for name, value in labels.items() if name != "dataset"}  # and so has the same text
+    if manifest["complete"] and new.items() <= about.items():
         return True
     with store.lock():
-        store.finish({"family": labels["family"]})
+        store.finish(new)
     return True
 
 
@@ -453,6 +480,7 @@ def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
         "model": model.files.name,
         "dataset": corpus.name,
         "family": model.settings.family or family_name(model.files),
+        **model.training.known,
     }
 
 

@@ -15,8 +15,8 @@ import torch
 from rbp.core.errors import DataError, ParameterError, RankError, RbpError
 from rbp.ranks.kernel import Backend, linear_rank
 from rbp.ranks.kernel.problem import Rounding, TokenRanks
-from rbp.ranks.models import LanguageModel, first_line, longest_input, looks_at_length
-from rbp.ranks.protocols import Row
+from rbp.ranks.models import LanguageModel, first_line, looks_at_length
+from rbp.ranks.protocols import Row, longest_input
 from rbp.ranks.soundness import (
     Head,
     check_double,

@@ -3,13 +3,17 @@
 A checkpoint saved by pickle can run any code when it is read, so such files are neither downloaded nor opened.
 """
 
+import copy
+import json
 import logging
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 import torch
@@ -20,6 +24,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.paths import LADDER
+from rbp.ranks.training import ADAPTER, checkpoints
 
 
 def non_embedding_params(model: nn.Module) -> int:
@@ -43,7 +48,7 @@ log = logging.getLogger(__name__)
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
-_ADAPTER, _ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
 _TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
@@ -56,7 +61,8 @@ class ModelFiles:
     """A model's files on this machine.
 
     name: as it was asked for, a hub id or a folder; folder: where the files lie; revision: the commit on the
-    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts.
+    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts;
+    checkpoint: the revision as it was asked for, if one was.
     """
 
     name: str
@@ -64,6 +70,7 @@ class ModelFiles:
     revision: str | None
     weights: tuple[Path, ...]
     base: "ModelFiles | None" = None
+    checkpoint: str | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -72,8 +79,14 @@ class ModelFiles:
 
     @property
     def tokenizer(self) -> Path:
-        """The folder of the tokenizer: an adapter may leave it to its base; the shipped ladder's models share one."""
+        """The folder of the tokenizer: an adapter may leave it to its base, a checkpoint to the folder of its run.
+
+        The shipped ladder's models share one.
+        """
         own = any((self.folder / name).is_file() for name in _TOKENIZER)
+        run = self.folder.parent
+        if not own and self.checkpoint and self.revision is None and any((run / name).is_file() for name in _TOKENIZER):
+            return run
         if not own and self.base is None and self.folder.resolve().is_relative_to((LADDER / "families").resolve()):
             return LADDER / "tokenizer"
         return self.folder if own or self.base is None else self.base.tokenizer
@@ -83,13 +96,12 @@ class ModelFiles:
         if self.base is None:
             return _digest([self.folder / "config.json", *self.weights])
         # "untied": what was measured while adapters of tied embeddings were merged into both is another measurement
-        parts = _digest([self.folder / _ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
+        parts = _digest([self.folder / ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
         return sha256("".join(parts).encode()).hexdigest()
 
     def tokenizer_fingerprint(self) -> str:
         """A digest of the tokenizer's files."""
-        names = (*_TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-        return _digest([path for name in names if (path := self.tokenizer / name).is_file()])
+        return _tokenizer_digest(self.tokenizer)
 
 
 @dataclass(frozen=True)
@@ -104,19 +116,90 @@ class LanguageModel:
     device: torch.device
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """A model of transformers in memory, with its tokenizer: what `ModelFiles` is of one on disk.
+
+    It is ranked as it is: in its own dtype, on its own device. Raises ParameterError for what is neither.
+    """
+
+    name: str
+    model: Any
+    tokenizer: Any
+    revision: None = None
+    checkpoint: None = None
+    folder: None = None
+
+    def __post_init__(self) -> None:
+        from transformers import PreTrainedTokenizerBase
+
+        wanted = ("config", "get_output_embeddings", "dtype", "device")
+        if not (isinstance(self.model, nn.Module) and all(hasattr(self.model, name) for name in wanted)):
+            what = f"{type(self.model).__name__} is no language model of transformers"
+            raise ParameterError(what, "model", "Give such a model, or a name: a hub id or a folder.")
+        if self.tokenizer is None:
+            what = "a model in memory comes without its tokenizer"
+            raise ParameterError(what, "tokenizer", "Give it: tokenizer=AutoTokenizer.from_pretrained(…).")
+        if not isinstance(self.tokenizer, PreTrainedTokenizerBase):
+            what = f"{type(self.tokenizer).__name__} is no tokenizer of transformers"
+            raise ParameterError(what, "tokenizer", "PreTrainedTokenizerFast(tokenizer_object=…) makes one of another.")
+        tokenizer = copy.deepcopy(self.tokenizer)  # how it cuts and pads is part of its state
+        tokenizer.truncation_side = "right"
+        if backend := getattr(tokenizer, "backend_tokenizer", None):
+            backend.no_truncation()
+            backend.no_padding()
+        object.__setattr__(self, "tokenizer", tokenizer)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The model's configuration."""
+        return dict(self.model.config.to_dict())
+
+    @property
+    def dtype(self) -> Dtype:
+        """Of its weights. Raises ParameterError for one that is not ranked in."""
+        return _known(str(self.model.dtype).removeprefix("torch."))
+
+    @contextmanager
+    def evaluated(self) -> Iterator[None]:
+        """While it is ranked: no dropout. Afterwards each of its modules is as it was."""
+        modes = [(module, module.training) for module in self.model.modules()]
+        self.model.eval()
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+
+    def fingerprint(self) -> str:
+        """A digest of the weights and the configuration: of its contents, not of where they came from."""
+        config = {key: value for key, value in self.config.items() if not key.startswith(("_", "transformers_"))}
+        digest = sha256(json.dumps(config, sort_keys=True, default=str).encode())
+        for name, values in sorted(self.model.state_dict().items()):
+            digest.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
+            digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def tokenizer_fingerprint(self) -> str:
+        """A digest of the tokenizer's files, as they would be saved."""
+        with TemporaryDirectory() as folder:
+            self.tokenizer.save_pretrained(folder)
+            return _tokenizer_digest(Path(folder))
+
+
 def find_model(name: str, revision: str | None = None) -> ModelFiles:
     """The files of the model `name`: a folder, or a hub id, whose files are downloaded where they are missing.
 
-    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit. A folder that holds an
-    adapter alone is the model that its configuration names, adapted. Raises DataError if there is no such model, no
-    configuration, no tokenizer, no weights in safetensors files, or weights beside an adapter; ParameterError for a
-    revision of a folder.
+    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
+    sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
+    adapted. Raises DataError if there is no such model or revision, no configuration, no tokenizer, no weights in
+    safetensors files, or weights beside an adapter.
     """
     path = home_expanded(name)
     if exists(path) and path.is_dir():
-        if revision is not None:
-            raise ParameterError("a folder has no revisions", f"{name}, --revision", "Leave --revision out.")
-        folder, commit = path, None
+        if revision is not None and revision not in (checkpoints(name, path) or []):
+            raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
+        folder, commit = path / (revision or ""), None
     elif path.suffix == ".gguf":
         raise _gguf(path.name, name)
     elif exists(path) or name.startswith(("/", ".", "~")) or name.count("/") > 1:
@@ -124,23 +207,26 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     else:
         folder = _download(name, revision, _SMALL)
         commit = folder.name
-    if adapter := (folder / _ADAPTER).is_file():
+    if adapter := (folder / ADAPTER).is_file():
         wanted: tuple[str, ...] = (_ADAPTER_WEIGHTS,)
     elif (folder / "config.json").is_file():
         wanted = _weight_names(folder, name)
     elif gguf := sorted(folder.glob("*.gguf")):
         raise _gguf(gguf[0].name, name)
     else:
-        raise DataError("the folder holds no model: no config.json", name, "Give the folder of a saved model.")
+        remedy = "Give the folder of a saved model."
+        if commit is None and revision is None and checkpoints(name, folder):
+            remedy = f"{_listed_checkpoints(folder)} Give one as --revision."
+        raise DataError("the folder holds no model: no config.json", name, remedy)
     if commit is not None:
         folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
     if adapter and ((folder / _SINGLE).is_file() or (folder / _INDEX).is_file()):
-        what = f"the folder holds weights and an adapter beside them ({_ADAPTER}): which model is meant is not clear"
+        what = f"the folder holds weights and an adapter beside them ({ADAPTER}): which model is meant is not clear"
         raise DataError(what, name, "Move the adapter to a folder of its own to apply it, or take it away.")
     weights = tuple(folder / file for file in wanted)
     if missing := [file.name for file in weights if not file.is_file()]:
         raise _no_weights(folder, name, missing[0])
-    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None)
+    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None, revision)
     if not any((files.tokenizer / file).is_file() for file in _TOKENIZER):
         raise DataError("the model has no tokenizer", name, "Save the tokenizer beside it: save_pretrained.")
     for file in (*weights, *(path for path in sorted(folder.iterdir()) if path.name in ("config.json", *_TOKENIZER))):
@@ -151,29 +237,37 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     return files
 
 
-def load_tokenizer(files: ModelFiles) -> Any:
+def _listed_checkpoints(folder: Path) -> str:
+    there = ", ".join(checkpoints("", folder) or [])
+    return f"There is: {there}." if there else "It has no sub-folders with models."
+
+
+def load_tokenizer(files: ModelFiles | Loaded) -> Any:
     """The model's own tokenizer; texts that are too long are cut at their end, whatever it would do by itself.
 
     Raises DataError if it cannot be read.
     """
     from transformers import AutoTokenizer
 
+    if isinstance(files, Loaded):
+        return files.tokenizer
     try:
         return AutoTokenizer.from_pretrained(files.tokenizer, trust_remote_code=False, truncation_side="right")
     except Exception as error:  # transformers raises many kinds for a broken file
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
 
 
-def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> LanguageModel:
-    """The model in `dtype` on `device`, ready for inference.
+def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -> LanguageModel:
+    """The model in `dtype` on `device`, ready for inference; one in memory as it is.
 
     Raises DataError if the architecture is unknown to transformers (code shipped with a model is never run)
     or the weights do not fit it, each of them; ParameterError for an unknown dtype.
     """
     from transformers import AutoModelForCausalLM
 
-    if dtype not in get_args(Dtype):
-        raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
+    if isinstance(files, Loaded):
+        return _language(files.name, files.model, files.dtype, device)
+    _known(dtype)
     if files.base is not None:
         return _adapted(files, files.base, dtype, device)
     if make_known := registry.ARCHITECTURES.get(str(files.config.get("model_type"))):
@@ -199,27 +293,21 @@ def load_model(files: ModelFiles, dtype: Dtype, device: torch.device) -> Languag
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _fits(report, shapes, files.name)
-    model = model.eval().to(device)
+    return _language(files.name, model.eval().to(device), dtype, device)
+
+
+def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> LanguageModel:
     vocabulary = int(model.config.get_text_config().vocab_size)
     head = model.get_output_embeddings()
     if head is not None and getattr(head, "weight", None) is not None:
         vocabulary = head.weight.shape[0]
-    return LanguageModel(files.name, model, non_embedding_params(model), vocabulary, dtype, device)
+    return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device)
 
 
-def longest_input(config: dict[str, Any]) -> int | None:
-    """How many tokens the model can read at once, where its configuration says so."""
-    text = config.get("text_config") or config
-    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
-        if isinstance(text.get(name), int):
-            return int(text[name])
-    return None
-
-
-def shared_length(models: Sequence[ModelFiles], most: int = 1024) -> int:
-    """How many tokens at once all of the models can read, `most` at most: ranks compare where contexts are alike."""
-    limits = [longest_input(files.config) for files in models]
-    return min([most, *(limit for limit in limits if limit is not None)])
+def _known(dtype: str) -> Dtype:
+    if dtype not in get_args(Dtype):
+        raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
+    return dtype  # type: ignore[return-value]
 
 
 def looks_at_length(config: dict[str, Any]) -> bool:
@@ -241,14 +329,14 @@ def first_line(error: Exception) -> str:
 
 def _base(folder: Path, name: str) -> ModelFiles:
     """The model that the adapter in `folder` adapts."""
-    config = _json(folder / _ADAPTER)
+    config = _json(folder / ADAPTER)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
-    where = f"{name}, base_model_name_or_path in {_ADAPTER}"
+    where = f"{name}, base_model_name_or_path in {ADAPTER}"
     if not isinstance(base, str) or not base:
         raise DataError("the adapter does not say which model it adapts", where, "Write its hub id or folder there.")
     if exists(home_expanded(base)):
         revision = None
-        if (home_expanded(base) / _ADAPTER).is_file():
+        if (home_expanded(base) / ADAPTER).is_file():
             raise DataError("the adapter's base is an adapter itself", where, "Merge that one into its model first.")
     try:
         return find_model(base, revision)
@@ -284,7 +372,7 @@ def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.de
     lacking = {name for name, values in needed.items() if values.untyped_storage().data_ptr() not in there}
     if other := sorted((given.keys() - taken.keys()) | lacking):
         what = f"the adapter and the model {base.name} do not fit together in {_some(other)}"
-        raise DataError(what, files.name, f"Check {_ADAPTER}: is it this model's adapter?")
+        raise DataError(what, files.name, f"Check {ADAPTER}: is it this model's adapter?")
     if other := [name for name in sorted(given) if given[name] != list(taken[name].shape)]:
         found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
         what = f"{_some(other)} has the shape {found} in the adapter, and {wanted} by the model {base.name}"
@@ -419,6 +507,11 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{path.name} is no JSON object", str(path.parent), "Save the model again.")
     return value
+
+
+def _tokenizer_digest(folder: Path) -> str:
+    names = (*_TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+    return _digest([path for name in names if (path := folder / name).is_file()])
 
 
 def _digest(files: list[Path]) -> str:

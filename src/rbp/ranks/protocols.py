@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.corpora import Corpus
+from rbp.ranks.corpora import CORPORA, Corpus
 
 Name = Literal["authors", "windows"]
 Tokens: TypeAlias = npt.NDArray[np.int64]
@@ -79,6 +79,32 @@ def protocol(
     return Protocol("windows", length, length // 2 if context is None else context, documents, None, tokens, pack)
 
 
+def longest_input(config: dict[str, Any]) -> int | None:
+    """How many tokens the model can read at once, where its configuration says so."""
+    text = config.get("text_config") or config
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
+        if isinstance(text.get(name), int):
+            return int(text[name])
+    return None
+
+
+def own_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
+    """The protocol for texts that none is named for: the authors' for the paper's corpora, windows for others.
+
+    Raises ParameterError where there are both.
+    """
+    published = {name in CORPORA for name in corpora}
+    if len(published) > 1:
+        what = "the paper's corpora are cut as the authors cut them, and other texts are read whole"
+        raise ParameterError(what, where, "Ask for them apart, or name one for all: authors or windows.")
+    return "authors" if True in published else "windows"
+
+
+def window_length(configs: Sequence[dict[str, Any]], most: int = 1024) -> int:
+    """How many tokens at once all models of these configurations read: ranks compare where contexts are alike."""
+    return min([most, *(limit for config in configs if (limit := longest_input(config)) is not None)])
+
+
 @dataclass(frozen=True)
 class Row:
     """One stretch of a document for the model to read.
@@ -95,10 +121,14 @@ class Row:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """All rows of a measurement, in order."""
+    """All rows of a measurement, in order.
+
+    read: of texts that are at hand as a whole, how many of their characters are read, of how many.
+    """
 
     rows: Sequence[Row]
     pack: int
+    read: tuple[int, int] | None = None
 
     @property
     def tokens(self) -> int:
@@ -130,7 +160,8 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     """
     special = np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64)
     rows: list[Row] = []
-    left = chosen.tokens
+    left, read = chosen.tokens, 0
+    own = isinstance(corpus.documents, list)
     for document, ids, added in _tokenized(corpus, tokenizer, chosen):
         plain = ~(np.isin(ids, special) | added)
         scorable = np.flatnonzero(plain[1:] & plain[:-1]) + 1
@@ -138,12 +169,22 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
             scorable = scorable[:left]
             left -= len(scorable)
         rows += _windows(document, ids, scorable, chosen)
+        if own:
+            read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
             break
     if not rows:
         what = "no token can be scored: no document has two plain tokens"
         raise DataError(what, corpus.name, "Give a corpus with more text.")
-    return RowPlan(rows, chosen.pack)
+    return RowPlan(rows, chosen.pack, (read, sum(map(len, corpus.documents))) if own else None)
+
+
+def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen: Protocol) -> int:
+    """How many characters of a document are read: all, or up to the last token that is scored, where it is cut."""
+    if chosen.tokens is None and (chosen.name == "windows" or len(ids) < chosen.length):
+        return len(text)
+    last = ids[: scorable[-1] + 1] if len(scorable) else ids[:0]
+    return min(len(text), len(tokenizer.decode(last, skip_special_tokens=True)))
 
 
 def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:

@@ -7,6 +7,9 @@ import pandas as pd
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.store import REDO, RankStore
+from rbp.ranks.training import NAMES
+
+_KINDS = {"revision": "str", **dict.fromkeys(NAMES[1:-1], "Int64"), "compute": "float64"}
 
 
 def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:
@@ -14,18 +17,21 @@ def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:
 
     ranks: one row per token: store, model, dataset, family, size, document, position, token, greater, equal,
     nll, and rank (the paper's, greater + equal). stores: store, model, dataset, family, size, tokens,
-    vocabulary. Raises ParameterError for SQL that DuckDB cannot run, or that is no single question (it changes
-    something, or writes a file); DataError for a damaged store.
+    vocabulary; revision, training_tokens, step, seed, compute (missing where not known). Raises ParameterError
+    for SQL that DuckDB cannot run, or that is no single question (it changes something, or writes a file);
+    DataError for a damaged store.
     """
     if not stores:
         raise DataError("there is no finished rank store to ask", None, "Make one with rbp extract.")
     for store in stores:
         if wrong := store.problems():
             raise DataError(f"the store is damaged: {wrong[0]}", str(store.folder), REDO)
-    names = ["store", "model", "dataset", "family", "size", "tokens", "vocabulary"]
-    rows = [(s.folder.name, s.model, s.dataset, s.family, s.size, s.tokens, s.vocabulary) for s in stores]
+    names = ["store", "model", "dataset", "family", "size", "tokens", "vocabulary", *NAMES]
+    known = [tuple(getattr(store.training, name) for name in NAMES) for store in stores]
+    about = [(s.folder.name, s.model, s.dataset, s.family, s.size, s.tokens, s.vocabulary) for s in stores]
+    rows = [(*one, *trained) for one, trained in zip(about, known, strict=True)]
     with duckdb.connect() as connection:
-        connection.register("stores", pd.DataFrame(rows, columns=names))
+        connection.register("stores", pd.DataFrame(rows, columns=names).astype(_KINDS))
         connection.execute(f"CREATE VIEW ranks AS {' UNION ALL '.join(map(_tokens, stores))}")
         try:
             kinds = [statement.expected_result_type for statement in connection.extract_statements(sql)]

@@ -7,9 +7,10 @@ import fcntl
 import hashlib
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,18 @@ import numpy.typing as npt
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, lock, parse_json, sha256, write_file, write_json, write_remedy
+from rbp.ranks.training import NAMES, Training
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1
 MANIFEST, CHECKS = "manifest.json", "checks"
+_OWN = re.compile(
+    r"manifest\.json|parts|checks|(entropy|temperatures)\.parquet|lock(-\d+-of-\d+)?|\..*\.tmp"
+)  # all that a store may hold
 PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
 REDO = "Run the command that made it again: it redoes what is damaged, and nothing else."
 
@@ -87,6 +92,7 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         and len(parts) == manifest["packs"]
         and sum(part["rows"] for part in parts.values()) == manifest["tokens"]
         and _typed(manifest["about"], _LABELS)
+        and _is_training(manifest["about"])
         and ("check" not in manifest["about"] or _is_asked(manifest["about"]["check"]))
     )
 
@@ -94,6 +100,26 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
 def _is_asked(value: Any) -> bool:
     wanted = {"rows": int, "tokens": int, "differ": int, "largest": int, "slack": float, "nll": float}
     return _typed(value, wanted) and value.keys() == wanted.keys()
+
+
+def _is_training(about: dict[str, Any]) -> bool:
+    kinds = {"revision": (str,), "compute": (int, float)}
+    if not all(type(about[name]) in kinds.get(name, (int,)) for name in NAMES if name in about):
+        return False
+    try:
+        _training(about)
+    except ParameterError:
+        return False
+    return True
+
+
+def _training(about: dict[str, Any]) -> Training:
+    return Training(**{name: about[name] for name in NAMES if name in about})
+
+
+def text_code(corpus: Any) -> str:
+    """A short name for a text, by all that determines it (`Corpus.fingerprint`)."""
+    return hashlib.sha256(canonical_json(corpus).encode()).hexdigest()[:6]
 
 
 def _typed(value: Any, wanted: dict[str, type]) -> bool:
@@ -208,6 +234,10 @@ class Store:
             said = {**said, "check": asked.as_dict()}
         self._put({**manifest, "about": {**said, **about}, "complete": True, "parts": parts})
 
+    def relabel(self, about: dict[str, Any]) -> None:
+        """Write the manifest with another `about`."""
+        self._put({**self.manifest, "about": about})
+
     def _put(self, manifest: dict[str, Any]) -> None:
         with full_disk(self.folder):
             write_json(self.folder / MANIFEST, sealed(manifest))
@@ -268,10 +298,53 @@ class Store:
 
 def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
     """The store of a measurement in the folder `out`: the one that is there under its digest, or a new name."""
-    code = measurement_digest(key)
-    found = sorted(out.glob(f"*-{code}"))
+    found = sorted(out.glob(f"*-{measurement_digest(key)}"))
+    return Store(found[0] if found else out / store_name(name, key))
+
+
+def must_be_stores(folders: Iterable[Path]) -> None:
+    """Raise DataError for a folder that is no store, a link to one, or that holds other files."""
+    for folder in folders:
+        there = is_store(folder) and not folder.is_symlink()
+        other = sorted(path.name for path in folder.iterdir() if not _OWN.fullmatch(path.name)) if there else []
+        if other or not there:
+            what = f"it holds {other[0]}, which is no part of a store" if other else "this is no rank store's folder"
+            raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
+
+
+def remove(folders: Sequence[Path]) -> None:
+    """Remove stores, and nothing else. Raises what `must_be_stores` does, and for one that is being written."""
+    must_be_stores(folders)
+    for folder in folders:
+        with Store(folder).lock():
+            gone = folder.rename(folder.with_name(f".{folder.name}.gone"))
+        shutil.rmtree(gone)
+
+
+def rename(folder: Path, labels: Mapping[str, str]) -> Path:
+    """Give a store other labels (model, dataset, family) and the folder's name that follows; gives the new folder.
+
+    Raises ParameterError for an empty label, DataError for what is no store, or where the new folder is there already.
+    """
+    if empty := [name for name, label in labels.items() if not label.strip()]:
+        raise ParameterError(f"an empty {empty[0]}", f"--{empty[0]}", "Give a name.")
+    store = Store(folder)
+    manifest = store.manifest
+    about = {**manifest["about"], **labels}
+    at = f"@{about['revision']}" if "revision" in about else ""
+    new = folder.parent / store_name(f"{Path(about['model']).name}{at}-{about['dataset']}", manifest["key"])
+    with store.lock():
+        if new != folder and new.exists():
+            raise DataError("there is a store of that name already", str(new), "Remove one of them: rbp ranks rm.")
+        store.relabel(about)
+        return folder if new == folder else folder.rename(new)
+
+
+def store_name(name: str, key: dict[str, Any]) -> str:
+    """What a new store is called: the model and the data set, with codes of the text and of the measurement."""
     label = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "ranks"
-    return Store(found[0] if found else out / f"{label}-{code}")
+    text = f"-{text_code(key['corpus'])}" if "corpus" in key else ""
+    return f"{label}{text}-{measurement_digest(key)}"
 
 
 @contextmanager
@@ -311,7 +384,7 @@ class RankStore:
     """A finished store.
 
     folder: where it lies; model, dataset, family: its labels; size: S; vocabulary: how many logits were
-    counted; tokens: how many were ranked; manifest: all that is written about it.
+    counted; tokens: how many were ranked; manifest: all that is written about it; training: what is known of that.
     """
 
     folder: Path
@@ -322,6 +395,25 @@ class RankStore:
     vocabulary: int
     tokens: int
     manifest: dict[str, Any]
+    training: Training = field(default_factory=Training)
+
+    @property
+    def text(self) -> str | None:
+        """A short name of the text, by its fingerprint; None where the manifest has none."""
+        corpus = self.manifest["key"].get("corpus")
+        return None if corpus is None else text_code(corpus)
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """How the text was read: `Protocol.as_dict`; {} where the manifest does not say."""
+        found = self.manifest["key"].get("protocol")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def read(self) -> tuple[int, int] | None:
+        """How many characters of the text were read, of how many; None where that is not known."""
+        found = self.manifest["about"].get("characters")
+        return (found["read"], found["of"]) if _typed(found, {"read": int, "of": int}) else None
 
     @property
     def asked(self) -> Asked | None:
@@ -377,6 +469,7 @@ def open_store(folder: str | Path) -> RankStore:
         vocabulary=about["vocabulary"],
         tokens=manifest["tokens"],
         manifest=manifest,
+        training=_training(about),
     )
 
 

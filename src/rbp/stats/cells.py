@@ -113,12 +113,11 @@ def with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
-    """Forecast the largest models of every cell from the others, by each of ``SHAPES``.
+    """Forecast the largest models of every cell from the others, by a power law.
 
     ``holdout`` models are held out, or ``holdout_few`` in families of five sizes or fewer; at least three sizes
-    remain, so less is held out where need be. Columns: CELL, model, the rows of ``Forecast`` (of the power law),
-    ``n`` (points fitted), ``ahead`` (size over the largest size fitted), and for each other shape
-    ``error NAME``, its relative error. Raises FitError where no cell has four sizes.
+    remain, so less is held out where need be. Columns: CELL, model, the rows of ``Forecast``, ``n`` (points fitted)
+    and ``ahead`` (size over the largest size fitted). Raises FitError where no cell has four sizes.
     """
 
     def answer(points: pd.DataFrame) -> list[Row]:
@@ -132,10 +131,6 @@ def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
             n=told.fit.n,
             ahead=told.rows["size"] / small["size"].max(),
         )
-        for shape in SHAPES:
-            if shape != "power law":
-                ahead = fit_shape(shape, small["size"], small["value"]).predict(rows["size"])
-                rows[f"error {shape}"] = ahead / rows["value"] - 1
         return rows.to_dict("records")
 
     return _rows(table, CELL, answer)
@@ -148,14 +143,16 @@ def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """``compare_offset`` of every cell: offset, its interval, ``smallest`` value, n, distinguishable, delta_aicc."""
+    """``compare_offset`` of every cell: offset, its interval, ``smallest`` value, n, r_squared (of ln y),
+    distinguishable, delta_aicc."""
 
     def answer(points: pd.DataFrame) -> list[Row]:
         both = compare_offset(points["size"], points["value"], level=level)
-        fit = both.offset
+        fit, logs = both.offset, np.log(points["value"])
         return [
             {
                 "n": fit.n,
+                "r_squared": 1 - fit.rss / np.sum((logs - logs.mean()) ** 2),
                 "offset": fit.offset,
                 "offset_low": fit.offset_low,
                 "offset_high": fit.offset_high,

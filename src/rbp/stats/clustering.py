@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
@@ -186,7 +186,7 @@ def trend_bound(misses: npt.ArrayLike, weights: npt.ArrayLike, *, level: float =
     variance = float((same * np.outer(weight, weight) * shared).sum())
     change, sd = float(weight @ count), float(np.sqrt(variance))
     z = change / sd if sd else 0.0
-    return Bound(change, sd, z, float(2 * norm.sf(abs(z))), (z / norm.ppf((1 + level) / 2)) ** 2, level)
+    return Bound(change, sd, z, float(2 * ndtr(-abs(z))), (z / ndtri((1 + level) / 2)) ** 2, level)
 
 
 def log_size_weights(size: npt.ArrayLike) -> npt.NDArray[np.float64]:

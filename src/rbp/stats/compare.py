@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import t as t_distribution
+from scipy.special import stdtr, stdtrit
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
@@ -176,7 +176,7 @@ def paired_exponents(
         low=ratio.alpha_low,
         high=ratio.alpha_high,
         t=t,
-        p=float(2 * t_distribution.sf(abs(t), ratio.df)),
+        p=float(2 * stdtr(ratio.df, -abs(t))),
         df=ratio.df,
         alpha_first=alphas[0],
         alpha_second=alphas[1],
@@ -237,7 +237,7 @@ def equivalence(
     contrast = np.array([1, -alpha[0] / alpha[1]])
     variances = np.array([contrast @ covariance @ contrast for covariance, _ in parts])
     df = float(variances.sum() ** 2 / sum(v**2 / d for v, (_, d) in zip(variances, parts, strict=True)))
-    total = t_distribution.ppf(level, df) ** 2 * np.sum([covariance for covariance, _ in parts], axis=0)
+    total = stdtrit(df, level) ** 2 * np.sum([covariance for covariance, _ in parts], axis=0)
     # Fieller: the ratios ρ with (α₁ − ρ α₂)² ≤ t² var(α₁ − ρ α₂), between the roots of a parabola
     square, linear, constant = (np.multiply.outer(alpha, alpha) - total)[[1, 0, 0], [1, 1, 0]]
     root = np.sqrt(linear**2 - square * constant)

@@ -2,9 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
-from scipy.stats import t as t_distribution
-from statsmodels.stats.proportion import proportion_confint
+from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, ParameterError
@@ -21,11 +19,11 @@ def neg_log_rbp_interval(
     """
     share = _share(hits, tokens)
     _level(level)
-    count, total = np.broadcast_arrays(np.asarray(hits), np.asarray(tokens))
-    low, high = proportion_confint(count.ravel(), total.ravel(), alpha=1 - level, method="beta")
+    count, total = np.asarray(hits), np.asarray(tokens)
+    low = np.where(share > 0, betaincinv(count, total - count + 1, (1 - level) / 2), 0.0)
+    high = np.where(share < 1, betainccinv(count + 1, total - count, (1 - level) / 2), 1.0)
     with np.errstate(divide="ignore"):
-        ends = [-np.log(np.asarray(end, dtype=np.float64).reshape(share.shape)) + 0.0 for end in (high, low)]
-    return ends[0], ends[1]
+        return -np.log(high) + 0.0, -np.log(low)
 
 
 def neg_log_rbp_variance(hits: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -73,7 +71,7 @@ def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float =
     """
     _positive(tokens=tokens, precision=precision, design_effect=design_effect)
     # solve d·(e^y − 1)/T = (precision·y/z)² for y: the left side grows from d·y/T, the right from 0
-    z = norm.ppf((1 + level) / 2)
+    z = ndtri((1 + level) / 2)
     y = design_effect * (z / precision) ** 2 / tokens
     for _ in range(200):
         following = design_effect * (z / precision) ** 2 / tokens * np.expm1(y) / y
@@ -115,7 +113,7 @@ def tokens_needed(
     count = np.asarray(size).size
     if count < 3:
         raise ParameterError(f"{count} models make no interval of α", "size", "Give at least three.")
-    goal = (half_width / t_distribution.ppf((1 + level) / 2, count - 2)) ** 2
+    goal = (half_width / stdtrit(count - 2, (1 + level) / 2)) ** 2
     left = goal - _of_slope(size, np.full(count, scatter**2))
     of_one_token = _of_slope(size, design_effect * counting_error(value, 1) ** 2)
     return of_one_token / left if left > 0 else float("inf")

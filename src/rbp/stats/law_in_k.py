@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, ndtri
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
@@ -113,7 +113,7 @@ def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int, *, level:
     x, y = np.linalg.solve(root, design), np.linalg.solve(root, np.log(values))
     coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
     statistic = float(np.sum((y - x @ coefficients) ** 2))
-    half = norm.ppf((1 + level) / 2) * np.sqrt(np.linalg.inv(x.T @ x)[1, 1])
+    half = ndtri((1 + level) / 2) * np.sqrt(np.linalg.inv(x.T @ x)[1, 1])
     alpha, df = -float(coefficients[1]), len(values) - 2
     return SamplingTest(
         alpha=alpha,
@@ -121,7 +121,7 @@ def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int, *, level:
         alpha_high=float(alpha + half),
         chi2=statistic,
         df=df,
-        p=float(chi2.sf(statistic, df)),
+        p=float(chdtrc(df, statistic)),
         noise=float(np.sqrt(np.mean(np.diag(covariance)))),
         level=level,
     )

@@ -11,9 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.optimize import brentq, least_squares, minimize_scalar
-from scipy.special import expit
-from scipy.stats import f as f_distribution
-from scipy.stats import t as t_distribution
+from scipy.special import expit, fdtri, stdtrit
 
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import FitError, ParameterError
@@ -81,7 +79,7 @@ class OffsetFit:
         gradient = _sensitivity(self._point, x)
         of_line = np.einsum("mi,ij,mj->m", gradient, self._covariance, gradient)
         of_new = of_line + self.rss / self.df
-        quantile = t_distribution.ppf((1 + self.level) / 2, self.df)
+        quantile = stdtrit(self.df, (1 + self.level) / 2)
         columns = {"value": law}
         for prefix, variance in (("mean_", of_line), ("", of_new)):
             columns[f"{prefix}low"] = law - quantile * np.sqrt(variance)
@@ -111,7 +109,7 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
     n, df = x.size, x.size - 3
     profile = _Profile(x, y)
     point, rss = profile.best()
-    cut = max(rss, n * ROUNDING**2) * (1 + float(f_distribution.ppf(level, 1, df)) / df)
+    cut = max(rss, n * ROUNDING**2) * (1 + float(fdtri(1, df, level)) / df)
 
     largest = float(np.exp(y.max()))
     while profile.at_offset(largest) <= cut:
@@ -144,6 +142,15 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
         _centre=centre,
         _unit=unit,
     )
+
+
+def extended(size: npt.ArrayLike, value: npt.ArrayLike, at: npt.ArrayLike) -> tuple[float, Reals]:
+    """E of the law that `fit_offset` finds, and that law at the sizes `at` (shape (m,)): intervals take far longer."""
+    sizes, values = check_points(size, value, minimum=4)
+    centre, unit = float(np.log(sizes).mean()), float(np.exp(np.log(values).mean()))
+    point, _ = _Profile(np.log(sizes) - centre, np.log(values / unit)).best()
+    further = as_positive(np.asarray(at), "at")
+    return unit * float(np.exp(point[2])), unit * np.exp(_law(point, np.log(further) - centre))
 
 
 def _law(point: Reals, x: Reals) -> Reals:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import xlogy
-from scipy.stats import chi2
+from scipy.special import chdtri, xlogy
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError
@@ -140,5 +139,5 @@ def _extra(x: Reals, y: Reals, variance: Reals, level: float) -> tuple[float, fl
             top *= 10
         return float(brentq(lambda tau: squares(tau) - height, 0.0, top, xtol=1e-13, rtol=1e-13))
 
-    low, high = chi2.ppf([(1 + level) / 2, (1 - level) / 2], df)
+    low, high = chdtri(df, [(1 - level) / 2, (1 + level) / 2])
     return where(df), where(low), where(high)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import t as t_distribution
+from scipy.special import stdtrit
 
 from rbp.core.arrays import Integers, Reals, as_ranks, check_level
 from rbp.core.errors import DataError
@@ -68,7 +68,7 @@ def interval(values: npt.ArrayLike, *, level: float = 0.95) -> Interval:
 def student(estimate: Any, variance: Any, df: float, *, level: float) -> Interval:
     """Student's interval of an estimate of known variance, which `df` degrees of freedom tell."""
     check_level(level)
-    half = t_distribution.ppf((1 + level) / 2, df) * np.sqrt(variance)
+    half = stdtrit(df, (1 + level) / 2) * np.sqrt(variance)
     return Interval(estimate, estimate - half, estimate + half)
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import boxcox
-from scipy.stats import f as f_distribution
+from scipy.special import boxcox, fdtrc, fdtri
 
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import FitError
@@ -71,7 +70,7 @@ def power_interval(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], *, lev
     ends = scan[max(best - 1, 0)], scan[min(best + 1, len(scan) - 1)]
     estimate = float(minimize_scalar(f, bounds=ends, method="bounded", options={"xatol": 1e-7}).x)
     least = _test(values, again, estimate)
-    cut = float(f_distribution.ppf(level, least.df_num, least.df_den))
+    cut = float(fdtri(least.df_num, least.df_den, level))
     if least.f > cut:
         return Power(estimate, np.nan, np.nan, least.p)
     kept = [*scan[seen <= cut], estimate]
@@ -101,4 +100,4 @@ def _test(values: Reals, repeats: list[Reals], power: float) -> Apart:
     df_den = sum(len(each) - 1 for each in again)
     variance = sum(float(((each - each.mean()) ** 2).sum()) for each in again) / df_den
     f = float((left**2).sum()) / df_num / variance
-    return Apart(f, df_num, df_den, float(f_distribution.sf(f, df_num, df_den)))
+    return Apart(f, df_num, df_den, float(fdtrc(df_num, df_den, f)))

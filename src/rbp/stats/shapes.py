@@ -28,16 +28,6 @@ class _Link:
     log: Callable[[Reals], tuple[Reals, Reals, Reals]]
 
 
-def _offset(values: Reals) -> _Link:
-    rest = float(values.min()) / 2
-
-    def log(u: Reals) -> tuple[Reals, Reals, Reals]:
-        share = expit(u - np.log(rest))
-        return np.logaddexp(np.log(rest), u), share, share * (1 - share)
-
-    return _Link(lambda u: np.asarray(rest + np.exp(u)), lambda y: np.asarray(np.log(y - rest)), log)
-
-
 def _log_logistic(u: Reals) -> tuple[Reals, Reals, Reals]:
     y, share = np.logaddexp(0.0, -u), expit(-u)
     slope = -share / y
@@ -54,15 +44,9 @@ _LOGISTIC = _Link(
     lambda u: np.asarray(np.logaddexp(0.0, -u)), lambda y: np.asarray(-np.log(np.expm1(y))), _log_logistic
 )
 
-#: name → the curve for given values. "power law": ln y = u. "offset": y = E + exp(u), where E is held at half of the
-#: smallest value. "logarithm": y = u, a straight line in ln S. "logistic": exp(−y), which for y = −ln RBP_k is RBP_k
-#: itself, follows a logistic curve in ln S.
-SHAPES: dict[str, Callable[[Reals], _Link]] = {
-    "power law": lambda values: _POWER,
-    "offset": _offset,
-    "logarithm": lambda values: _LOGARITHM,
-    "logistic": lambda values: _LOGISTIC,
-}
+#: "power law": ln y = u. "logarithm": y = u, a straight line in ln S. "logistic": exp(−y), which for y = −ln RBP_k is
+#: RBP_k itself, follows a logistic curve in ln S.
+SHAPES = {"power law": _POWER, "logarithm": _LOGARITHM, "logistic": _LOGISTIC}
 
 
 @dataclass(frozen=True)
@@ -91,7 +75,7 @@ def fit_shape(shape: str, size: npt.ArrayLike, value: npt.ArrayLike) -> ShapeFit
     if shape not in SHAPES:
         raise ParameterError(f"no shape is called {shape!r}", "shape", f"There is: {', '.join(SHAPES)}.")
     sizes, values = check_points(size, value)
-    link = SHAPES[shape](values)
+    link = SHAPES[shape]
     centre = float(np.log(sizes).mean())
     x, y = np.log(sizes) - centre, np.log(values)
     design = np.column_stack([np.ones_like(x), x])

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.stats import nct
+from scipy.special import nctdtr
 
 from rbp.core.arrays import check_level
 from rbp.core.errors import FitError, ParameterError
@@ -66,7 +66,7 @@ def r_squared_interval(r_squared: float, n: int, *, level: float = 0.95) -> tupl
 
     def share(tail: float) -> float:
         def excess(delta: float) -> float:
-            return float(nct.cdf(t, n - 2, delta)) - tail
+            return float(nctdtr(n - 2, delta, t)) - tail
 
         if excess(0.0) <= 0:
             return 0.0

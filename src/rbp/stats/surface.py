@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.linalg import block_diag
 from scipy.optimize import nnls
-from scipy.special import xlogy
-from scipy.stats import t as t_distribution
+from scipy.special import stdtrit, xlogy
 
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
@@ -185,7 +184,7 @@ def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level:
     # Fisher's information: a binomial share has the weight n·p/(1 − p) in y = −ln p
     information = (slopes * (trials / np.expm1(fitted))[:, None]).T @ slopes
     error = float(np.sqrt(max(dispersion, 1.0) * np.linalg.inv(information)[1, 1]))
-    half = float(t_distribution.ppf((1 + level) / 2, df)) * error
+    half = float(stdtrit(df, (1 + level) / 2)) * error
     alpha = float(found[1])
     return ShareLaw(float(np.exp(found[0])), alpha, alpha - half, alpha + half, error, dispersion, len(x))
 

@@ -14,16 +14,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from rbp.book.chapters import find
 from rbp.core.errors import ParameterError
-from rbp.core.files import canonical_json, home_expanded
+from rbp.core.files import canonical_json, home_expanded, parse_json
 from rbp.core.names import nearest
 from rbp.core.paths import DATA, Project
 from rbp.ladder import TEXTS
 from rbp.ranks.corpora import CORPORA, SUFFIXES
-from rbp.ranks.protocols import Name, Protocol
+from rbp.ranks.protocols import Name, Protocol, own_protocol, window_length
 from rbp.ranks.protocols import protocol as make_protocol
+from rbp.ranks.training import Training, checkpoints, step_of
 
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 Count = Field(default=None, ge=1)
+Known = Field(default=None, ge=0)
 
 
 class _Table(BaseModel):
@@ -31,11 +33,46 @@ class _Table(BaseModel):
 
 
 class ModelEntry(_Table):
-    """A model: a hub id with its revision (a branch, tag or commit), or a folder; and its family."""
+    """A model: a hub id or a folder, its family, and which of its checkpoints.
+
+    revision: a branch, tag or commit of the hub, or a sub-folder of a run's folder; revisions: several; every: each
+    so-manieth of those that there are, the last among them (of a run's folder, or of Pythia). training_tokens, step,
+    seed, compute: of its training, where its files do not say it; tokens_per_step: for D from the revisions' steps.
+    """
 
     name: str = Field(min_length=1)
     revision: str | None = None
+    revisions: list[Annotated[str, Field(min_length=1)]] = []
+    every: int | None = Count
     family: str | None = None
+    training_tokens: int | None = Known
+    step: int | None = Known
+    seed: int | None = Known
+    compute: float | None = Known
+    tokens_per_step: int | None = Count
+
+    @property
+    def called(self) -> str:
+        """With its revision: EleutherAI/pythia-70m@step1000."""
+        return f"{self.name}@{self.revision}" if self.revision else self.name
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of its files, if it is a folder on this machine."""
+        return Path(self.name) / (self.revision or "") if Path(self.name).is_absolute() else None
+
+    @property
+    def training(self) -> Training | None:
+        """What the study's file says of it. Raises ParameterError for what cannot be."""
+        tokens, step = self.training_tokens, self.step
+        if self.tokens_per_step is not None:
+            step = step_of(self.revision or "") if step is None else step
+            if step is None or tokens is not None:
+                what = "tokens_per_step needs a step, and no training_tokens beside it"
+                raise ParameterError(what, self.called, "Give step, or a revision such as step1000.")
+            tokens = step * self.tokens_per_step
+        found = Training(None, tokens, step, self.seed, self.compute)
+        return found if found.known else None
 
 
 class CorpusEntry(_Table):
@@ -51,9 +88,12 @@ def _table(entry: Any) -> Any:
 
 
 class ProtocolTable(_Table):
-    """The options of `rbp.ranks.protocols.protocol`; the budget stands outside, as `tokens`."""
+    """The options of `rbp.ranks.protocols.protocol`; the budget stands outside, as `tokens`.
 
-    name: Name = "authors"
+    Without a name the paper's corpora are read as the authors read them, and other texts whole, in windows.
+    """
+
+    name: Name | None = None
     length: int | None = Count
     context: int | None = Count
     documents: int | None = Count
@@ -116,7 +156,7 @@ class Cell:
     @property
     def label(self) -> str:
         """As people read it."""
-        return f"{short_name(self.model.name)} on {dataset_name(self.corpus.name)}"
+        return f"{short_name(self.model.name)}{_at(self.model)} on {dataset_name(self.corpus.name)}"
 
 
 @dataclass(frozen=True)
@@ -155,7 +195,7 @@ class Study:
 
     def _cell(self, model: ModelEntry, corpus: CorpusEntry) -> Cell:
         asked = {
-            "model": model.model_dump(),
+            "model": model.model_dump(include={"name", "revision", "family"}),
             "corpus": corpus.model_dump(),
             "protocol": self.protocol.as_dict(),
             "dtype": self.content.dtype,
@@ -164,8 +204,12 @@ class Study:
             "backend": self.content.backend,
         }
         code = hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:8]
-        words = f"{short_name(model.name)}-{dataset_name(corpus.name)}"
+        words = f"{short_name(model.name)}{_at(model)}-{dataset_name(corpus.name)}"
         return Cell(f"{re.sub(r'[^A-Za-z0-9.]+', '-', words).strip('-.')}-{code}", model, corpus)
+
+
+def _at(model: ModelEntry) -> str:
+    return f"@{model.revision}" if model.revision else ""
 
 
 def read_study(path: Path, project: Project | None = None) -> Study:
@@ -182,11 +226,13 @@ def read_study(path: Path, project: Project | None = None) -> Study:
         content = StudyFile.model_validate(raw)
     except ValidationError as error:
         raise _named(error, path) from None
+    models, corpora = find_models(content, path), find_corpora(content, path)
     chosen = content.protocol
+    name, length = _own_texts(chosen, models, corpora, path)
     try:
         protocol = make_protocol(
-            chosen.name,
-            length=chosen.length,
+            name,
+            length=length,
             context=chosen.context,
             documents=chosen.documents,
             tokens=content.tokens,
@@ -205,10 +251,21 @@ def read_study(path: Path, project: Project | None = None) -> Study:
         path=path.resolve(),
         out=resolved_path(content.output, path) if content.output else project.runs / "studies" / path.stem,
         content=content,
-        models=find_models(content, path),
-        corpora=find_corpora(content, path),
+        models=models,
+        corpora=corpora,
         protocol=protocol,
     )
+
+
+def _own_texts(
+    chosen: ProtocolTable, models: Sequence[ModelEntry], corpora: Sequence[CorpusEntry], path: Path
+) -> tuple[str, int | None]:
+    """The protocol and the length that a study gets which does not name them: windows as long as its models read."""
+    name = chosen.name or own_protocol([corpus.name for corpus in corpora], f"{path}, protocol.name")
+    length = chosen.length
+    if name == "windows" and length is None:
+        length = window_length([parse_json((at / "config.json").read_bytes()) for m in models if (at := m.folder)])
+    return name, length
 
 
 def _ships(project: Project) -> str:
@@ -218,7 +275,8 @@ def _ships(project: Project) -> str:
 
 def _named(error: ValidationError, path: Path) -> ParameterError:
     """The first thing that pydantic found, as a user reads it."""
-    first = error.errors()[0]
+    found = error.errors()  # a key that is misspelt says more than the one that is missing for it
+    first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     if first["loc"][0] == "vocabulary":  # a choice or a number, and pydantic speaks of one of them
         what = f"vocabulary cannot be {first['input']!r}"
         return ParameterError(what, str(path), 'It should be "all", "tokenizer", or a number of at least 1.')
@@ -269,10 +327,8 @@ def find_models(content: "StudyFile", path: Path) -> "tuple[ModelEntry, ...]":
     for model in content.models:
         where = f"{path}, models"
         local = resolved_path(model.name, path)
-        if (local / "config.json").is_file():
-            if model.revision is not None:
-                raise ParameterError("a folder has no revisions", f"{where}: {model.name}", "Leave revision out.")
-            found.append(model.model_copy(update={"name": str(local)}))
+        if (local / "config.json").is_file() or (local.is_dir() and checkpoints("", local)):
+            found += spread(model.model_copy(update={"name": str(local)}), local, where)
             continue
         if local.is_dir() or model.name.startswith((".", "/", "~")) or model.name.count("/") > 1:
             remedy = "Give a folder with config.json, relative to the study's file, or a hub id."
@@ -280,15 +336,50 @@ def find_models(content: "StudyFile", path: Path) -> "tuple[ModelEntry, ...]":
         if "/" not in model.name and model.name not in published:
             remedy = nearest(model.name, published, key=lambda name: short_name(name).lower())
             raise ParameterError(f'"{model.name}" is neither a folder nor a hub id with its owner', where, remedy)
-        found.append(model)
+        found += spread(model, None, where)
     for family in content.families:
         if family not in families:
             raise ParameterError(f'there is no family "{family}"', f"{path}, families", nearest(family, families))
         found += [ModelEntry(name=name, family=family) for name in families[family]]
     if not found:
         raise ParameterError("the study has no model", str(path), "Give models, or families.")
-    check_once([model.name for model in found], f"{path}, models")
+    check_once([model.called for model in found], f"{path}, models")
     return tuple(found)
+
+
+def spread(model: ModelEntry, folder: Path | None, where: str) -> list[ModelEntry]:
+    """A model as an entry for each of its checkpoints that the study asks for. Raises ParameterError.
+
+    folder: the run's, None for a model of the hub.
+    """
+    place = f"{where}: {model.name}"
+    if sum(asked is not None for asked in (model.revision, model.revisions or None, model.every)) > 1:
+        raise ParameterError("revision, revisions and every are three ways to say one thing", place, "Give one.")
+    there = checkpoints(model.name, folder)
+    if model.every is not None:
+        if not there:
+            remedy = 'List them: revisions = ["step1000", "step2000"].'
+            raise ParameterError("which checkpoints this model has is not known here", place, remedy)
+        asked: list[str | None] = [*there[::-1][:: model.every][::-1]]
+    else:
+        asked = [*model.revisions] or [model.revision]
+    for revision in asked:
+        unknown = revision is not None and there is not None and revision not in there
+        if unknown and (folder is not None or re.fullmatch(r"step\d*", str(revision))):
+            raise ParameterError(f"there is no revision {revision}", place, nearest(str(revision), there or []))
+    if folder is not None and None in asked and not (folder / "config.json").is_file():
+        remedy = f"Give revisions, or every = 1. There is: {', '.join(there or [])}."
+        raise ParameterError("this is the folder of a run, with checkpoints in it", place, remedy)
+    if len(asked) > 1 and any(value is not None for value in (model.training_tokens, model.step, model.compute)):
+        what = f"one step, or number of training tokens, for {len(asked)} checkpoints"
+        raise ParameterError(what, place, "Give tokens_per_step, or a table beside the models: checkpoints.csv.")
+    found = [model.model_copy(update={"revision": each, "revisions": [], "every": None}) for each in asked]
+    for each in found:
+        try:
+            _ = each.training
+        except ParameterError as error:
+            raise ParameterError(error.what, place, error.remedy) from None
+    return found
 
 
 def find_corpora(content: "StudyFile", path: Path) -> "tuple[CorpusEntry, ...]":
@@ -333,8 +424,8 @@ def chapter_name(name: str, project: Project, where: str) -> str:
 
 
 def _ladder_domains() -> list[str]:
-    stores = (DATA / "ladder" / "families-ranks").glob("*/*-*-*")
-    return sorted({TEXTS + store.name.rsplit("-", 2)[1] for store in stores})
+    with (DATA / "ladder" / "documents.csv").open(encoding="utf-8", newline="") as lines:
+        return sorted({TEXTS + row["domain"] for row in csv.DictReader(lines)})
 
 
 def resolved_path(name: str, path: Path) -> Path:

@@ -15,6 +15,7 @@ from rbp.core.errors import DataError, RbpError
 from rbp.core.files import lock, parse_json, write_json
 from rbp.core.paths import DATA
 from rbp.ranks.store import Store
+from rbp.ranks.training import TABLE as KNOWN
 from rbp.study.config import Cell, Study, dataset_name, short_name
 from rbp.study.ends import AGAIN, KILLED, remedy_of, slurm_end, slurm_log
 
@@ -85,7 +86,7 @@ def without(study: Study, chapter: str) -> str | None:
 
 
 def fetch_job(study: Study, name: str) -> Job:
-    """The job that downloads a model or a corpus, on the machine that starts the study."""
+    """The job that downloads a model (`ModelEntry.called`) or a corpus, on the machine that starts the study."""
     slug = name.replace("/", "--")
     return Job("fetch", f"fetched/{slug}", f"fetched/{slug}.json")
 
@@ -101,7 +102,7 @@ def to_fetch(study: Study) -> list[str]:
     """The models and corpora that lie on no path of this machine."""
     from rbp.ranks.corpora import CORPORA
 
-    models = [model.name for model in study.models if not Path(model.name).is_absolute()]
+    models = [model.called for model in study.models if model.folder is None]
     return models + [corpus.name for corpus in study.corpora if corpus.name in CORPORA]
 
 
@@ -267,25 +268,32 @@ def _folder(study: Study, cell: Cell) -> Path | None:
         said = read_json(study.out / job.output)
         if said is not None and (study.ranks / said["store"] / "manifest.json").is_file():
             return Path(study.ranks / said["store"])
-    wanted = (model_label(cell), dataset_name(cell.corpus.name), study.protocol.as_dict(), study.content.dtype)
+    wanted = (model_label(cell), cell.model.revision, dataset_name(cell.corpus.name))
+    wanted += (study.protocol.as_dict(), study.content.dtype)
     for path in sorted(study.ranks.glob("*/manifest.json")):
         try:
             manifest = Store(path.parent).manifest
         except DataError:
             continue
         about, key = manifest["about"], manifest["key"]
-        if (about["model"], about["dataset"], key["protocol"], key["dtype"]) == wanted:
+        if (about["model"], about.get("revision"), about["dataset"], key["protocol"], key["dtype"]) == wanted:
             return path.parent
     return None
 
 
-def stamp(cell: Cell) -> dict[str, list[int]]:
-    """The sizes and times of the local files that a cell is made from: whether they may have changed."""
-    model, corpus = Path(cell.model.name), Path(cell.corpus.name)
-    files = [path for path in sorted(model.iterdir()) if path.is_file()] if model.is_absolute() else []
+def stamp(cell: Cell) -> dict[str, Any]:
+    """The sizes and times of the local files that a cell is made from, and what the study says of its training.
+
+    Whether they may have changed.
+    """
+    model, corpus = cell.model.folder, Path(cell.corpus.name)
+    files = [path for path in sorted(model.iterdir()) if path.is_file()] if model else []
+    files += [model.parent / KNOWN] if model else []
     files += [corpus if corpus.is_absolute() else DATA / "ladder" / "documents.csv"]
     found = {path.name: path.stat() for path in files if path.is_file()}
-    return {name: [it.st_size, it.st_mtime_ns] for name, it in found.items()}
+    said = cell.model.training
+    stated = {"training": said.known} if said else {}
+    return {name: [it.st_size, it.st_mtime_ns] for name, it in found.items()} | stated
 
 
 def freshen(study: Study) -> list[str]:

@@ -53,8 +53,7 @@ def model_size(model: ModelEntry) -> Size | None:
             vocabulary=int(row["vocab_size"]),
             source="data/published/models.csv",
         )
-    folder = Path(model.name)
-    return _of_config(folder if folder.is_dir() else _cached(model))
+    return _of_config(model.folder or _cached(model))
 
 
 def _cached(model: ModelEntry) -> Path | None:
@@ -350,7 +349,7 @@ def _bundle(study: Study, on_gpu: bool, some: list[tuple[Cell, Job, float]]) -> 
 def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int, on_gpu: bool) -> Cost:
     size = model_size(cell.model)
     there = progress(study, cell)
-    bounds = tokens_at_most(cell.corpus.name, protocol), ladder_tokens(cell.model.name, cell.corpus.name)
+    bounds = tokens_at_most(cell.corpus.name, protocol), ladder_tokens(str(cell.model.folder), cell.corpus.name)
     tokens = min((bound for bound in bounds if bound is not None), default=None)
     if there.tokens and protocol == study.protocol:
         tokens = there.tokens

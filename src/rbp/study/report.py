@@ -33,10 +33,11 @@ from rbp.study.plan import STORED, Plan
 
 @dataclass(frozen=True)
 class Summary:
-    """Every job with its state; packs: done and known of all stores."""
+    """Every job with its state; packs: done and known of all stores; share: of all work, each store counting alike."""
 
     jobs: tuple[tuple[Job, State], ...]
     packs: tuple[int, int]
+    share: float
 
     @property
     def counts(self) -> dict[str, int]:
@@ -49,14 +50,16 @@ def summary(study: Study) -> Summary:
     """How a study stands now."""
     there = [progress(study, cell) for cell in study.cells]
     packs = sum(one.done for one in there), sum(one.packs for one in there)
-    return Summary(tuple((job, state(study, job)) for job in all_jobs(study)), packs)
+    # how many packs a store has is known once it is begun: a share of those that are would fall with each new one
+    share = sum(1.0 if one.whole else one.done / max(one.packs, 1) for one in there) / len(there)
+    return Summary(tuple((job, state(study, job)) for job in all_jobs(study)), packs, share)
 
 
 def lines_of(study: Study, now: Summary) -> list[str]:
     """How a study stands: a line of counts, and one for each job that runs or failed."""
     counts = ", ".join(f"{count} {stand}" for stand, count in now.counts.items())
     done, packs = now.packs
-    bar = f"{_bar(done / packs)} {done:,} of {packs:,} packs; " if packs else ""
+    bar = f"{_bar(now.share)} {done:,} packs; " if packs else ""
     lines = [f"{bar}{len(now.jobs)} jobs: {counts}"]
     for job, how in now.jobs:
         where = f" on {how.where}" if how.where else ""
@@ -108,6 +111,7 @@ def plan_json(plan: Plan, at_once: list[int]) -> dict[str, Any]:
     cells = [
         {
             "model": cost.cell.model.name,
+            "revision": cost.cell.model.revision,
             "corpus": cost.cell.corpus.name,
             "size": cost.size.non_embedding if cost.size else None,
             "tokens": cost.tokens,
@@ -152,7 +156,7 @@ def plan_lines(plan: Plan, at_once: list[int]) -> list[str]:
         whole = sum(cost.there.whole for cost in mine)
         parts = sum(cost.there.done for cost in mine)
         there = f"{whole} of {len(mine)} stores" + (f", {parts} packs" if parts and whole < len(mine) else "")
-        name = model_label(mine[0].cell)
+        name = model_label(mine[0].cell) + (f"@{model.revision}" if model.revision else "")
         name = name if len(name) <= 34 else "…" + name[-33:]
         lines.append(
             f"{name:34} {_of(size.non_embedding if size else None, ',d'):>14} {_of(memory, '.1f', 1e9, ' GB'):>11} "
@@ -343,11 +347,19 @@ def plain(text: str) -> str:
 def _model_row(stores: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     about = stores[0]["about"]
     size, vocabulary = f"{about['size']:,}", f"{about['vocabulary']:,}"
-    return about["model"], about["family"], size, vocabulary, stores[0]["key"]["revision"] or "–"
+    return (
+        about["model"],
+        about["family"],
+        size,
+        vocabulary,
+        about.get("revision") or stores[0]["key"]["revision"] or "–",
+    )
 
 
 def _token_row(stores: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    return stores[0]["about"]["model"], *(f"{one['tokens']:,}" for one in stores)
+    about = stores[0]["about"]
+    at = f"@{about['revision']}" if "revision" in about else ""
+    return about["model"] + at, *(f"{one['tokens']:,}" for one in stores)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

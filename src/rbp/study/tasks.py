@@ -136,7 +136,7 @@ def _fetch(study: Study, job: Job) -> None:
     from rbp.ranks.corpora import open_corpus
     from rbp.ranks.models import find_model
 
-    model = next((model for model in study.models if fetch_job(study, model.name) == job), None)
+    model = next((model for model in study.models if fetch_job(study, model.called) == job), None)
     if model is not None:
         commit = find_model(model.name, model.revision).revision
     else:
@@ -154,7 +154,7 @@ def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
     _log_lines()
     number, count = (int(word) for word in Path(job.name).name.split("-of-"))
     made_from, start = stamp(cell), time.monotonic()
-    fetched = read_json(study.out / fetch_job(study, cell.model.name).output) or {}
+    fetched = read_json(study.out / fetch_job(study, cell.model.called).output) or {}
     settings = Settings(
         dtype=study.content.dtype,
         device=device,
@@ -162,10 +162,11 @@ def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
         vocabulary=study.content.vocabulary,
         fields=tuple(cell.corpus.fields),
         family=cell.model.family,
+        training=cell.model.training,
     )
     with quiet():
         found = find_model(cell.model.name, fetched.get("revision", cell.model.revision))
-    files = replace(found, name=model_label(cell))
+    files = replace(found, name=model_label(cell), checkpoint=cell.model.revision)
     (folder,) = extract([files], [cell.corpus.name], study.protocol, study.ranks, settings, (number, count))
     packs = list(range(number - 1, Store(folder).manifest["packs"], count))
     seconds = round(time.monotonic() - start, 3)
@@ -221,7 +222,7 @@ def _table(study: Study) -> None:
     from rbp.evidence import open_source
 
     folders = [finished_store(study, cell).folder for cell in study.cells]
-    table = open_source(folders).table
+    table = open_source(folders).checkpoints
     links = study.out / "finished"
     links.mkdir(exist_ok=True)
     for link in links.iterdir():

@@ -38,7 +38,7 @@ def must_reach(study: Study) -> None:
 
 
 def _repository(name: str) -> tuple[str, str]:
-    return ("dataset", CORPORA[name].repository) if name in CORPORA else ("model", name)
+    return ("dataset", CORPORA[name].repository) if name in CORPORA else ("model", name.partition("@")[0])
 
 
 def _is_here(study: Study, name: str) -> bool:
@@ -49,7 +49,10 @@ def _is_here(study: Study, name: str) -> bool:
     if (study.out / fetch_job(study, name).output).is_file():
         return True
     kind, repository = _repository(name)
-    snapshots = Path(HF_HUB_CACHE) / repo_folder_name(repo_id=repository, repo_type=kind) / "snapshots"
+    cache = Path(HF_HUB_CACHE) / repo_folder_name(repo_id=repository, repo_type=kind)
+    snapshots, revision = cache / "snapshots", name.partition("@")[2]
+    if revision:
+        return (cache / "refs" / revision).is_file() or (snapshots / revision).is_dir()
     return snapshots.is_dir() and any(snapshots.iterdir())
 
 
@@ -154,6 +157,7 @@ def run(study: Study, project: Project, place: Place, jobs: int | None = None, e
 def _arguments(study: Study, project: Project, place: Place, jobs: int | None, extra: Sequence[str]) -> list[str]:
     config = {
         "root": project.root,
+        "home": project.runs.parent,
         "profile": place.profile,
         "prefix": _prefix(study),
         "study": study.path,

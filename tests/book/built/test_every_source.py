@@ -22,10 +22,8 @@ pytestmark = pytest.mark.usefixtures("without_kernel")
 
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
 THRESHOLDS = {1: 0.08, 2: 0.09, 5: 0.1, 10: 0.12, 20: 0.13, 50: 0.15, 100: 0.2, 1000: 0.2}
-QUICK = {name: {"resamples": 100} for name in ("noise",)}
-QUICK["forecasts"] = {"draws": 100}
+QUICK = {"noise": {"resamples": 100}, "forecasts": {"draws": 100}}
 LADDERS = ["ladder", "ladder:lstm", "ladder:ngrams", "ladder:all"]
-# of the chapter on large k; else 10 and 100
 
 
 def flat(t: pd.DataFrame) -> None:

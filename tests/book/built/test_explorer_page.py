@@ -5,21 +5,27 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
+from tabs import watched
 
 PAGE = "notebooks/forecasts.html"
+CHARTS, HIDDEN = ".rbp-explorer-chart:visible", "[aria-label='Where the hidden models fall'] tbody tr"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_it_works_from_a_file(browser: Browser, book: Path, width: int, scheme: str) -> None:
-    with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
-        tab, wrong = context.new_page(), []
-        tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.goto((book / PAGE).as_uri() + "#fit?dataset=wikipedia&family=Pythia&k=50&hide=3")
-        tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr").nth(2).wait_for()
-        assert tab.locator(".rbp-explorer-chart:visible").count() == 2
+@pytest.mark.parametrize(
+    ("place", "shown", "count"),
+    [
+        (f"{PAGE}#fit?dataset=wikipedia&family=Pythia&k=50&hide=3", f"{CHARTS}, {HIDDEN}", 2 + 3),
+        ("notebooks/ledger.html#claim-7", "#claim-7 .rbp-bars input:visible", 2),
+    ],
+)
+def test_it_works_from_a_file(
+    browser: Browser, book: Path, place: str, shown: str, count: int, width: int, scheme: str
+) -> None:
+    about = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
+    with watched(browser, f"{book.as_uri()}/{place}", "file:", **about) as tab:
+        expect(tab.locator(shown)).to_have_count(count)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        assert wrong == []
 
 
 WIDTHS = pytest.mark.parametrize("width", [1280, 768, 390])
@@ -66,26 +72,8 @@ def test_the_dashed_line_is_dragged(browser: Browser, book: Path, width: int) ->
         tab.mouse.up()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_the_ledger_moves_from_a_file(browser: Browser, book: Path, width: int, scheme: str) -> None:
-    page, wanted = "ledger.html#claim-7", "#claim-7 .rbp-bars input:visible"
-    with closing(browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)) as context:
-        tab, wrong = context.new_page(), []
-        tab.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else wrong.append(each.url))
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.goto(f"{(book / 'notebooks').as_uri()}/{page}")
-        tab.locator(wanted).nth(1).wait_for()
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        assert wrong == []
-
-
 def test_the_ledgers_count_stays_in_sight(browser: Browser, book: Path) -> None:
     with closing(browser.new_page(viewport={"width": 390, "height": 844})) as tab:
         tab.goto((book / "notebooks" / "ledger.html").as_uri() + "#claim-7")
         expect(tab.locator("#claim-7")).to_be_in_viewport()
         expect(tab.locator(".rbp-ledger-count")).to_be_in_viewport()
-
-
-def test_only_its_page_loads_its_scripts(book: Path) -> None:
-    loading = {path.name for path in (book / "notebooks").glob("*.html") if "explorer.js" in path.read_text()}
-    assert loading == {Path(PAGE).name}

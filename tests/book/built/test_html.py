@@ -10,6 +10,11 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
 
+from rbp.book.prose import chapter_numbers
+from rbp.core.paths import Project
+
+NUMBERS = {f"notebooks/{name}.html": number for name, number in chapter_numbers(Project()).items()}
+
 
 @pytest.fixture(scope="module")
 def soups(book: Path, pages: list[str]) -> dict[str, BeautifulSoup]:
@@ -80,21 +85,20 @@ def test_code_stands_below_what_it_shows(soups: dict[str, BeautifulSoup]) -> Non
 def test_each_page_has_a_title_and_a_description(soups: dict[str, BeautifulSoup]) -> None:
     for page, soup in soups.items():
         assert soup.select_one("meta[name=description]")["content"].strip(), page
-        number = re.match(r"notebooks/0?(\d+)_", page)
+        number = f"{NUMBERS[page]}. " if page in NUMBERS else ""
         title, heading = soup.select_one("title").get_text(), soup.select_one("main h1").get_text()
-        assert not number or title.startswith(f"{number[1]}. "), page
-        assert not number or heading.startswith(f"{number[1]}. "), page
+        assert title.startswith(number), page
+        assert heading.startswith(number), page
     titles = [soup.select_one("title").get_text() for soup in soups.values()]
     assert len(set(titles)) == len(titles)
 
 
 def test_figures_and_tables_are_numbered_in_their_order(soups: dict[str, BeautifulSoup]) -> None:
-    for page, soup in soups.items():
-        if number := re.match(r"notebooks/0?(\d+)_", page):
-            for word, marked in (("Figure", ".rbp-figure:not(.rbp-tabled)"), ("Table", ".rbp-tabled")):
-                shown = [each.select_one(".caption-number") for each in soup.select(f"figure{marked}")]
-                expected = [f"{word} {number[1]}.{i + 1}" for i in range(len(shown))]
-                assert [each and each.get_text().strip() for each in shown] == expected, page
+    for page, number in NUMBERS.items():
+        for word, marked in (("Figure", ".rbp-figure:not(.rbp-tabled)"), ("Table", ".rbp-tabled")):
+            shown = [each.select_one(".caption-number") for each in soups[page].select(f"figure{marked}")]
+            expected = [f"{word} {number}.{i + 1}" for i in range(len(shown))]
+            assert [each and each.get_text().strip() for each in shown] == expected, page
 
 
 RELATED = "book/related.html"
@@ -115,8 +119,8 @@ def test_every_citation_leads_to_its_reference_among_related_work(book: Path, so
     assert cited == references
 
 
-WORDS, NUMBERS = 120, 10
-"""The most that an answer may hold."""
+MOST_WORDS, MOST_NUMBERS = 120, 10
+"""What an answer may hold."""
 
 NO_PROSE = {"pre", "code", "script", "style", "table", "math", "svg", "above-input"}
 NO_PROSE |= {"rbp-rerun", "rbp-downloads", "headerlink"}
@@ -161,5 +165,5 @@ def test_answers_are_short(lengths: pd.DataFrame, capsys: pytest.CaptureFixture[
     with capsys.disabled():
         print("\n" + pd.concat([lengths, total]).to_string())  # noqa: T201
     assert (lengths.answer > 0).sum() >= 18
-    long = lengths[(lengths.answer > WORDS) | (lengths.numbers > NUMBERS)]
+    long = lengths[(lengths.answer > MOST_WORDS) | (lengths.numbers > MOST_NUMBERS)]
     assert long.empty, long.to_string()

@@ -13,6 +13,7 @@ import pytest
 from draws import loop_and_slow
 from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as TooLate
+from tabs import watched
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
@@ -182,16 +183,10 @@ def test_the_ink_of_figures_and_tables_reads_on_the_page(look: Look, mode: str) 
 
 
 def test_a_page_opens_from_a_file(browser: Browser, book: Path) -> None:
-    context = browser.new_context(viewport=DESKTOP, offline=True)
-    tab, wrong = context.new_page(), []
-    inside = ("file:", "data:", "blob:")
-    tab.on("request", lambda request: None if request.url.startswith(inside) else wrong.append(request.url))
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.goto((book / "notebooks" / "holds.html").as_uri())
-    assert tab.locator(".math > math").first.bounding_box()["height"] > 8
-    assert wrong == []
-    assert tab.locator("figure.rbp-figure svg").count() > 0
-    context.close()
+    page = (book / "notebooks" / "holds.html").as_uri()
+    with watched(browser, page, "file:", viewport=DESKTOP, offline=True) as tab:
+        assert tab.locator(".math > math").first.bounding_box()["height"] > 8
+        assert tab.locator("figure.rbp-figure svg").count() > 0
 
 
 def test_the_index_leads_to_the_first_page(browser: Browser, open_page: Open) -> None:

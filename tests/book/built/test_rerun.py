@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from draws import rest_slow
 from playwright.sync_api import Browser
+from tabs import watched
 
 from rbp.core.paths import ROOT
 
@@ -41,16 +42,9 @@ def test_a_chapter_reruns_with_another_level(
     assert {".svg", ".png", ".csv"} <= files
     nbformat.validate(nbformat.read(out / f"{chapter}.ipynb", as_version=4))
 
-    context = browser.new_context(viewport={"width": 390, "height": 844}, offline=True)
-    tab = context.new_page()
-    requests: list[str] = []
-    tab.on("request", lambda request: requests.append(request.url))
-    tab.on("pageerror", lambda error: pytest.fail(str(error)))
     page = (out / f"{chapter}.html").as_uri()
-    tab.goto(page)
-    tab.wait_for_timeout(1500)
-    assert [url for url in requests if not url.startswith((page, "data:", "blob:"))] == []
-    assert tab.locator("figure.rbp-figure svg").count() >= 1
-    assert "level = 0.8" in tab.locator("main").inner_text()
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    context.close()
+    with watched(browser, page, page, viewport={"width": 390, "height": 844}, offline=True) as tab:
+        tab.wait_for_timeout(1500)
+        assert tab.locator("figure.rbp-figure svg").count() >= 1
+        assert "level = 0.8" in tab.locator("main").inner_text()
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390

@@ -41,9 +41,10 @@ def test_the_page_is_light_and_weights_lie_beside_it(book: Path) -> None:
     assert sum(path.stat().st_size for path in weights) < 24e6
 
 
-def test_only_its_page_loads_its_scripts(book: Path) -> None:
-    loading = {path.name for path in (book / "notebooks").glob("*.html") if "sentence.js" in path.read_text()}
-    assert loading == {Path(PAGE).name}
+@pytest.mark.parametrize(("script", "page"), [("sentence.js", PAGE), ("explorer.js", "notebooks/forecasts.html")])
+def test_only_its_page_loads_a_script(book: Path, script: str, page: str) -> None:
+    loading = {path.name for path in (book / "notebooks").glob("*.html") if script in path.read_text()}
+    assert loading == {Path(page).name}
 
 
 def test_the_search_reads_no_vocabulary(book: Path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pandera.pandas as pa
-import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -267,7 +266,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
         ax.grid(False)
         ax.set_xlabel("threshold k; CE: cross-entropy")
         ax.set_title(dataset_label(dataset))
-        sns.despine(ax=ax, left=True, bottom=True)
+        ax.spines[["left", "bottom"]].set_visible(False)
 
     return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.33 * len(families) + 1.5))
 
@@ -325,7 +324,6 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
         ax.set_xlabel("tokens behind a point")
         legend_below(ax)
-        sns.despine(ax=ax)
 
     return single_panel(draw, size=(4.6, 3.6))
 
@@ -344,7 +342,6 @@ def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
         ax.set_xlabel("distance to the nearest whole number")
         ax.set_ylabel("readings")
         ax.set_title(title)
-        sns.despine(ax=ax)
 
     return Panels(list(totals), draw, size=(4.4, 2.8))
 

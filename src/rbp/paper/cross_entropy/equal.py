@@ -1,228 +1,29 @@
-"""Is −ln RBP_k a function of cross-entropy? At equal cross-entropy, within a family, and ahead in size.
+"""Models at equal cross-entropy: two architectures, two texts, two sizes, or one model trained again.
 
-The curve is ln(−ln RBP_k) against ln CE: a line, which is a power law in CE, or a parabola, where only a smooth
-function is asked for. Scatter about it is what one standard deviation makes of −ln RBP_k, in per cent; divided by the
-slope, it is that of CE: how far CE would have to move to explain it, which is comparable over k.
+What they are held against is the line of ln(−ln RBP_k) on ln CE.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from rbp.book.figure_style import INK, LABELS, Panels, family_style, legend_below, single_panel
+from rbp.book.figure_style import INK, LABELS, family_style, legend_below, single_panel
 from rbp.core.arrays import Reals, check_level
-from rbp.core.errors import DataError, FitError
-from rbp.evidence import Source
 from rbp.evidence.counts import LeftOut
-from rbp.paper.cross_entropy.exponents import pair_metrics
-from rbp.paper.curves import curves, in_cells, melted
-from rbp.paper.display import INTERVAL_1, shown
-from rbp.paper.ladder import counts_at, trained_again
+from rbp.paper.cross_entropy.family import line_of_rungs, per_cent
+from rbp.paper.display import INTERVAL_1, Columns, shown
 from rbp.paper.wording import dataset_label
-from rbp.stats import cells
 from rbp.stats.power_law import fit_power_law
-from rbp.stats.resampling import interval, student, variance
+from rbp.stats.resampling import covariance, student, variance
 
-CELL = ["dataset", "family", "k"]
 SWEEP = ["context", "batch"]
-
-
-def pairs_by_k(table: pd.DataFrame) -> pd.DataFrame:
-    """`pair_metrics` at every k of a measurement table, a row for each model and k: its columns, and k.
-
-    A k whose models have no cross-entropy is left out, and so is a −ln RBP_k of zero, which has no logarithm. Raises
-    DataError where nothing is left.
-    """
-    parts = []
-    for k in sorted(table["k"].dropna().unique()):
-        try:
-            parts.append(pair_metrics(table, int(k)).assign(k=int(k)))
-        except DataError:
-            continue
-    pairs = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    if pairs.empty or not (pairs["neg_log_rbp"] > 0).any():
-        raise DataError(
-            "no model has both its cross-entropy and a −ln RBP_k on one dataset",
-            "measurements",
-            "Give a source that holds rows of both metrics for the same models.",
-        )
-    return pairs[pairs["neg_log_rbp"] > 0].sort_values([*CELL, "size", "model"], ignore_index=True)
-
-
-def at_thresholds(pairs: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """The rows of `pairs_by_k` at `ks`, or where it has none of them, at its smallest k."""
-    return pairs[pairs["k"].isin(ks if pairs["k"].isin(ks).any() else [pairs["k"].min()])]
-
-
-def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The curve of each dataset, family and k of `pairs_by_k` that has four models of different cross-entropy.
-
-    Columns dataset, family, k, n; slope, low, high (of ln(−ln RBP_k) on ln CE); scatter, scatter_size (per cent of
-    −ln RBP_k, about the power law in CE, and in S); smooth, smooth_size (the same about parabolas in logarithms: what
-    any smooth curve leaves); in_entropy (smooth, as per cent of CE). Intervals take models as independent. Raises
-    FitError where no cell has four models.
-    """
-    rows = []
-    for (dataset, family, k), own in pairs.groupby(CELL):
-        entropy, rank = own["cross_entropy"], own["neg_log_rbp"]
-        if entropy.nunique() < 4:
-            continue
-        try:
-            power = fit_power_law(entropy, rank, level=level)
-        except FitError:
-            continue
-        smooth = _scatter(entropy, rank, 2)
-        rows.append(
-            {"dataset": dataset, "family": family, "k": k, "n": power.n, "slope": power.slope}
-            | {"low": -power.alpha_high, "high": -power.alpha_low}
-            | {"scatter": per_cent(power.residual_se), "scatter_size": _scatter(own["size"], rank, 1)}
-            | {"smooth": smooth, "smooth_size": _scatter(own["size"], rank, 2)}
-            | {"in_entropy": per_cent(np.log1p(smooth / 100) / abs(power.slope))}
-        )
-    if not rows:
-        remedy = "Give a source that holds both metrics of more models."
-        raise FitError("no family has both metrics of four models", "measurements", remedy)
-    return pd.DataFrame(rows)
-
-
-def tightest(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `entropy_curves` at the k up to 1000 where −ln RBP_k is most nearly a smooth function of CE.
-
-    That is where `in_entropy` is least; one for each dataset and family that has five models at several k.
-    """
-    several = along_k(table[table["k"] <= 1000])
-    return table.loc[several.groupby(CELL[:2])["in_entropy"].idxmin()].reset_index(drop=True)
-
-
-def along_k(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `entropy_curves` of five models and more, as many as at any k, of families and texts of several k."""
-    kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
-    kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
-    return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
-
-
-def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
-    """The scatter of ln y about a polynomial in ln x, per cent; NaN for fewer different x than twice its degree + 1."""
-    at = np.log(np.asarray(x, dtype=np.float64))
-    design = np.vander(at - at.mean(), degree + 1)
-    if len(np.unique(at)) < 2 * degree + 1:
-        return float("nan")
-    fit = OLS(np.log(np.asarray(y, dtype=np.float64)), design).fit()
-    return per_cent(np.sqrt(fit.ssr / fit.df_resid))
-
-
-def per_cent(logarithm: Any) -> float:
-    """A difference of logarithms in per cent: 0.099 is 10.4 per cent, not 9.9."""
-    return float(100 * np.expm1(logarithm))
-
-
-def straight_lines(pairs: pd.DataFrame, line_of: str = "Pythia") -> pd.DataFrame:
-    """Each family on each text: the slope of ln(−ln RBP_1) in ln CE, and RBP_1 as a straight line in CE.
-
-    With h = RBP_1, r = −ln h, C the cross-entropy and b = −dh/dC, the local slope d ln r / d ln C is b·C/(h·r): the
-    factor beside b says where a model stands on its text. pairs: of `pair_metrics`. Columns dataset, family, models,
-    hit_low, hit_high (RBP_1, smallest and largest), slope; per_nat (b), at_zero (the line at CE = 0), r_squared (of the
-    line); expected (the slope that the mean b of the family `line_of` gives; NaN where it is not there). All by least
-    squares. Families of fewer than three models are left out, and those in which one is always right or never.
-    """
-    rows = []
-    for key, own in pairs.groupby(CELL[:2]):
-        c, r = own["cross_entropy"].to_numpy(), own["neg_log_rbp"].to_numpy()
-        h = np.exp(-r)
-        if len(own) < 3 or not ((h > 0) & (h < 1)).all() or np.ptp(c) == 0:
-            continue
-        line = stats.linregress(c, h)
-        slope, factor = stats.linregress(np.log(c), np.log(r)).slope, (c / (h * r)).mean()
-        rows.append((*key, len(own), h.min(), h.max(), slope, -line.slope, line.intercept, line.rvalue**2, factor))
-    names = [*CELL[:2], "models", "hit_low", "hit_high", "slope", "per_nat", "at_zero", "r_squared", "factor"]
-    found = pd.DataFrame(rows, columns=names)
-    return found.assign(expected=found.loc[found["family"] == line_of, "per_nat"].mean() * found.pop("factor"))
-
-
-# --- By documents, the same ones for both metrics of all models
-
-
-def _line(left: LeftOut, k: int) -> tuple[Reals, Reals]:
-    """Intercept and slope of the line through the rungs, of ln(−ln RBP_k) on ln CE.
-
-    Both have shape (1 + D,): of the text as it is, and of it without each document.
-    """
-    rungs = left.keep(left.counts.firsts)
-    x, y = rungs.x, rungs.at(k)
-    away = x - x.mean(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):  # where there is no miss there is no logarithm
-        slope: Reals = (away * y).sum(axis=1) / (away**2).sum(axis=1)
-        return y.mean(axis=1) - slope * x.mean(axis=1), slope
-
-
-def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
-    """The documents behind those of its sources that have rank stores, a text each; none where none has.
-
-    Models of infinite cross-entropy are left out, and so are texts of one document, and those of fewer than three
-    sizes. Raises what `Source.counts` raises.
-    """
-    if not source.ranked.stores:
-        return []
-    vocabulary = min(store.vocabulary for store in source.ranked.stores)
-    counts, _ = counts_at(source.ranked, [k for k in ks if k <= vocabulary], [])
-    known = [one.keep(np.isfinite(one.cross_entropy)) for one in counts]
-    return [one.left_out() for one in known if len(one.tokens) > 1 and len(one.firsts) > 2]
-
-
-def text_curves(texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
-    """The slope of each curve with its interval from documents, and how much of its scatter they explain.
-
-    Columns dataset, family, k, documents, text_low, text_high (of the slope), text_scatter (per cent of −ln RBP_k: the
-    part of `smooth` that other documents would make on these very models; NaN for three models).
-    """
-    rows = []
-    for left in texts:
-        one = left.keep(left.counts.firsts)
-        cell, documents = (one.counts.dataset, one.counts.families[0]), len(one.counts.tokens)
-        df, x = len(one.counts.sizes) - 3, one.x - one.x[0].mean()
-        basis = np.linalg.qr(np.stack([np.ones_like(x), x, x**2], axis=2))[0]
-        for k in one.counts.thresholds:
-            _, low, high = interval(_line(left, k)[1], level=level)
-            if not np.isfinite(low):
-                continue
-            y = one.at(k)
-            away = y - np.einsum("rij,rkj,rk->ri", basis, basis, y)  # about each row's own parabola
-            moved = float(variance(away).sum()) / df if df else np.nan
-            rows.append((*cell, k, documents, low, high, per_cent(np.sqrt(moved))))
-    columns = [*CELL, "documents", "text_low", "text_high", "text_scatter"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def seeds(texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
-    """Models trained again with another seed: how far −ln RBP_k moves beyond what the curve makes of their CE.
-
-    Columns dataset, family, k, size, entropy (change of CE, per cent), offset (of −ln RBP_k at equal CE, per cent),
-    low, high (by documents, each left out of the curve's slope too), apart (the interval leaves out 0).
-    """
-    rows = []
-    for left in texts:
-        one = left.counts
-        for k in one.thresholds:
-            slope, ranks = _line(left, k)[1], left.at(k)
-            for m, first in zip(*trained_again(one), strict=True):
-                x, y = left.x[:, m] - left.x[:, first], ranks[:, m] - ranks[:, first]
-                offset, low, high = 100 * np.expm1(interval(y - slope * x, level=level))
-                cell = (one.dataset, one.families[0], k, int(one.sizes[m]))
-                rows.append((*cell, 100 * np.expm1(x[0]), offset, low, high, low > 0 or high < 0))
-    columns = [*CELL, "size", "entropy", "offset", "low", "high", "apart"]
-    return pd.DataFrame(rows, columns=columns).dropna(subset=["low"]).reset_index(drop=True)
-
-
-# --- At equal cross-entropy
 
 
 def matched(
@@ -295,12 +96,65 @@ def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level:
 
     The texts' documents are independent; of the degrees of freedom, those of the text with fewer.
     """
-    lines = [_line(one, k) for one in (first, second)]
+    lines = [line_of_rungs(one, k) for one in (first, second)]
     there = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
     fewer = min(len(one.counts.tokens) for one in (first, second))
     by_text = variance(there[0]) + variance(there[1])
     _, low, high = 100 * np.expm1(student(there[1][0] - there[0][0], by_text, fewer - 1, level=level))
     return float(low), float(high)
+
+
+def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
+    """How far training a model again moves −ln RBP_k at equal CE: a mixed model over models and texts.
+
+    Of models that share their size, ln(−ln RBP_k) less the curve's part, slope·ln CE. A size on a text has a fixed
+    effect; a training has two random ones, one on all texts alike and one of each text. All models are on all texts, so
+    the analysis of variance gives what REML gives.
+
+    Columns family, k, models (trained again), texts; standard deviations in per cent: moved (of a training, on a text),
+    common (its part on all texts alike; NaN for one text), documents (what other documents alone would make of
+    `moved`); share: the largest share of one text in their squares; p: the F test that there is no more than documents
+    make, with Satterthwaite's degrees of freedom.
+    """
+    rows = []
+    for family in sorted({one.counts.families[0] for one in texts}):
+        own = [one for one in texts if one.counts.families[0] == family]
+        names = sorted(set.intersection(*({*one.counts.names} for one in own)))
+        sizes = own[0].counts.models.set_index("model")["size"].loc[names]
+        again = sizes[sizes.duplicated(keep=False)]
+        for k in sorted(set.intersection(*({*one.counts.thresholds} for one in own))) if len(again) else ():
+            left = []
+            for one in own:
+                at = pd.Index(one.counts.names).get_indexer(again.index)
+                left.append((one.at(k) - line_of_rungs(one, k)[1][:, None] * one.x)[:, at])
+            if all(np.isfinite(each).all() for each in left):
+                rows.append({"family": family, "k": k} | _spread(again, left))
+    return pd.DataFrame(rows, columns=["family", "k", "models", "texts", "moved", "common", "documents", "share", "p"])
+
+
+def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
+    """What `trainings` says of one k; left: of each text, and of it without each document, shape (1 + D, models)."""
+    member = pd.get_dummies(sizes).to_numpy(float)
+    within = np.eye(len(sizes)) - member @ (member / member.sum(axis=0)).T
+    number, df = len(left), len(sizes) - member.shape[1]
+    away = np.array([within @ each[0] for each in left])
+    noise = [within @ covariance(each) @ within for each in left]  # of documents
+
+    squares = float((away**2).sum())
+    shared = number * float((away.mean(axis=0) ** 2).sum())  # of that, the shifts that all texts have alike
+    common = (shared - (squares - shared) / (number - 1)) / (df * number) if number > 1 else np.nan
+    parts = np.trace(noise, axis1=1, axis2=2)
+    by_text = np.array([len(each) - 2 for each in left])
+    test = stats.f(parts.sum() ** 2 / np.square(noise).sum(), parts.sum() ** 2 / (parts**2 / by_text).sum())
+    return {
+        "models": df,
+        "texts": number,
+        "moved": per_cent(np.sqrt(squares / (df * number))),
+        "common": per_cent(np.sqrt(np.maximum(common, 0))),
+        "documents": per_cent(np.sqrt(parts.sum() / (df * number))),
+        "share": float((away**2).sum(axis=1).max() / squares),
+        "p": float(test.sf(squares / parts.sum())),
+    }
 
 
 def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
@@ -344,50 +198,26 @@ def _by_architecture(runs: pd.DataFrame) -> list[str]:
     return counts.assign(total=total).sort_values(["total", "n"], ascending=False)["sweep"].tolist()
 
 
-# --- Ahead in size
-
-
-def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
-    """The largest models hidden, and forecast by the law in S: −ln RBP_k, and the control, CE.
-
-    Columns dataset, k, family, model, n (models fitted), ahead (size over the largest fitted), and the relative errors,
-    per cent (below 0: too hopeful): direct (−ln RBP_k), control (CE). Raises FitError as `cells.forecasts`.
-    """
-    told, control = (
-        cells.forecasts(pairs.assign(value=pairs[metric]), holdout=holdout, holdout_few=holdout_few, level=level)
-        for metric in ("neg_log_rbp", "cross_entropy")
-    )
-    keys = ["dataset", "k", "family", "model"]
-    rows = told.merge(control[[*keys, "error"]], on=keys, suffixes=("", "_control"))
-    return rows.assign(direct=100 * rows["error"], control=100 * rows["error_control"])[
-        [*keys, "n", "ahead", "direct", "control"]
-    ]
-
-
 # ── What the page says
 
 
-def equal_told(equal: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, by_size: pd.DataFrame) -> dict[str, Any]:
+def equal_told(texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, by_size: pd.DataFrame) -> dict[str, Any]:
     """What the page says of models at equal cross-entropy.
 
-    equal, again, across, by_size: of `at_equal_entropy`, `seeds`, `sweeps` and `size_at_equal_entropy`.
+    texts, again, across, by_size: of `at_equal_entropy`, `trainings`, `sweeps` and `size_at_equal_entropy`.
     """
-    alike, same = _alike(across), across["architecture_first"] == across["architecture_second"]
-    told = {"runs.offset": alike["offset"].max(), "runs.yardstick": across.loc[same, "offset"].abs().max()}
+    same = across["architecture_first"] == across["architecture_second"]
+    told = {"runs.offset": _alike(across)["offset"].max(), "runs.yardstick": across.loc[same, "offset"].abs().max()}
     told |= {"runs.size.low": by_size["per_tenfold"].min(), "runs.size.high": by_size["per_tenfold"].max()}
     for k in (1, 100):
-        own = equal[equal["k"] == k]
+        own = texts[texts["k"] == k]
         told |= {f"compared.k{k}": len(own), f"apart.k{k}": int(own["apart"].sum())}
-    first = again[again["k"] == 1]
-    told |= {"offset_max.texts.k1": equal.loc[equal["k"] == 1, "offset"].abs().max()}
-    told |= {"seeds.pairs.k1": len(first), "seeds.apart.k1": int(first["apart"].sum())}
-    told |= {"seeds.models": _models(first)}
-    return told | {"seeds.median.k1": first["offset"].abs().median()}
-
-
-def _models(again: pd.DataFrame) -> int:
-    """How many models `seeds` has: one and the same stands there for each text, more than once if trained often."""
-    return int(again.groupby(["family", "size", "dataset"]).size().groupby(["family", "size"]).max().sum())
+    told |= {"offset_max.texts.k1": texts.loc[texts["k"] == 1, "offset"].abs().max()}
+    for row in again[again["k"] == 1].to_dict("records"):  # one: of the family that is read
+        told |= {
+            f"seeds.{name}": row[name] for name in ("models", "texts", "moved", "common", "documents", "share", "p")
+        }
+    return told
 
 
 def _alike(across: pd.DataFrame) -> pd.DataFrame:
@@ -395,67 +225,30 @@ def _alike(across: pd.DataFrame) -> pd.DataFrame:
     return across[across["alike"] & (across["architecture_first"] != across["architecture_second"])]
 
 
-def family_told(curves_in: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of one family on one text: `entropy_curves`, and `straight_lines`."""
-    first, told = curves_in[curves_in["k"] == 1], dict[str, Any]()
-    for row in first[first["family"] == "Pythia"].to_dict("records"):
-        told |= {f"{name}.{row['dataset']}.Pythia.k1": row[name] for name in ("scatter", "scatter_size")}
-    sized = first.dropna(subset="scatter_size")
-    told |= {"told_by_cross_entropy.closer": int((sized["scatter"] < sized["scatter_size"]).sum())}
-    told |= {"told_by_cross_entropy.cells": len(sized), "scatter_max.k1": sized["scatter"].max()}
-    for row in lines.to_dict("records"):
-        if row["family"] == "neox" and row["dataset"] in ("auslegal", "hotpotqa"):
-            told |= {f"{name}.{row['dataset']}.neox": row[name] for name in ("slope", "expected")}
-        elif row["family"] == "Pythia":
-            told |= {f"slope.{row['dataset']}.Pythia": row["slope"]}
-    told |= {"per_nat.min": lines["per_nat"].min(), "per_nat.max": lines["per_nat"].max()}
-    told |= {f"tightest.{row['dataset']}.{row['family']}": row["k"] for row in tightest(curves_in).to_dict("records")}
-    moderate = along_k(curves_in[curves_in["k"] <= 100])
-    told |= {"smooth.closer": int((moderate["smooth"] < moderate["smooth_size"]).sum()), "smooth.cells": len(moderate)}
-    return told | {"r_squared.min": lines["r_squared"].min()}
-
-
-def ahead_told(told: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `forecasts`."""
-    found = {"forecasts.all": len(told), "hopeful.all": int((told["direct"] < 0).sum())}
-    found |= {"control_hopeful.all": int((told["control"] < 0).sum())}
-    pythia = told[(told["k"] == 1) & (told["family"] == "Pythia")]
-    return found | {f"{way}.Pythia.k1": pythia[way].abs().median() for way in ("direct", "control")}
-
-
 def claims(
-    equal: pd.DataFrame,
-    again: pd.DataFrame,
-    across: pd.DataFrame,
-    by_size: pd.DataFrame,
-    curves_in: pd.DataFrame,
-    told: pd.DataFrame,
+    texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, told: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on rank as a function of cross-entropy, by the claims' names."""
+    """What decides the ledger's claims on models at equal cross-entropy, by the claims' names; told: of `equal_told`.
+
+    A model counts once, on however many texts and at however many k it is seen; a pair is apart if it is at every k.
+    """
     alike = _alike(across)
-    apart = {"runs": len(alike), "runs_apart": int(alike["apart"].sum()), "offset": alike["offset"].max()}
-    some = {}
-    for name, ks in (("not_deduced", {1}), ("greedy_and_lists", set(told["k"]))):
-        texts, trained = (rows[rows["k"].isin(ks)] for rows in (equal, again))
-        some[name] = apart | {"texts": len(texts), "texts_apart": int(texts["apart"].sum())}
-        some[name] |= {"seeds": len(trained), "seeds_apart": int(trained["apart"].sum())}
-    own = equal_told(equal, again, across, by_size)
-    some["equal_entropy"] = some["not_deduced"] | {"texts_offset": own["offset_max.texts.k1"]}
-    some["equal_entropy"] |= {"seeds_median": own["seeds.median.k1"], "models": own["seeds.models"]}
-    sized = curves_in[curves_in["k"] == 1].dropna(subset="scatter_size")
-    some["not_deduced"] |= {"closer": int((sized["scatter"] < sized["scatter_size"]).sum()), "cells": len(sized)}
-    closest = tightest(curves_in)
-    some["tightest"] = {"cells": len(closest), "at_1": int((closest["k"] == 1).sum())}
-    some["tightest"] |= {"lowest": closest["k"].min(), "highest": closest["k"].max()}
-    at_1, pythia = told[told["k"] == 1], ahead_told(told)
-    some["rank_forecasts"] = {"count": len(at_1), "nearer": int((at_1["direct"].abs() < at_1["control"].abs()).sum())}
-    some["rank_forecasts"] |= {way: pythia[f"{way}.Pythia.k1"] for way in ("direct", "control")}
-    return some
+
+    def at(ks: Sequence[int]) -> dict[str, Any]:
+        pairs = texts[texts["k"].isin(ks)].groupby(["family", "first", "second"])["apart"].all()
+        found = {"runs": len(alike), "runs_apart": int(alike["apart"].sum()), "offset": alike["offset"].max()}
+        found |= {"texts": len(pairs), "texts_apart": int(pairs.sum())}
+        return found | {"seeds_p": again.loc[again["k"].isin(ks), "p"].max()}
+
+    moved = {f"seeds_{name}": told.get(f"seeds.{name}", np.nan) for name in ("moved", "common", "models")}
+    return {
+        "not_deduced": at([1]) | {"seeds_moved": moved["seeds_moved"]},
+        "greedy_and_lists": at(texts["k"].unique().tolist()),
+        "equal_entropy": at([1]) | moved | {"texts_offset": told["offset_max.texts.k1"]},
+    }
 
 
 # ── What the page shows
-
-_LOOSE = 30  # per cent: with so much scatter there is no curve left to show
 
 
 def run_panel(runs: pd.DataFrame) -> Figure:
@@ -478,7 +271,6 @@ def run_panel(runs: pd.DataFrame) -> Figure:
         ax.set_xlabel(LABELS["cross_entropy"])
         ax.set_ylabel(f"−ln RBP₁ above the line of {names[0]} (%)")
         legend_below(ax, styles)
-        sns.despine(ax=ax)
 
     return single_panel(draw, size=(4.6, 3.9))
 
@@ -491,78 +283,6 @@ def runs_shown(runs: pd.DataFrame) -> dict[str, Any]:
         "arXiv:2510.02228): each run’s −ln RBP₁ above the line through all Llama runs.",
         "alt": "The runs of mLSTM lie above those of Llama at equal cross-entropy, more so at higher cross-entropy",
         "data": runs,
-    }
-
-
-def lines_shown(pairs: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for RBP_1 against CE: a panel for each text, with each family’s straight line."""
-    rows = pairs.assign(hit=np.exp(-pairs["neg_log_rbp"])).merge(lines[CELL[:2]])
-    ends = rows.groupby(CELL[:2])["cross_entropy"]
-    fitted = pd.concat([ends.min().reset_index(), ends.max().reset_index()]).merge(lines, on=CELL[:2])
-    fitted["hit"] = fitted["at_zero"] - fitted["per_nat"] * fitted["cross_entropy"]
-    return {
-        "figure": curves(
-            rows,
-            "cross_entropy",
-            "hit",
-            labels=(LABELS["cross_entropy"], "RBP₁"),
-            line="family",
-            fitted=[fitted],
-            log="",
-        ),
-        "caption": "<b>RBP₁ against cross-entropy</b>, a point for each model, a line for each family and text. "
-        "Families of one panel can be compared at equal cross-entropy where they share a tokenizer: Llama and mLSTM.",
-        "alt": "RBP at k = 1 falls with cross-entropy along a straight line for each family and text",
-        "data": rows,
-    }
-
-
-def slopes_shown(lines: pd.DataFrame, label: str) -> dict[str, Any]:
-    """`straight_lines` as a page shows it; label: whose b it is."""
-    return shown(
-        lines,
-        {
-            "dataset": "text",
-            "family": "family",
-            "models": "models",
-            ("hit_low", "hit_high"): ("RBP₁", "{:.2f} to {:.2f}"),
-            "per_nat": ("b per nat", "{:.3f}"),
-            "r_squared": ("R² of the line", "{:.3f}"),
-            "slope": ("slope", "{:.2f}"),
-            "expected": (f"with {label} b", "{:.2f}"),
-        },
-        caption="<b>The slope d ln(−ln RBP₁)/d ln CE, and the straight line of RBP₁ in CE.</b> "
-        f"“With {label} b”: the slope that this b gives.",
-    )
-
-
-def scatter_panels(along_k: pd.DataFrame) -> Panels:
-    """One panel for each text and family: the scatter about curves in CE, and in S, by k.
-
-    along_k: of the function of that name, with the column text_scatter.
-    """
-    names = {
-        "smooth_size": "about a smooth curve in S",
-        "smooth": "about a smooth curve in CE",
-        "text_scatter": "what documents explain of it",
-    }
-    styles = (("#B0457B", "D", "--"), ("#2A7FC0", "o", "-"), (INK, "", "-."))
-    rows = melted(in_cells(along_k[along_k["smooth"] < _LOOSE]), names, "k", by=["cell"])
-    labels = ("threshold k", "scatter of −ln RBP (%)")
-    return curves(
-        rows, "k", "value", labels=labels, panel="cell", styles=dict(zip(names.values(), styles, strict=True)), log="xy"
-    )
-
-
-def scatter_shown(along_k: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for `scatter_panels`."""
-    return {
-        "figure": scatter_panels(along_k),
-        "caption": "<b>How closely −ln RBPₖ follows cross-entropy, and size, at each k:</b> the scatter about "
-        "parabolas in logarithms, and what documents explain of that about cross-entropy.",
-        "alt": "For Pythia the scatter about cross-entropy is far below that about size; on the ladder’s texts they "
-        "are alike, and rise with k as what documents explain does",
-        "data": along_k,
     }
 
 
@@ -586,24 +306,20 @@ def equal_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def forecasts_shown(told: pd.DataFrame) -> dict[str, Any]:
-    """`forecasts` as a page shows them: median sizes of the errors by family and text, and how many are hopeful."""
-    rows = told.assign(hopeful=told["direct"] < 0, control_hopeful=told["control"] < 0)
-    rows[["direct", "control"]] = rows[["direct", "control"]].abs()
-    medians = {way: (way, "median") for way in ("direct", "control")}
-    counts = {name: (name, "sum") for name in ("hopeful", "control_hopeful")}
-    return shown(
-        rows.groupby(CELL[:2], as_index=False).agg(count=("direct", "size"), **medians, **counts),
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "count": "forecasts",
-            "direct": ("RBP from S (%)", "{:.1f}"),
-            "control": ("CE from S (%)", "{:.1f}"),
-            "hopeful": "RBP too hopeful",
-            "control_hopeful": "CE too hopeful",
-        },
-        caption="<b>The largest models hidden: median size of the relative error</b>, over the k of the tables. Too "
-        "hopeful: lower than was measured. CE is counted once for each k.",
-        data=told,
+def trainings_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`trainings` as a page shows it, at the k of the tables."""
+    columns: Columns = {
+        "k": "k",
+        "models": "models trained again",
+        "texts": "texts",
+        "moved": ("a training moves (%)", "{:.2f}"),
+        "common": ("on all texts alike (%)", "{:.2f}"),
+        "documents": ("documents alone (%)", "{:.2f}"),
+        "share": ("most on one text", "{:.0%}"),
+        "p": ("p", "{:.2g}"),
+    }
+    caption = (
+        "<b>Models trained again, at equal cross-entropy</b>: standard deviations of −ln RBPₖ, by a mixed model over "
+        "models and texts. Most on one text: its share in their squares. p: of no more than documents make (F test)."
     )
+    return shown(table, columns, caption=caption)

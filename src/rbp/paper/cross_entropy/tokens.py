@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, legend_below
@@ -283,7 +282,6 @@ def rate_panels(rates: pd.DataFrame) -> Panels:
         ax.set_ylabel("share of rank ≤ k")
         ax.set_title(dataset_label(dataset))
         legend_below(ax, numbered(colours, "k"))
-        sns.despine(ax=ax)
 
     return Panels(dataset_order(rates["dataset"]), draw)
 

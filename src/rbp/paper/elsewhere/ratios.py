@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import sympy
 from matplotlib.axes import Axes
 
@@ -292,7 +291,6 @@ def own_curves_shown(found: pd.DataFrame) -> dict[str, Any]:
         ax.set_ylabel("measured")
         ax.set_title(way)
         legend_below(ax)
-        sns.despine(ax=ax)
 
     ways = [title for name, title in _WAYS.items() if (known[name] > 0).any()]
     return {

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import norm
@@ -59,7 +58,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
         ax.grid(visible=False, axis="y")
         ax.set_xlabel("predicted standard deviations from the middle")
         ax.tick_params(axis="y", length=0)
-        sns.despine(ax=ax, left=True)
+        ax.spines.left.set_visible(False)
 
     return single_panel(draw, size=(6.4, 0.9 + 0.42 * len(rows)))
 

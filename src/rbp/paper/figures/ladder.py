@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import (
@@ -79,7 +78,6 @@ def beside_panels(laws: pd.DataFrame, others: pd.DataFrame) -> Panels:
         ax.set_ylabel("exponent α")
         ax.set_title(dataset_label(dataset))
         legend_below(ax, styles)
-        sns.despine(ax=ax)
 
     return Panels(dataset_order(laws["dataset"]), draw, size=(4.6, 4.1))
 
@@ -127,7 +125,6 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
         ax.set_ylabel(f"per cent of {neg_log_rbp_label()}")
         ax.set_title(dataset_label(dataset))
         legend_below(ax)
-        sns.despine(ax=ax)
 
     return Panels(dataset_order(splits["dataset"]), draw, size=(4.6, 4.0))
 

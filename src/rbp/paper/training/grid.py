@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from scipy.stats import f as f_distribution
 
 from rbp.book.figure_style import INK, LABELS, Panels, neg_log_rbp_label
-from rbp.core.arrays import Reals, check_level
+from rbp.core.arrays import check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.curves import K_SHADES, MARKERS, curves, ramp
@@ -24,20 +23,18 @@ from rbp.stats.cells import with_holm
 from rbp.stats.compare import aicc
 from rbp.stats.power_law import curvature
 from rbp.stats.resampling import interval
+from rbp.stats.rivals import OF_BOTH, foretold, percent
 from rbp.stats.separability import interaction, power_interval
 from rbp.stats.surface import (
     ADDITIVE,
     FORMS,
-    OFFSET,
     PARAMETERS,
-    POWER,
     PRODUCT,
     fit_surface,
 )
 
 CELL = ["dataset", "k"]
 KEYS = dict(zip(FORMS, ("power", "offset", "product", "bare", "sum", "kaplan"), strict=True))  # in recorded names
-OF_BOTH = tuple(form for form in FORMS if form not in (POWER, OFFSET))
 
 
 def _cells(points: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
@@ -45,11 +42,6 @@ def _cells(points: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]
     key: Any
     for key, own in points.groupby(CELL, sort=False, dropna=False):
         yield {"dataset": str(key[0]), "k": None if pd.isna(key[1]) else int(key[1])}, own
-
-
-def percent(logs: npt.ArrayLike) -> float:
-    """The root mean square of differences of ln y, as per cent of y."""
-    return float(100 * np.expm1(np.sqrt(np.mean(np.square(np.asarray(logs, dtype=np.float64))))))
 
 
 # ── Is it a sum, or a product? A test without a shape
@@ -130,7 +122,6 @@ def apart_shown(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
         ax.set_xlabel("p, by chance alone")
         ax.set_title(family_label(family))
         ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.13), ncols=3, handletextpad=0.3, columnspacing=1)
-        sns.despine(ax=ax)
 
     return {
         "figure": Panels(list(table["family"].unique()), draw, size=(4.6, 5.0)),
@@ -176,38 +167,15 @@ def rivals(points: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for cell, own in _cells(points):
-        sizes, budgets = (np.sort(own[name].unique()) for name in ("size", "training_tokens"))
-        for s in range(len(sizes) - 2):
-            for d in range(len(budgets) - 2):
-                at_s, at_d = own["size"] <= sizes[-1 - s], own["training_tokens"] <= budgets[-1 - d]
-                asked = (~at_s if s else at_s) & (~at_d if d else at_d)
-                for form in FORMS if bool(s) != bool(d) else OF_BOTH:
-                    with suppress(FitError):
-                        away = _away(own[at_s & at_d], own[asked], form, along_size=s > 0)
-                        row = {**cell, "form": form, "hidden_sizes": s, "hidden_budgets": d}
-                        row |= {"error": percent(away), "bias": 100 * np.expm1(away.mean())}
-                        if not (s or d):
-                            row["aicc"] = aicc(float(away @ away), len(away), PARAMETERS[form] + 1)
-                        rows.append(row)
+        sizes, budgets = (own[name].nunique() for name in ("size", "training_tokens"))
+        for s, d in product(range(sizes - 2), range(budgets - 2)):
+            for form, away in foretold(own, s, d).items():
+                row = {**cell, "form": form, "hidden_sizes": s, "hidden_budgets": d}
+                row |= {"error": percent(away), "bias": 100 * np.expm1(away.mean())}
+                if not (s or d):
+                    row["aicc"] = aicc(float(away @ away), len(away), PARAMETERS[form] + 1)
+                rows.append(row)
     return pd.DataFrame(rows).astype({"k": "Int64"})
-
-
-def _away(known: pd.DataFrame, asked: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
-    """ln of told over measured."""
-    if form in OF_BOTH:
-        return told(known, asked, form)
-    if not along_size:
-        swapped = {"size": "training_tokens", "training_tokens": "size"}
-        known, asked = known.rename(columns=swapped), asked.rename(columns=swapped)
-    lines = [told(known[known["training_tokens"] == at], own, form) for at, own in asked.groupby("training_tokens")]
-    return np.concatenate(lines)
-
-
-def told(known: pd.DataFrame, asked: pd.DataFrame, form: str) -> Reals:
-    """ln of what a form says of some rows, fitted to others, over what was measured."""
-    law = fit_surface(known, form)
-    found: Reals = np.log(law.predict(asked["size"], asked["training_tokens"]) / asked["value"].to_numpy(np.float64))
-    return found
 
 
 BOTH = "both unseen"
@@ -510,7 +478,6 @@ def exponents_shown(
         ax.set_ylabel("exponent α in S")
         ax.set_title(dataset_label(dataset))
         ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
-        sns.despine(ax=ax)
 
     return {
         "figure": Panels(dataset_order(by_budget["dataset"]), draw, size=(4.6, 3.9)),

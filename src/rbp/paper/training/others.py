@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis
@@ -15,10 +14,12 @@ from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import outside, published
 from rbp.paper.curves import ramp
 from rbp.paper.display import Columns, shown
-from rbp.paper.training.grid import KEYS, OF_BOTH, told
+from rbp.paper.training.grid import KEYS
 from rbp.ranks.metric import TieRule, rank
 from rbp.ranks.store import RankStore
+from rbp.ranks.training import PYTHIA_STEP
 from rbp.stats.power_law import PowerLawFit, fit_power_law
+from rbp.stats.rivals import OF_BOTH, told
 from rbp.stats.surface import (
     ADDITIVE,
     FORMS,
@@ -34,8 +35,6 @@ from rbp.stats.surface import (
 
 ITEMS = 5153
 """The passages of LAMBADA, all answered by every model: each accuracy here is a whole number over it."""
-TOKENS_PER_STEP = 1024 * 2048
-"""Pythia's batch: every model reads the same 143 000 of them, in the same order (arXiv:2304.01373)."""
 MEASURES = ("rank", "loss")
 SUBJECTS = {"rank": "−ln RBP₁", "loss": "loss", "lambada": "−ln accuracy (LAMBADA)"}
 
@@ -50,7 +49,7 @@ def snapshots() -> pd.DataFrame:
     own = table[table["family"].isin(["Pythia", "Pythia deduped"]) & (table["shots"] == 0)]
     size = own["model"].map(published.models().set_index("name")["non_embedding_params"])
     own = own.assign(size=size.astype("int64"), step=own["step"].astype("int64"))
-    own["training_tokens"] = own["step"] * TOKENS_PER_STEP
+    own["training_tokens"] = own["step"] * PYTHIA_STEP
     columns = ["family", "model", "size", "step", "training_tokens", "accuracy"]
     return own[columns].sort_values(["family", "step", "size"], ignore_index=True)
 
@@ -260,7 +259,6 @@ def training_shown(
         ax.set_ylabel("−ln accuracy on LAMBADA")
         ax.set_title(f"{family}, after so many steps")
         label_line_ends(ax, ends)
-        sns.despine(ax=ax)
 
     def exponents(ax: Axes) -> None:
         seen = fits[fits["step"] >= 1000]
@@ -278,7 +276,6 @@ def training_shown(
         ax.set_ylabel("exponent α in S")
         ax.set_title("The exponent over training")
         ax.legend(loc="lower right")
-        sns.despine(ax=ax)
 
     draw = {_LAWS: lines, _OVER: exponents}
     return {

@@ -45,6 +45,12 @@ def linear_rank(
 ) -> TokenRanks:
     """The rank and the cross-entropy of each target among all logits hidden · weightᵀ.
 
+        >>> import rbp, torch
+        >>> hidden, weight = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[2.0, 0.0], [1.0, 3.0], [0.0, 3.0]])
+        >>> ranks = rbp.linear_rank(hidden, weight, torch.tensor([1, 2]))
+        >>> ranks.greater.tolist(), ranks.equal.tolist()
+        ([1, 0], [1, 2])
+
     hidden: [T, d]; weight: [V, d]; target: [T], whole numbers in 0 … V − 1; all on one device. The logits are
     z = (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given
     (Gemma 2). Products are accumulated and compared in IEEE float32 whatever the dtype of hidden and weight

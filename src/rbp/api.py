@@ -1,0 +1,170 @@
+"""What programs call: `rank` texts by a model, fit a `law`, `plot` either. What is heavy is imported when called."""
+
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import rbp.ladder  # noqa: F401 (whose texts and models may be asked for by name)
+from rbp.core.errors import ParameterError
+from rbp.core.files import temporary_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from rbp.evidence import Source
+    from rbp.evidence.ranked import Ranked
+    from rbp.stats.power_law import PowerLawFit
+
+    #: what `rank` gives, several of them, or what `open_source` takes or gives
+    Measurements: TypeAlias = Source | Ranked | str | Path | Sequence[Ranked | str | Path]
+
+
+def rank(
+    model: Any,
+    texts: str | Iterable[str] | Iterable[Mapping[str, Any]],
+    *,
+    tokenizer: Any = None,
+    field: str = "text",
+    length: int | None = None,
+    tokens: int | None = None,
+    name: str | None = None,
+    dataset: str = "texts",
+    family: str | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+) -> "Ranked":
+    """Rank every token of texts by a model, exactly, and check a sample of the ranks the plain way.
+
+        >>> import rbp
+        >>> ranked = rbp.rank("data/ladder/families/neox/neox-10k-at-8m", ["def add(a, b):\\n    return a + b"])
+        >>> len(ranked.to_pandas())
+        11
+        >>> 0 <= ranked.rbp(1) <= ranked.rbp(10) <= 1
+        True
+
+    model: of transformers, in memory, with its `tokenizer`; or a hub id or a folder, which have their own. One in
+    memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto). texts:
+    strings; rows with their text in `field`, such as a `datasets.Dataset`; or the name of a corpus, as `rbp extract`
+    takes it.
+
+    Texts are read whole, in windows of `length` tokens (default: what the model reads, up to 1024), in which each token
+    has at least half a window before it, or all that there is; up to `tokens` in all. name, family: what the model and
+    its family are called (default: the model's own name and type); dataset: what texts that have no name are called.
+
+    The result knows `rbp(k)`, `cross_entropy` and `to_pandas()`; `save(folder)` keeps it as a rank store, which all
+    commands read. Raises ParameterError for what is no model, tokenizer or text, and DataError for a text or a model
+    that cannot be ranked.
+    """
+    from rbp.evidence.ranked import Ranked
+    from rbp.ranks.corpora import given_corpus, open_corpus
+    from rbp.ranks.extraction import Settings, extract
+    from rbp.ranks.models import Loaded, ModelFiles, find_model
+    from rbp.ranks.protocols import protocol, window_length
+    from rbp.ranks.store import open_store
+
+    found: ModelFiles | Loaded
+    if isinstance(model, str | Path):
+        if tokenizer is not None:
+            raise ParameterError("a model by its name has its own tokenizer", "tokenizer", "Leave it out.")
+        found = find_model(str(model))
+        found = replace(found, name=name or found.name)
+    else:
+        if dtype or device:
+            what = "a model in memory is ranked as it is"
+            raise ParameterError(what, "dtype, device", "Leave them out: model.to(…) changes either.")
+        config = getattr(model, "config", None)
+        own = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
+        found = Loaded(name or own, model, tokenizer)
+    corpus = open_corpus(texts) if isinstance(texts, str) else given_corpus(texts, dataset, field)
+    windows = protocol("windows", length=window_length([found.config]) if length is None else length, tokens=tokens)
+    settings = Settings(dtype=dtype or "float32", device=device or "auto", family=family)  # type: ignore[arg-type]
+    with ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder("rbp-ranks"))
+        (store,) = extract([found], [corpus], windows, folder, settings)
+        ranked = Ranked(open_store(store))
+        weakref.finalize(ranked, stack.pop_all().close)  # it lies there as long as the result is in use
+    return ranked
+
+
+def law(
+    measurements: "Measurements",
+    *,
+    k: int | None = 1,
+    dataset: str | None = None,
+    family: str | None = None,
+    level: float = 0.95,
+) -> "PowerLawFit":
+    """Fit the power law of −ln RBP_k (k None: of the cross-entropy) in the size S of the models of one family.
+
+        >>> import rbp
+        >>> fit = rbp.law("published", k=1, dataset="wikipedia", family="Pythia")
+        >>> print(f"{fit.alpha:.3f}, {fit.alpha_low:.3f} to {fit.alpha_high:.3f}, {fit.n} models")
+        0.079, 0.074 to 0.085, 10 models
+
+    measurements: results of `rank`, or what `open_source` takes or gives. dataset, family: which, where there are
+    several. level: the confidence of intervals. Raises ParameterError for what is not there, or if it is not clear
+    which is meant; FitError if the points cannot carry a law.
+    """
+    from rbp.stats.power_law import fit_power_law
+
+    table = _chosen(_source(measurements), k, dataset, family)
+    if len(there := list(dict.fromkeys(table["family"]))) > 1:
+        raise ParameterError(f"there are several families: {', '.join(there)}", "family", "Give one of them.")
+    return fit_power_law(table["size"], table["value"], level=level)
+
+
+def plot(
+    measurements: "Measurements",
+    *,
+    k: int | None = None,
+    dataset: str | None = None,
+    family: str | None = None,
+    level: float = 0.95,
+) -> "Figure":
+    """Draw −ln RBP_k against the size S, with the law of each family; without k, RBP_k against k, a line a model.
+
+        >>> import rbp
+        >>> figure = rbp.plot("published", k=10, dataset="wikipedia")
+        >>> figure.axes[0].get_xscale(), figure.axes[0].get_yscale()
+        ('log', 'log')
+
+    All else: as `law`. Against k it takes results of `rank`, or rank stores. Gives a figure of Matplotlib.
+    """
+    from rbp.paper.law_report import against_k, against_size, stores_behind
+
+    source = _source(measurements)
+    table = _chosen(source, k, dataset, family)
+    if k is not None:
+        panels = against_size(table, level)
+    elif stores := stores_behind(source, set(table["dataset"]), set(table["model"])):
+        panels = against_k(stores, 100)
+    else:
+        raise ParameterError("a curve against k takes rank stores", source.name, "Give k, or results of rank.")
+    return panels.single(panels.keys[0])
+
+
+def _source(measurements: "Measurements") -> "Source":
+    from rbp.evidence import Source, open_source
+    from rbp.evidence.ranked import Ranked
+
+    if isinstance(measurements, Source):
+        return measurements
+    several = [measurements] if isinstance(measurements, Ranked) else measurements
+    if isinstance(several, str | Path):
+        return open_source(several)
+    return open_source([each.store.folder if isinstance(each, Ranked) else each for each in several])
+
+
+def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | None) -> "pd.DataFrame":
+    """The measurements of one dataset. Raises ParameterError if there are several, and none is named."""
+    from rbp.evidence import select
+
+    metric = "cross_entropy" if k is None else "neg_log_rbp"
+    table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
+    if len(there := list(dict.fromkeys(table["dataset"]))) > 1:
+        raise ParameterError(f"there are several datasets: {', '.join(there)}", "dataset", "Give one of them.")
+    return table

@@ -1,0 +1,172 @@
+"""RBP_k while a model is trained: a callback for the Trainer of transformers, and the numbers for loops by hand."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import CallbackHandler
+
+from rbp.core.errors import DataError, ParameterError
+from rbp.ranks.corpora import Corpus
+from rbp.ranks.extraction import quiet
+from rbp.ranks.forward import Ranker
+from rbp.ranks.kernel import backend_for, compiling_pays, linear_rank
+from rbp.ranks.kernel.names import forget
+from rbp.ranks.kernel.problem import ieee
+from rbp.ranks.metric import rank, rbp
+from rbp.ranks.models import Dtype, LanguageModel, non_embedding_params
+from rbp.ranks.protocols import RowPlan, plan_rows, protocol, window_length
+
+KS = (1, 10, 100)
+IGNORED = -100  # the label that stands for none, as everywhere in transformers
+DTYPES: dict[torch.dtype, Dtype] = {
+    torch.float32: "float32",
+    torch.bfloat16: "bfloat16",
+    torch.float16: "float16",
+    torch.float64: "float64",
+}
+
+
+def rank_metrics(
+    hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, ks: Sequence[int] = KS, **options: Any
+) -> dict[str, float]:
+    """RBP_k and cross-entropy of a batch, from what the output layer reads: its logits are never stored.
+
+    hidden: […, d], the last hidden states; weight: [V, d], of the output layer; labels: […], the token that each of
+    them has to predict (shifted already), or -100 for none. ks: thresholds, 1 to V. options: of `linear_rank`, such
+    as a bias. Gives rbp_k for each k, by the paper's tie rule, and cross_entropy (nats).
+    Raises ParameterError for shapes that do not fit and for a k that is no rank, DataError if no label is left, and
+    RankError where a logit is NaN.
+
+    >>> states, output = torch.tensor([[2.0, 1.0], [0.0, 1.0]]), torch.eye(2)
+    >>> rank_metrics(states, output, torch.tensor([1, 1]), ks=[1, 2])
+    {'rbp_1': 0.5, 'rbp_2': 1.0, 'cross_entropy': 0.8132617}
+    """
+    if hidden.shape[:-1] != labels.shape:
+        what = f"hidden states of shape {tuple(hidden.shape)} and labels of shape {tuple(labels.shape)} do not fit"
+        raise ParameterError(what, "labels", "Give a label, or -100, for each hidden state.")
+    _thresholds(ks, weight.shape[0])
+    scored = labels != IGNORED
+    if not scored.any():
+        raise DataError("no label is left", "labels", "Give at least one that is not -100.")
+    # a loop calls it with little at a time, which is counted before anything is compiled for it
+    options = {"compiled": compiling_pays(int(scored.sum()) * weight.shape[0]), **options}
+    found = linear_rank(hidden[scored].detach(), weight.detach(), labels[scored], **options)
+    return _metrics(found.greater.cpu().numpy(), found.equal.cpu().numpy(), found.nll.cpu().numpy(), ks)
+
+
+class RankCallback(TrainerCallback):
+    """Logs RBP_k and the cross-entropy of held-out texts to whatever a Trainer reports to.
+
+    eval_texts: strings, or a `datasets.Dataset` with a column text. ks: thresholds. every: so many steps, and after
+    the last one. tokenizer: the Trainer's `processing_class` if None. length: tokens that the model reads at once
+    (None: 1 024, or fewer where it can read no more); each token is scored once, with half of that before it.
+
+    The names are eval_rbp_1 … and eval_cross_entropy (nats); TensorBoard shows them under eval/. The ranks are those
+    of `rbp extract`, of the weights as they are: in float32 where training computes in mixed precision.
+    Raises ParameterError for thresholds that are no ranks and steps below 1; DataError for texts without a token to
+    score, a Trainer without a tokenizer, and weights that are cut among processes (FSDP, ZeRO-3).
+
+    >>> Trainer(model, arguments, train_dataset=data, processing_class=tokenizer,
+    ...         callbacks=[RankCallback(texts, ks=[1, 10], every=50)]).train()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        eval_texts: Iterable[str],
+        ks: Sequence[int] = KS,
+        every: int = 500,
+        *,
+        tokenizer: Any = None,
+        length: int | None = None,
+    ) -> None:
+        if every < 1:
+            raise ParameterError(f"every {every} steps", "every", "Give at least 1.")
+        columns = getattr(eval_texts, "column_names", None)
+        if columns is not None and "text" not in columns:
+            what = f"the data set has no column text, but {', '.join(columns)}"
+            raise DataError(what, "eval_texts", "Rename the column that holds the text.")
+        texts: Any = eval_texts if columns is None else eval_texts["text"]  # type: ignore[index]
+        self.texts = Corpus("eval_texts", list(texts))
+        self.ks, self.every, self.tokenizer, self.length = tuple(ks), every, tokenizer, length
+        self._plan: RowPlan | None = None
+        self._found: dict[str, float] = {}
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
+    ) -> None:
+        """Tokenize the texts, and go before the callbacks that report, so that they get what this one adds to a log."""
+        handler = sys._getframe(1).f_locals.get("self")  # no event hands it out
+        if isinstance(handler, CallbackHandler) and self in handler.callbacks:
+            handler.callbacks.remove(self)
+            handler.callbacks.insert(0, self)
+        model, tokenizer = given["model"], self.tokenizer or given.get("processing_class")
+        if tokenizer is None:
+            remedy = "Give the Trainer its processing_class, or this callback a tokenizer."
+            raise DataError("there is no tokenizer", "RankCallback", remedy)
+        if args.fsdp or getattr(model, "is_zero3_params", False) or args.deepspeed:
+            remedy = "Save checkpoints, and give their folders to rbp extract."
+            raise DataError("the weights are cut among processes", "RankCallback", remedy)
+        _thresholds(self.ks, model.get_output_embeddings().weight.shape[0])
+        length = self.length or window_length([model.config.to_dict()])
+        self._plan = plan_rows(self.texts, tokenizer, protocol("windows", length=length))
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
+        """Rank, where it is time to, and ask for a log."""
+        if state.global_step % self.every and state.global_step < state.max_steps:
+            return
+        control.should_log = True
+        if state.is_world_process_zero:
+            self._found = {f"eval_{name}": value for name, value in self._measured(given["model"]).items()}
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **given: Any,
+    ) -> None:
+        """Add what was found to the log, and to the history that the Trainer keeps."""
+        for kept in (logs, state.log_history[-1] if state.log_history else None):
+            if kept is not None:
+                kept.update(self._found)
+        self._found = {}
+
+    def _measured(self, model: Any) -> dict[str, float]:
+        assert self._plan is not None  # noqa: S101  # for the type checker: training has begun
+        first = next(model.parameters())
+        vocabulary = model.get_output_embeddings().weight.shape[0]
+        language = LanguageModel(
+            "the model in training", model, non_embedding_params(model), vocabulary, DTYPES[first.dtype], first.device
+        )
+        backend = backend_for(first.device, first.dtype if first.dtype == torch.float64 else torch.float32)
+        training = model.training
+        model.eval()
+        try:
+            with quiet(), ieee(first.device):
+                # optimizers may change weights behind torch's back, by which equal rows of them are known
+                forget(model.get_output_embeddings().weight)
+                batch = 4 * torch.get_num_threads() if first.device.type == "cpu" else 32
+                compiled = compiling_pays(self._plan.tokens * vocabulary)
+                ranker = Ranker(language, backend, batch, compiled=compiled)
+                ranker.check(self._plan.rows)
+                return _metrics(*ranker.rank(self._plan.rows), self.ks)
+        finally:
+            model.train(training)
+
+
+def _thresholds(ks: Sequence[int], vocabulary: int) -> None:
+    wrong = [k for k in ks if not 1 <= k <= vocabulary]
+    if wrong or not ks:
+        what = f"k = {wrong[0]} is not among the ranks 1 to {vocabulary}" if wrong else "there is no threshold"
+        raise ParameterError(what, "ks", f"Give some from 1 to {vocabulary}.")
+
+
+def _metrics(greater: Any, equal: Any, nll: Any, ks: Sequence[int]) -> dict[str, float]:
+    ranks = rank(greater, equal)
+    found = {f"rbp_{k}": rbp(ranks, k) for k in ks}
+    return {**found, "cross_entropy": float(np.mean(nll, dtype=np.float64))}

@@ -1,0 +1,188 @@
+"""Checkpoints and texts at the door: which measurements are one, which are several, and which of them is meant."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.test_cli import here, refused
+from toy_stores import make_store
+
+from rbp.core.errors import DataError
+from rbp.core.paths import LADDER
+from rbp.evidence import COLUMNS, open_source
+from rbp.evidence.checkpoints import amount
+
+HEAD = "dataset,model,family,size,metric,k,value"
+
+
+def way(length=512, name="windows"):
+    return {"name": name, "length": length, "context": None, "documents": None, "tokens": None}
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = iter(range(100))
+
+    def make(model="a", text="one", length=512, dataset="mine", **options):
+        key = {"corpus": {"sha256": text}, "protocol": way(length)}
+        folder = tmp_path / "ranks" / f"s{next(made)}"
+        return make_store(folder, [0, 1, 2, length % 7], [4], model=model, dataset=dataset, key=key, **options)
+
+    return make
+
+
+def ranks(tmp_path):
+    return open_source(tmp_path / "ranks")
+
+
+def test_a_model_may_be_there_at_several_steps(store, tmp_path):
+    """The first thing that was seen: two checkpoints of one model on one text."""
+    for model, size in (("a", 10), ("b", 30), ("c", 90)):
+        for step in (1000, 8000):
+            store(model, size=size, revision=f"step{step}", step=step, training_tokens=step * 64)
+    source = ranks(tmp_path)
+    own = source.checkpoints
+    assert tuple(own.columns) == COLUMNS
+    assert set(own["model"]) == {"a", "b", "c"}
+    assert set(own["family"]) == {"Toy"}
+    first = own[(own["model"] == "b") & (own["k"] == 1)]
+    assert first["training_tokens"].tolist() == [64_000, 512_000]
+    assert first["compute"].tolist() == [6 * 30 * 64_000, 6 * 30 * 512_000]
+    # chapters, which know of sizes alone, see a family for each time in training, and no model twice
+    table = source.table
+    assert set(table["family"]) == {"Toy", f"Toy at {amount(64_000)}"}
+    assert {f"{m}@step{s}" for m in "abc" for s in (1000, 8000)} == set(table["model"])
+    assert not table.duplicated(["dataset", "model", "metric", "k"]).any()
+    assert {(s.family, s.model) for s in source.stores} == set(zip(table["family"], table["model"], strict=True))
+    assert set(source.windows["model"]) == set(table["model"])
+    assert len({one.model for one in source.histograms}) == 6
+
+
+def test_two_ways_of_reading_a_text_do_not_collide(store, tmp_path, caplog):
+    """The second: `extract --length 512` of one model, then `law` of three at 256, in one folder."""
+    for model, size in (("a", 10), ("b", 30), ("c", 90)):
+        store(model, size=size, length=256)
+    store("a", size=10, length=512)
+    with caplog.at_level(logging.WARNING):
+        found = ranks(tmp_path).stores
+    assert [one.protocol["length"] for one in found] == [256] * 3
+    assert "windows of 256 tokens" in caplog.text
+    assert [one.model for one in open_source(tmp_path / "ranks", length=512).stores] == ["a"]
+    store("b", size=30, length=512)
+    store("c", size=90, length=512)
+    with pytest.raises(DataError, match="several ways") as refused:
+        _ = ranks(tmp_path).stores
+    assert "--protocol windows --length 256" in refused.value.remedy
+    assert "rbp ranks rm" in refused.value.remedy
+    assert len(open_source(tmp_path / "ranks", protocol="windows", length=256).stores) == 3
+    with pytest.raises(DataError, match="no ranks by 7"):
+        _ = open_source(tmp_path / "ranks", length=7).stores
+
+
+def test_stores_given_one_by_one_are_chosen_together(store, tmp_path):
+    folders = [store(model, size=10 * i, length=256).folder for i, model in enumerate("abc", 1)]
+    folders.append(store("a", size=10, length=512).folder)
+    assert len(open_source(folders).stores) == 3
+    assert open_source(folders).name == ", ".join(map(str, folders))
+
+
+def test_texts_of_one_name_are_two_datasets(store, tmp_path):
+    one, other = store(text="one"), store(text="other")
+    assert one.text != other.text
+    assert set(ranks(tmp_path).table["dataset"]) == {f"mine-{one.text}", f"mine-{other.text}"}
+    assert {s.dataset for s in ranks(tmp_path).stores} == {f"mine-{one.text}", f"mine-{other.text}"}
+
+
+def test_one_measurement_twice_is_refused_with_the_command_that_helps(store, tmp_path):
+    first, second = store(), store(step=3)  # of one of them nothing is known: they may be the same
+    with pytest.raises(DataError, match="a on mine is in two stores") as refused:
+        _ = ranks(tmp_path).table
+    assert {str(first.folder), str(second.folder)} == set(refused.value.where.split("; "))
+    assert "rbp ranks rm" in refused.value.remedy
+    assert "rbp ranks rename" in refused.value.remedy
+
+
+def test_an_old_store_reads_as_before(tmp_path):
+    shipped = LADDER / "families-ranks" / "neox"
+    table = open_source(shipped).table
+    assert table[["revision", "training_tokens", "step", "seed", "compute"]].isna().all(axis=None)
+    assert set(table["family"]) == {"neox"}
+    assert set(table["dataset"]) == {"wikipedia", "humaneval", "hotpotqa", "auslegal"}
+
+
+def test_the_ladders_models_are_checkpoints_of_their_families():
+    own = open_source("ladder:all").checkpoints
+    grid = own[(own["family"] == "neox") & (own["k"] == 1) & (own["dataset"] == "wikipedia")]
+    assert grid.groupby("size")["training_tokens"].nunique().eq(5).all()
+    assert set(open_source("ladder:all").table.query("training_tokens == 500_000")["family"]) == {
+        "neox at 0.5 M",
+        "lstm at 0.5 M",
+    }
+    with pytest.raises(DataError, match="in two sources"):
+        _ = open_source("ladder, ladder:all").checkpoints
+
+
+def write(tmp_path, rows, head=f"{HEAD},step,training_tokens,revision,seed"):
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return path
+
+
+def test_a_table_with_checkpoints_and_one_without(tmp_path):
+    rows = [f"t,m,F,100,neg_log_rbp,1,{2 - i / 4},{step},{step * 8},," for i, step in enumerate((10, 20, 40))]
+    table = open_source(write(tmp_path, rows)).checkpoints
+    assert table["compute"].tolist() == [600 * 80, 600 * 160, 600 * 320]
+    given = write(tmp_path, ["t,m,F,100,neg_log_rbp,1,2,5"], f"{HEAD},compute")
+    assert open_source(given).checkpoints["compute"].tolist() == [5.0]
+    old = open_source(write(tmp_path, ["t,m,F,100,neg_log_rbp,1,2"], HEAD)).table
+    assert old[["step", "training_tokens", "revision", "seed", "compute"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["1,2,-5,8,,"], "step -5 must not be negative"),
+        (["1,2,5,-8,,"], "training_tokens -8 must not be negative"),
+        (["1,2,5,4,,"], "training_tokens do not fit step"),
+        (["1,2,5,50,,", "1,1,7,,,"], "training_tokens of m is known of one checkpoint, and missing for another"),
+        (["1,2,5,50,,", "1,1,5,60,,"], "training_tokens 50 at step 5 and 60 at step 5"),
+        (["1,2,5,50,,", "1,1,7,40,,"], "training_tokens 50 at step 5 and 40 at step 7"),
+        (["1,2,5,50,r,", "1,1,7,70,r,"], "step 5 at revision r and 7 at revision r"),
+        (["1,2,5,50,,", "1,2,5,50,,"], "the row repeats"),
+    ],
+)
+def test_a_table_that_contradicts_itself_is_refused(tmp_path, rows, words):
+    with pytest.raises(DataError, match=words):
+        _ = open_source(write(tmp_path, [f"t,m,F,100,neg_log_rbp,{row}" for row in rows])).table
+
+
+def test_seeds_are_runs_of_their_own(tmp_path):
+    rows = [f"t,m,F,100,neg_log_rbp,1,2,{step},{step * 8},,{seed}" for seed in (0, 1) for step in (10, 20)]
+    table = open_source(write(tmp_path, rows)).table
+    assert set(table["model"]) == {"m@step10", "m@step20", "m@step10-seed1", "m@step20-seed1"}
+
+
+@pytest.mark.parametrize(("tokens", "words"), [(500_000, "0.5 M"), (299_892_736_000, "299.9 B"), (18e12, "18 T")])
+def test_amounts_in_words(tokens, words):
+    assert amount(tokens) == words
+
+
+def test_names_stay_where_nothing_is_known_or_nothing_recurs():
+    table = open_source("published").table
+    assert np.array_equal(table["family"].unique(), open_source("published").checkpoints["family"].unique())
+    pd.testing.assert_frame_equal(table, open_source("published").checkpoints)
+
+
+def test_run_says_which_way_it_takes_and_refuses_before_it_starts(store, tmp_path, monkeypatch, caplog):
+    """Two stores that collide stop `rbp run` at once, with the command that helps."""
+    monkeypatch.setattr("rbp.book.chapters.execute", lambda *arguments, **options: 0.0)
+    asked = ("run", "holds", "-p", f"measurements={tmp_path / 'ranks'}", "--out", str(tmp_path / "out"))
+    for model, size in (("a", 10), ("b", 30), ("c", 90)):
+        store(model, size=size, length=256)
+    store("a", size=10, length=512)
+    with caplog.at_level(logging.WARNING):
+        assert here(*asked).returncode == 0
+    assert "windows of 256 tokens" in caplog.text
+    store("b", size=30, length=256)
+    refused(here(*asked), "in two stores", "rbp ranks rm")

@@ -1,0 +1,93 @@
+"""The recipe “Your checkpoints”, as it stands on its page: a rung trained, measured by one file, and its laws."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.test_cli import here
+from draws import loop_and_slow
+
+from rbp.core.paths import LADDER, ROOT, Project
+from rbp.ladder.making import Making
+from rbp.ladder.recipe import read_ladders
+from rbp.ladder.workspace import Workspace
+from rbp.ranks.store import open_store
+from rbp.stats.power_law import fit_power_law
+
+PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8").split("## Your checkpoints")[1].split("\n## ")[0]
+STEP = 8 * 256  # tokens that a step of the ladder's reads
+
+
+def sources() -> list[str]:
+    """Texts to train on: programs of this package and of those that it needs."""
+    import pandas
+
+    files = [*sorted((ROOT / "src").rglob("*.py")), *sorted(Path(pandas.__file__).parent.rglob("*.py"))]
+    return [text for file in files if len(text := file.read_text(encoding="utf-8")) > 2000]
+
+
+@pytest.fixture(scope="module", params=loop_and_slow(("10k", 2), ("59k", 30)))
+def run(request, tmp_path_factory):
+    """A folder with `my-run`, five checkpoints of a rung, each of twice the steps of the one before, and a text."""
+    rung, first = request.param
+    home = tmp_path_factory.mktemp("checkpoints")
+    budgets = [first * 2**i * STEP for i in range(5)]
+    recipe = (LADDER / "ladders.toml").read_text(encoding="utf-8")
+    recipe = re.sub(r"budgets = \[.*?\]", f"budgets = {budgets}", recipe, count=1)
+    recipe = re.sub(r"warmup = [\d_]+", f"warmup = {STEP}", recipe)[: recipe.index("# Trials,")]
+    (home / "ladders.toml").write_text(recipe)
+    shutil.copy(LADDER / "ladder.toml", home)
+    texts = sources()
+    (home / "texts").mkdir()
+    for number, text in enumerate(texts):
+        (home / "texts" / f"{number}.txt").write_text(text)
+    trained = here(
+        *("ladder", "train", "--config", str(home / "ladders.toml"), "--texts", str(home / "texts")),
+        *("--tokens", str(2 * budgets[-1]), "--rungs", rung, "--seeds", "0", "--out", str(home / "ladder")),
+        root=home,
+    )
+    assert trained.returncode == 0, trained.stderr
+    for folder, tokens in zip(trained.stdout.split(), budgets, strict=True):
+        shutil.copytree(folder, home / "my-run" / f"step{tokens // STEP}")
+    (home / "held-out.txt").write_text((ROOT / "README.md").read_text(encoding="utf-8")[:3000])
+    (home / "book" / "_static").mkdir(parents=True)
+    shutil.copy(ROOT / "book" / "_static" / "rbp.css", home / "book" / "_static")
+    return home, budgets
+
+
+def test_the_recipe_runs_as_it_stands(run, monkeypatch):
+    home, budgets = run
+    monkeypatch.chdir(home)
+    (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (home / "checkpoints.toml").write_text(f'output = "runs/studies/checkpoints"\n{toml}')
+    study, law = (line.split()[1:] for line in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].strip().split("\n"))
+    done = here(*study, "--profile", "local")
+    assert done.returncode == 0, done.stderr
+    told = here(*law, root=home)
+    assert told.returncode == 0, told.stderr
+    lines = told.stdout.splitlines()
+    # by hand, from the ranks
+    stores = [open_store(path) for path in sorted((home / "runs/studies/checkpoints/finished").iterdir())]
+    assert sorted(store.training.training_tokens for store in stores) == budgets
+    assert len({store.manifest["key"]["weights"] for store in stores}) == 5
+    for k in (1, 10):
+        rows = [(s.training.training_tokens, ((s.ranks()["greater"] + s.ranks()["equal"]) <= k).mean()) for s in stores]
+        tokens, share = np.array(sorted(rows)).T
+        fit = fit_power_law(tokens, -np.log(share))
+        (line,) = [line for line in lines if line.startswith(f"−ln RBP_{k} ")]
+        assert f"D^(−{fit.alpha:.4f})" in line.replace("D^(0", "D^(−-0")
+        assert f"α {fit.alpha_low:.4f} to {fit.alpha_high:.4f}" in line
+        assert "5 checkpoints" in line
+    entropy = [line for line in lines if line.startswith("cross-entropy")]
+    assert "D^(−" in entropy[0], "it learns"
+
+
+def test_the_pages_other_commands_are_those_of_the_tests():
+    """`ladder:all` by size, tokens and compute is asked in tests/cli/test_law.py; here, that the page says the same."""
+    commands = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[1].strip().split("\n")
+    assert all(command.startswith("rbp law ladder:all --family neox --dataset wikipedia -k 1") for command in commands)
+    assert (LADDER / "families-sums" / "neox").is_dir()
+    assert read_ladders()[0].training.batch * read_ladders()[1].text.context == STEP
+    assert Making(*read_ladders(), Workspace(Project().runs)).ladders.training.budgets[0] == 500_000

@@ -1,0 +1,183 @@
+"""The README's commands and programs, in its order, and what it says of a wheel."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import click
+import pytest
+from tiny import WORDS, save_model, texts, write_texts
+from typer.main import get_command
+
+from rbp.cli.app import app
+from rbp.core.paths import ROOT
+from rbp.evidence import open_source, select
+
+BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+HOURS = re.compile("#.*hours, and a network")  # a block that begins so is left out
+AWAY = re.compile("#.*(where there is a network|built book)")  # and so is a line
+EXTRAS = "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 pypdf starlette uvicorn peft"
+
+# Each command line in turn in one process, without the modules of the extras: how it ended, and where rbp lies.
+ONE_AFTER_THE_OTHER = f"""
+import json, sys
+sys.modules.update(dict.fromkeys({EXTRAS.split()}))
+import rbp
+from rbp.cli import main
+print(rbp.__file__)
+for command in json.loads(sys.argv[1]):
+    sys.argv = ["rbp", *command]
+    try:
+        main()
+    except SystemExit as end:
+        print("exit", end.code or 0, flush=True)
+"""
+
+
+def commands():
+    """The lines of the blocks that call rbp, with their comments; of a block that begins with what is away, none."""
+    found = [text.splitlines() for kind, text in BLOCKS if kind == "bash"]
+    here = [line for lines in found if not HOURS.search(lines[0]) for line in lines]
+    return [line for line in here if line.startswith(".venv/bin/rbp ") and not AWAY.search(line)]
+
+
+def folder_of_the_readme(folder):
+    """A folder in which its commands find what they name."""
+    for name in ("data", "studies", "notebooks"):
+        (folder / name).symlink_to(ROOT / name)
+    program = folder / ".venv" / "bin" / "rbp"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rbp.cli "$@"\n')
+    program.chmod(0o755)
+    pythia = select(open_source("published").table, family="Pythia")
+    pythia.to_csv(folder / "mine.csv", index=False)
+    (folder / "books").mkdir()
+    source = sorted((ROOT / "src" / "rbp").rglob("*.py"))  # text enough for a vocabulary, whatever it is
+    for number, path in enumerate(source):
+        (folder / "books" / f"{number}.txt").write_text(path.read_text())
+
+
+def test_every_command_is_one_that_there_is():
+    lines = [line for kind, text in BLOCKS if kind == "bash" for line in text.splitlines()]
+    called = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith(".venv/bin/rbp ")]
+    assert len(called) > 25
+    for arguments in called:
+        command, context, left = get_command(app), click.Context(click.Command("rbp")), arguments
+        while isinstance(command, click.Group):
+            _, command, left = command.resolve_command(context, left)
+            context = click.Context(command, context)
+        command.make_context("rbp", list(left), parent=context, resilient_parsing=False)
+
+
+@pytest.mark.slow
+def test_the_commands_one_after_the_other_in_one_folder(tmp_path):
+    folder_of_the_readme(tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    done = commands()
+    assert len(done) > 20
+    for line in done:
+        ran = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert ran.returncode == 0, f"{line}\n{ran.stdout}\n{ran.stderr}"
+
+
+def test_its_program_runs(tmp_path, monkeypatch, capsys):
+    folder_of_the_readme(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (program,) = (text for kind, text in BLOCKS if kind == "python")
+    exec(compile(program, "README.md", "exec"), {})  # noqa: S102  # our own
+    assert "0.079414" in capsys.readouterr().out
+    assert (tmp_path / "runs" / "law.png").is_file()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of what lies here, built aside."""
+    folder = tmp_path_factory.mktemp("wheel")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.split("\0"):
+        small = not name.startswith(("data/ladder/fam", "tests/", "bench/", "notebooks/"))
+        if small and (ROOT / name).is_file():
+            (folder / "here" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / "here" / name)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "--wheel-dir", folder, folder / "here"], check=True, capture_output=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
+    """What it carries is that of the checkout; unpacked, without what a base installation does not bring."""
+    away, here = tmp_path / "away", tmp_path / "here"
+    here.mkdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(away)
+    for path in (ROOT / "data" / "published").iterdir():
+        assert (away / "rbp" / "carried" / "data" / "published" / path.name).read_bytes() == path.read_bytes()
+    for kind in ("gpt2", "neox", "llama"):
+        save_model(here / kind, kind)
+    write_texts(here / "mine.jsonl", texts(4))
+    three = ["gpt2", "neox", "llama"]
+    works = [
+        ["extract", "--model", "gpt2", "--corpus", "mine.jsonl", "--length", "128"],
+        ["ranks", "summary"],
+        ["ranks", "query", "SELECT count(*) FROM ranks"],
+        ["law", *three, "--corpus", "mine.jsonl", "--family", "mine", "-k", "20"],
+        ["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia", "--k", "1"],
+    ]
+    lacks = [["run", "holds"], ["book"], ["study", "plan", "mine.toml"], ["serve"]]
+    code = f"{ONE_AFTER_THE_OTHER}print(rbp.rank('gpt2', [{' '.join(WORDS)!r}]).rbp(320))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, json.dumps([*works, *lacks])],
+        cwd=here, env=os.environ | {"PYTHONPATH": str(away)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert Path(lines[0]) == away / "rbp" / "__init__.py"
+    assert [line for line in lines if line.startswith("exit")] == ["exit 0"] * len(works) + ["exit 2"] * len(lacks)
+    assert "−ln RBP_1 = 3.325 · S^(−0.0794), Pythia on wikipedia" in lines
+    assert lines[-1] == "1.0"
+    assert re.findall(r"with the extra (\w+)", ran.stderr) == ["book", "book", "study", "live"]
+    assert "Traceback" not in ran.stderr
+    assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "ranks"}
+    assert {path.name for path in here.iterdir()} == {"runs", "mine.jsonl", *three}
+    assert not list(away.rglob("runs"))
+
+
+@pytest.mark.slow
+def test_a_wheel_in_a_fresh_environment(tmp_path, wheel):
+    """The README's commands on models of one's own, with what a base installation brings, and nothing else."""
+    python = tmp_path / "env" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "requirements-torch.lock", wheel]
+    ran = subprocess.run(install, capture_output=True, text=True)
+    if "NewConnectionError" in ran.stderr:
+        pytest.skip("the package index cannot be reached")
+    assert ran.returncode == 0, ran.stderr
+    here = tmp_path / "here"
+    (here / "models").mkdir(parents=True)
+    for model in (ROOT / "data" / "ladder" / "families").glob("*/*-at-8m"):
+        shutil.copytree(model, here / "models" / model.name)
+        shutil.copytree(ROOT / "data" / "ladder" / "tokenizer", here / "models" / model.name, dirs_exist_ok=True)
+    (here / "mine.txt").write_text((ROOT / "README.md").read_text())
+    (here / ".venv").symlink_to(tmp_path / "env")
+    own = {"data/ladder/families/neox": "models", "data/ladder/families/lstm": "models", "ladder/humaneval": "mine.txt"}
+    own |= {"--dataset humaneval": "--dataset mine"}
+    done = [line for line in commands() if line.split()[1] in ("extract", "ranks", "law", "fit")]
+    assert len(done) > 8
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
+    for line in done:
+        for of_the_checkout, mine in own.items():
+            line = line.replace(of_the_checkout, mine)
+        if "runs/ladder-books" not in line:
+            ran = subprocess.run(["bash", "-c", line], cwd=here, env=environment, capture_output=True, text=True)
+            assert ran.returncode == 0, f"{line}\n{ran.stdout}\n{ran.stderr}"
+    refused = subprocess.run(
+        [".venv/bin/rbp", "run", "holds"], cwd=here, env=environment, capture_output=True, text=True
+    )
+    assert (refused.returncode, "the extra book" in refused.stderr) == (2, True)
