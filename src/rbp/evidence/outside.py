@@ -194,13 +194,14 @@ def tries(folder: Path | None = None) -> pd.DataFrame:
     training tokens is another one, of another family; those that were not tried at all PROBLEMS, or solved none, are
     left out. The size is S, without embeddings.
     """
-    known = published.models().set_index("name")
+    known = {each["name"]: each for each in published.models().to_dict("records")}
     rows = []
     for (model, trained), own in problem_tries(folder).groupby(["model", "training_tokens"]):
         if len(own) < PROBLEMS or not own["correct"].any():
             continue
-        about = {"dataset": "math", "model": f"{known.loc[model, 'model']}@{trained}", "family": f"Pythia at {trained}"}
-        about |= {"size": known.loc[model, "non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
+        one = known[str(model)]
+        about = {"dataset": "math", "model": f"{one['model']}@{trained}", "family": f"Pythia at {trained}"}
+        about |= {"size": one["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
         means = {k: pass_at(k, own["samples"], own["correct"]).mean() for k in TRIES}
         rows += [about | {"k": k, "value": -np.log(mean)} for k, mean in means.items()]
     return _as_table(pd.DataFrame(rows))
@@ -246,7 +247,7 @@ def detectors(folder: Path | None = None) -> pd.DataFrame:
     by_itself = read["written_by"] == "model"
     named = read.assign(dataset=read["dataset"].mask(by_itself, read["dataset"] + " by " + read["model"]))
     means = named.groupby(["dataset", "model"])[list(MEANS)].mean().reset_index()
-    table = means.melt(["dataset", "model"], var_name="metric").assign(k=pd.NA, source="fast-detect-gpt")
+    table = means.melt(["dataset", "model"], var_name="metric").assign(source="fast-detect-gpt")
     family, size = zip(*table["model"].map(READERS), strict=True)
     return _as_table(table.assign(family=family, size=size))
 
@@ -268,7 +269,7 @@ def gltr(folder: Path | None = None) -> pd.DataFrame:
 
     Ranks are greater + 1: how many scored the same is not told. There is no cross-entropy: some probabilities are 0.
     """
-    gpt2 = published.models().set_index("name").loc["gpt2"]
+    (gpt2,) = published.models().query("name == 'gpt2'").to_dict("records")
     vocabulary = int(gpt2["vocab_size"])
     rows = []
     for text, own in gltr_tokens(folder).groupby("text", sort=False):

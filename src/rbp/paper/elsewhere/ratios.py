@@ -212,7 +212,7 @@ def told(found: pd.DataFrame) -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for source, own in found.groupby("source", sort=False):
-        name, last = _NAMES[source], own[own["k"] == own["k"].max()]
+        name, last = _NAMES[str(source)], own[own["k"] == own["k"].max()]
         values |= {f"{name}.families": len(last), f"{name}.above": int((last["ratio"] > 1).sum())}
         values |= {f"{name}.k": int(last["k"].max()), f"{name}.median": last["ratio"].median()}
         values |= {f"{name}.straight": int((last["r_squared"] >= STRAIGHT).sum())}
@@ -242,7 +242,7 @@ def ratios_shown(found: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """
     rows = []
     for (source, dataset), own in found[found["family"] != LSTM].groupby(["source", "dataset"], sort=False):
-        about = {"source": source, "line": dataset_label(dataset)}
+        about = {"source": source, "line": dataset_label(str(dataset))}
         rows.append(about | {"k": 1, "ratio": 1.0, "low": 1.0, "high": 1.0})
         for k, at in own.groupby("k"):
             ends = (at["low"].iloc[0], at["high"].iloc[0]) if len(at) == 1 else at["ratio"].quantile([0.1, 0.9])

@@ -147,7 +147,8 @@ def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
     """
     wide = points.pivot_table(index=["dataset", "model"], columns="k", values="value")
     wide = wide[[1, k]].dropna().astype("float64")
-    return np.log(-np.expm1(-wide[k])) / np.log(-np.expm1(-wide[1]))
+    first, later = (np.log(-np.expm1(-wide[each].to_numpy())) for each in (1, k))
+    return pd.Series(later / first, wide.index)
 
 
 def told(scores: pd.DataFrame, tops: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
@@ -175,12 +176,13 @@ def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, Cu
     """
     rows = []
     for dataset, own in images.groupby("dataset"):
-        wide = np.exp(-own.pivot_table(index="model", columns="k", values="value"))
+        wide = own.pivot_table(index="model", columns="k", values="value").map(lambda y: np.exp(-y))
         for _, some in wide.groupby((wide[1] / 0.05).astype(int)):
-            about = {"line": dataset_label(dataset), "one": some[1].median(), "five": some[5].median()}
+            about = {"line": dataset_label(str(dataset)), "one": some[1].median(), "five": some[5].median()}
             rows.append(about | {"models": len(some)})
-    wide = np.exp(-text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna())
-    rows += [{"line": "Text", "one": one, "five": five, "models": 1} for one, five in wide.to_numpy(np.float64)]
+    both = text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna()
+    shares = np.exp(-both.to_numpy(np.float64))
+    rows += [{"line": "Text", "one": one, "five": five, "models": 1} for one, five in shares]
     drawn, share = pd.DataFrame(rows), np.linspace(0.05, 0.92, 60)
     paths = [pd.DataFrame({"line": name, "one": share, "five": fits[name].more_guesses(share, 5)}) for name in THEORIES]
     names = [name for name in dict.fromkeys(drawn["line"]) if name != "Text"]
