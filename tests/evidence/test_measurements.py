@@ -175,7 +175,7 @@ def test_counts_of_an_own_file(write):
         (1, "size", 2.5, "size is no whole number"),
         (1, "metric", "accuracy", "metric accuracy must be one of neg_log_rbp, cross_entropy"),
         (1, "k", None, "neg_log_rbp needs a threshold k"),
-        (2, "k", 1, "cross_entropy has none"),
+        (2, "k", 1, "the others have none"),
         (1, "model", None, "model is empty"),
         (1, "hits", 5, "hits needs tokens"),
         (3, "size", 30, "b is given as letters of size 20 and as letters of size 30"),

@@ -1,16 +1,21 @@
 import math
 import shutil
 
+import pandas as pd
 import pytest
 
 from rbp.core import provenance
-from rbp.core.errors import DataError
-from rbp.evidence import open_source, outside
+from rbp.core.errors import DataError, ParameterError
+from rbp.evidence import open_source, outside, select
 
 READERS = {
     "xlstm_runs.csv": (outside.xlstm_runs, 429),
     "lambada.csv": (outside.lambada, 685),
     "openlm.csv": (outside.openlm, 104),
+    "image_models.csv": (outside.image_models, 4668),
+    "pythia_math_tries.csv": (outside.problem_tries, 9097),
+    "detector_documents.csv": (outside.detector_documents, 13_000),
+    "gltr_gpt2_tokens.csv": (outside.gltr_tokens, 2136),
 }
 
 
@@ -69,3 +74,98 @@ def test_a_line_that_cannot_be_is_named(tmp_path, column, change, says):
         outside.xlstm_runs(folder)
     assert "line 5" in caught.value.where
     assert "git checkout -- data/outside" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("convnext_tiny.fb_in1k", "convnext.fb_in1k@224"),
+        ("convnextv2_huge.fcmae_ft_in1k", "convnextv2.fcmae_ft_in1k@224"),
+        ("resnet101d.ra2_in1k", "resnet.ra2_in1k@224"),
+        ("vit_base_patch16_224.augreg_in1k", "vit_patch16.augreg_in1k@224"),
+        ("xcit_small_12_p8_224.fb_in1k", "xcit_p8.fb_in1k@224"),
+        ("caformer_b36.sail_in1k_384", "caformer.sail_in1k_384@224"),
+        ("deit3_large_patch16_224.fb_in1k", "deit3_patch16.fb_in1k@224"),
+        ("swin_tiny_patch4_window7_224.ms_in1k", "swin_patch4_window7.ms_in1k@224"),
+    ],
+)
+def test_a_family_of_images_is_told_by_names(model, family):
+    assert outside.image_family(model, 224) == family
+
+
+def test_shares_of_images_are_rounded_counts_of_pictures():
+    table, raw = open_source("images").table, outside.image_models()
+    assert len(table) == 2 * 3 * 1556
+    one = table.query("model == 'eva02_large_patch14_448.mim_in22k_ft_in22k_in1k@448' and dataset == 'imagenet'")
+    assert one.set_index("k").hits.to_dict() == {1: 44978, 5: 49507}  # 89.956 and 99.014 per cent of 50 000
+    assert set(one["size"]) == {305_080_000}
+    for name, pictures in outside.PICTURES.items():
+        shares = raw.loc[raw.dataset == name, "top1"]
+        away = (shares - 100 * (shares * pictures / 100).round() / pictures).abs()
+        assert away.max() < 0.0006  # printed with three digits
+
+
+def test_a_chance_in_k_tries_is_that_of_drawing_without_putting_back():
+    n, c = pd.Series([10, 10, 4, 128]), pd.Series([3, 0, 4, 1])
+    by_hand = [1 - math.comb(7, 4) / math.comb(10, 4), 0.0, 1.0, 4 / 128]
+    assert outside.pass_at(4, n, c) == pytest.approx(by_hand)
+    assert math.isnan(outside.pass_at(11, n, c)[0])  # ten samples do not tell
+
+
+def test_tries_are_no_ranks():
+    table = open_source("tries").table
+    assert set(table.metric) == {"neg_log_pass"}
+    assert table.k.max() <= outside.problem_tries().samples.min()
+    assert not table.model.str.contains("14m@300B|70m@300B|12b@2M").any()  # solved nothing; tried at nine problems
+    raw = outside.problem_tries().query("model == 'pythia-1b' and training_tokens == '300B'")
+    mean = (raw.correct / raw.samples).sum() / 128
+    own = table.query("model == 'EleutherAI/pythia-1b@300B' and k == 1")
+    assert own.value.item() == pytest.approx(-math.log(mean))
+    with pytest.raises(ParameterError, match="no measurement with metric neg_log_rbp"):
+        select(table, metric="neg_log_rbp")
+    with pytest.raises(DataError, match="this source has no rank stores"):
+        _ = open_source("tries").stores
+
+
+def test_means_of_documents_are_of_people_and_of_each_model():
+    table, raw = open_source("detectors").table, outside.detector_documents()
+    assert set(table.metric) == {"cross_entropy", "mean_log_rank", "entropy"}
+    assert table.k.isna().all()
+    for text, author in (("squad", "human"), ("squad by gpt-j-6B", "model")):
+        own = raw[(raw.dataset == "squad") & (raw.model == "gpt-j-6B") & (raw.written_by == author)]
+        found = table[(table.dataset == text) & (table.model == "gpt-j-6B")].set_index("metric").value
+        assert found["mean_log_rank"] == pytest.approx(own.mean_log_rank.mean())
+    # of shapes 48·1600, 32·2560, 28·4096 and 44·6144: GPT-2's and OPT's are in the published table
+    assert outside.READERS["gpt-neox-20b"][1] == pytest.approx(12 * 44 * 6144**2, rel=1e-3)
+    known = open_source("published").table.set_index("model")["size"]
+    assert known["openai-community/gpt2-xl"].iloc[0] == outside.READERS["gpt2-xl"][1]
+
+
+def test_ranks_of_gltr_are_greater_plus_one():
+    own = open_source("gltr").table.query("dataset == 'gltr: NYTimes'")
+    assert own.query("k == 1").hits.item() == 171
+    raw = outside.gltr_tokens().query("text == 'NYTimes'")
+    assert (raw.greater == 0).sum() == 171
+    mean = own.query("metric == 'mean_log_rank'").value.item()
+    assert mean == pytest.approx(sum(math.log(g + 1) for g in raw.greater) / len(raw))
+
+
+@pytest.mark.parametrize(
+    ("name", "reader", "column", "value", "says"),
+    [
+        ("image_models.csv", outside.image_models, "top1", "101", "must lie between 0 and 100"),
+        ("image_models.csv", outside.image_models, "top5", "0.1", "top1 is above top5"),
+        ("image_models.csv", outside.image_models, "dataset", "imagenet-x", "must be one of imagenet,"),
+        ("pythia_math_tries.csv", outside.problem_tries, "correct", "99999999", "more were right than were tried"),
+        ("detector_documents.csv", outside.detector_documents, "written_by", "cat", "must be human or model"),
+        ("detector_documents.csv", outside.detector_documents, "mean_rank", "1", "above the log of mean_rank"),
+        ("gltr_gpt2_tokens.csv", outside.gltr_tokens, "greater", "-1", "must not be negative"),
+    ],
+)
+def test_a_line_of_ranks_that_cannot_be_is_named(tmp_path, name, reader, column, value, says):
+    lines = [line.split(",") for line in (outside.FOLDER / name).read_text().splitlines()[:20]]
+    lines[4][lines[0].index(column)] = value
+    (tmp_path / name).write_text("\n".join(map(",".join, lines)) + "\n")
+    with pytest.raises(DataError, match=says) as caught:
+        reader(tmp_path)
+    assert "line 5" in caught.value.where

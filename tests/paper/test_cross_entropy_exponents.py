@@ -125,6 +125,14 @@ def test_no_model_with_both_metrics():
         pair_metrics(table[(table.metric == "cross_entropy") | (table.k == 1)], k=3)
 
 
+def test_tries_do_not_pass_as_ranks(pairs):
+    """−ln pass@1 of the same models, and averages without a k, change no pair."""
+    table = open_source("published").table
+    tries = table[table.k.eq(1).fillna(False)].assign(metric="neg_log_pass", value=9.0)
+    averages = table[table.metric == "cross_entropy"].assign(metric="entropy", value=9.0)
+    pd.testing.assert_frame_equal(pair_metrics(pd.concat([table, tries, averages])), pairs)
+
+
 def test_printed_differences_of_cells_looked_up_by_hand():
     table = printed_differences()
     assert len(table) == 24 * 6

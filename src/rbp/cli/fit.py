@@ -15,15 +15,24 @@ if TYPE_CHECKING:
     from rbp.stats.offset_law import OffsetFit
     from rbp.stats.power_law import PowerLawFit
 
+#: metrics, as the line that is printed calls them
+_WHAT = {
+    "neg_log_rbp": "−ln RBP_{k}",
+    "cross_entropy": "cross-entropy",
+    "mean_log_rank": "mean ln rank",
+    "entropy": "entropy",
+    "neg_log_pass": "−ln pass@{k}",
+}
+
 
 def fit(
     measurements: Annotated[
-        str, typer.Option(help="published, ladder, outside, a folder of ranks, a CSV or Parquet file.")
+        str, typer.Option(help="published, ladder, images, …, a folder of ranks, a CSV or Parquet file.")
     ],
     dataset: Annotated[str, typer.Option(help="wikipedia, humaneval, …")],
     family: Annotated[str, typer.Option(help="Pythia, GPT-2, …")],
-    k: Annotated[int | None, typer.Option(help="The threshold of RBP_k.")] = None,
-    metric: Annotated[str, typer.Option(help="neg_log_rbp or cross_entropy.")] = "neg_log_rbp",
+    k: Annotated[int | None, typer.Option(help="The threshold of RBP_k, or the tries of pass@k.")] = None,
+    metric: Annotated[str, typer.Option(help=", ".join(_WHAT))] = "neg_log_rbp",
     level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
     without: Annotated[
         list[str] | None, typer.Option(metavar="MODEL", help="Leave this model out; may be given several times.")
@@ -41,11 +50,13 @@ def fit(
     if surface and (weights or offset or at is not None or against != "size"):
         remedy = "Leave out --weights, --offset, --at and --against."
         raise ParameterError("laws in S and D are fitted to all of a family, unweighted", "--surface", remedy)
-    if metric == "neg_log_rbp" and k is None:
-        raise ParameterError("a fit of RBP_k needs a threshold", "--k", "Give --k, or --metric cross_entropy.")
-    if metric == "cross_entropy" and k is not None:
-        raise ParameterError("cross-entropy has no threshold", "--k", "Leave --k out.")
-    if weights and metric == "cross_entropy":
+    if metric not in _WHAT:
+        raise ParameterError(f"there is no metric {metric}", "--metric", f"There is: {', '.join(_WHAT)}.")
+    if "{k}" in _WHAT[metric] and k is None:
+        raise ParameterError(f"a fit of {metric} needs a k", "--k", "Give --k, or --metric cross_entropy.")
+    if "{k}" not in _WHAT[metric] and k is not None:
+        raise ParameterError(f"{metric} has no threshold", "--k", "Leave --k out.")
+    if weights and metric != "neg_log_rbp":
         raise ParameterError("counting noise is that of RBP_k", "--weights", "Leave --weights out, or give --k.")
     if weights and offset:
         raise ParameterError("the law with an offset is fitted without weights", "--weights", "Leave one of them out.")
@@ -81,7 +92,7 @@ def fit(
         typer.echo(json.dumps(found | {"forecast": forecast}))
         return
     letter = AXES[against][1]
-    what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+    what = _WHAT[metric].format(k=k)
     for line in _in_words(fitted, what, f"{family} on {dataset}", letter):
         typer.echo(line)
     if forecast:

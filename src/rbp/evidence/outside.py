@@ -1,17 +1,24 @@
 """Read the measurements by others in data/outside, checked file by file (what each column is, see the README there).
 
-None holds RBP_k for k above 1. The first guesses of LAMBADA are whole words: a sequence event, not RBP_1.
+Training runs with the share of first guesses (RBP_1), and what holds ranks or averages of them: of models of images,
+of detectors of machines' texts, of GPT-2 token by token; and tries at problems, which are no ranks. The first guesses
+of LAMBADA are whole words: a sequence event, not RBP_1.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from scipy.special import gammaln
 
+from rbp.core.arrays import Reals
 from rbp.core.paths import DATA
 from rbp.core.tables import checked, read_csv
+from rbp.evidence import published
+from rbp.evidence.ranked import usual
 
 FOLDER = DATA / "outside"
 #: the vocabulary of the xLSTM runs, GPT-NeoX's padded; input and output embeddings are apart
@@ -30,6 +37,7 @@ OPENLM_LOSSES = (
 
 _NAME = pa.Column("str")
 _COUNT = pa.Column("int64", pa.Check.ge(1, error="must be at least 1"))
+_COUNT_FROM_0 = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
 _LOSS = pa.Column("float64", pa.Check.gt(0, error="must be above 0"))
 _SHARE = pa.Column("float64", pa.Check.in_range(0, 1, error="must lie between 0 and 1"))
 _MAY_LACK = pa.Column("Int64", pa.Check.ge(0, error="must not be negative"), nullable=True)
@@ -86,8 +94,203 @@ def measurements(folder: Path | None = None) -> pd.DataFrame:
     named = runs.rename(columns={"run": "model", "architecture": "family", "sweep": "source"}).assign(dataset="dclm")
     rank = named.assign(metric="neg_log_rbp", k=1, value=-np.log(named["accuracy"]))
     table = pd.concat([rank, named.assign(metric="cross_entropy", value=named["loss"])])
-    columns = ["dataset", "model", "family", "size", "metric", "k", "value", "source", "training_tokens", "step"]
-    return table.rename(columns={"steps": "step"})[columns].astype({"k": "Int64"}).assign(tokens=np.nan, hits=np.nan)
+    return _as_table(table.rename(columns={"steps": "step"}))
+
+
+# ── Models of images: RBP_1 and RBP_5 among 1 000 classes
+
+#: test sets, and how many pictures each has: the counts of which all shares there are rounded values
+PICTURES = {"imagenet": 50_000, "imagenetv2-matched-frequency": 10_000, "sketch": 50_889}
+TOP = (1, 5)
+#: words of an architecture's name that say how large a model is
+_SIZE_WORD = re.compile(
+    r"x{0,3}[slb]|[tmhge]|zepto|atto|femto|pico|nano|x{0,2}tiny|mini|pwee|wee|little|small|mediumd?|betwixt|base|big"
+    r"|x{0,2}large|huge|giant|gigantic|enormous|[a-oq-z]{0,2}\d+[a-z]{0,2}"
+)
+_DEPTH = re.compile(r"\d{2,}[a-z]?$")
+
+
+def image_family(model: str, pixels: int) -> str:
+    """The family of a model of images: its series, its recipe and the pixels at which it was tested.
+
+    model: such as "convnext_tiny.fb_in1k". The recipe is what follows the point, as it stands. The series is what comes
+    before, without the words, between underscores, that say how large a model is (tiny, b0, 18, m36, 224), and without
+    a number of two digits or more at the end of the first (resnet50, resnet101d). Sizes of patches (patch16, p8) and
+    windows stay. So the resolution is the same in a family, and the recipe as far as names tell.
+    """
+    series, _, recipe = model.partition(".")
+    first, *others = series.split("_")
+    kept = [_DEPTH.sub("", first), *(word for word in others if not _SIZE_WORD.fullmatch(word))]
+    return f"{'_'.join(kept)}.{recipe}@{pixels}"
+
+
+def image_models(folder: Path | None = None) -> pd.DataFrame:
+    """Top-1 and top-5 accuracy of models of images on three test sets (huggingface/pytorch-image-models).
+
+    Columns dataset (of PICTURES), model, param_count (millions), img_size (pixels a side), top1, top5 (per cent), and
+    family (`image_family`).
+    """
+    percent = pa.Column("float64", pa.Check.in_range(0, 100, error="must lie between 0 and 100"))
+    known = pa.Check.isin(PICTURES, error=f"must be one of {', '.join(PICTURES)}")
+    columns = {"dataset": pa.Column("str", known), "model": _NAME, "param_count": _LOSS, "img_size": _COUNT}
+    columns |= {"top1": percent, "top5": percent}
+    nested = pa.Check(lambda t: t["top1"] <= t["top5"], error="top1 is above top5")
+    table = _read(folder, "image_models.csv", columns, ["dataset", "model", "img_size"], nested)
+    families = [image_family(*each) for each in zip(table["model"], table["img_size"], strict=True)]
+    return table.assign(family=families)
+
+
+def images(folder: Path | None = None) -> pd.DataFrame:
+    """`image_models` as rows of the measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
+
+    A model at another resolution is another one, model@pixels. The size is all parameters: there are no embeddings of
+    tokens.
+    """
+    models = image_models(folder)
+    named = models.assign(
+        model=models["model"] + "@" + models["img_size"].astype(str),
+        size=(models["param_count"] * 1e6).round().astype("int64"),
+        tokens=models["dataset"].map(PICTURES),
+        metric="neg_log_rbp",
+        source="pytorch-image-models",
+    )
+    parts = [named.assign(k=k, hits=(named[f"top{k}"] / 100 * named["tokens"]).round()) for k in TOP]
+    table = pd.concat(parts).query("hits > 0")
+    return _as_table(table.assign(value=-np.log(table["hits"] / table["tokens"])))
+
+
+# ── Tries at problems: −ln pass@k, whose k counts tries and is no threshold of ranks
+
+#: numbers of tries at which pass@k is known for every problem: none was tried less than 128 times
+TRIES = (1, 2, 5, 10, 20, 50, 100)
+PROBLEMS = 128
+
+
+def problem_tries(folder: Path | None = None) -> pd.DataFrame:
+    """Pythia's tries at problems of MATH (arXiv:2502.17578): of how many samples how many were right.
+
+    Columns model, training_tokens ("300B"), prompt, level, samples, correct.
+    """
+    columns = {"model": _NAME, "training_tokens": _NAME, "prompt": _COUNT_FROM_0, "level": _NAME}
+    columns |= {"samples": _COUNT, "correct": _COUNT_FROM_0}
+    fewer = pa.Check(lambda t: t["correct"] <= t["samples"], error="more were right than were tried")
+    return _read(folder, "pythia_math_tries.csv", columns, ["model", "training_tokens", "prompt"], fewer)
+
+
+def pass_at(k: int, samples: pd.Series, correct: pd.Series) -> Reals:
+    """pass@k of each problem, 1 − C(n − c, k)/C(n, k) (Chen et al. 2021), shape (problems,); NaN where n < k."""
+    n, c = samples.to_numpy(np.float64), correct.to_numpy(np.float64)
+    with np.errstate(invalid="ignore"):
+        none = gammaln(n - c + 1) - gammaln(n - c - k + 1) - gammaln(n + 1) + gammaln(n - k + 1)
+    found: Reals = np.where(n < k, np.nan, np.where(n - c < k, 1.0, -np.expm1(none)))
+    return found
+
+
+def tries(folder: Path | None = None) -> pd.DataFrame:
+    """`problem_tries` as rows of the measurement table: −ln of the mean pass@k over the problems, at TRIES.
+
+    Beyond the samples that a problem has, its pass@k is not known, and which problems have few is no accident: they
+    were tried until some were right. So there are only k that all problems have. A model after other numbers of
+    training tokens is another one, of another family; those that were not tried at all PROBLEMS, or solved none, are
+    left out. The size is S, without embeddings.
+    """
+    known = published.models().set_index("name")
+    rows = []
+    for (model, trained), own in problem_tries(folder).groupby(["model", "training_tokens"]):
+        if len(own) < PROBLEMS or not own["correct"].any():
+            continue
+        about = {"dataset": "math", "model": f"{known.loc[model, 'model']}@{trained}", "family": f"Pythia at {trained}"}
+        about |= {"size": known.loc[model, "non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
+        means = {k: pass_at(k, own["samples"], own["correct"]).mean() for k in TRIES}
+        rows += [about | {"k": k, "value": -np.log(mean)} for k, mean in means.items()]
+    return _as_table(pd.DataFrame(rows))
+
+
+# ── Detectors of machines' texts: means over documents
+
+#: the models that read the documents: family, and S, without embeddings, by their public shapes: 12·L·d² and biases
+READERS = {
+    "gpt2-xl": ("GPT-2", 1_475_561_600),
+    "opt-2.7b": ("OPT", 2_517_652_480),
+    "gpt-neo-2.7B": ("GPT-Neo", 32 * (12 * 2560**2 + 10 * 2560) + 2 * 2560),
+    "gpt-j-6B": ("GPT-Neo", 28 * (12 * 4096**2 + 7 * 4096) + 2 * 4096),
+    "gpt-neox-20b": ("GPT-Neo", 44 * (12 * 6144**2 + 13 * 6144) + 2 * 6144),
+}
+MEANS = ("cross_entropy", "mean_log_rank", "entropy")
+
+
+def detector_documents(folder: Path | None = None) -> pd.DataFrame:
+    """What five models make of documents by people and by themselves (baoguangsheng/fast-detect-gpt).
+
+    Columns dataset (xsum, squad, writing), model (of READERS), written_by (human, model), document, cross_entropy,
+    mean_log_rank (of ranks from 1), mean_rank, entropy: means over a document's tokens, in nats but for mean_rank.
+    """
+    known = pa.Column("str", pa.Check.isin(READERS, error=f"must be one of {', '.join(READERS)}"))
+    author = pa.Column("str", pa.Check.isin(["human", "model"], error="must be human or model"))
+    columns = {"dataset": _NAME, "model": known, "written_by": author, "document": _COUNT_FROM_0}
+    columns |= {"cross_entropy": _LOSS, "mean_log_rank": _LOSS, "mean_rank": _LOSS, "entropy": _LOSS}
+    keys = ["dataset", "model", "written_by", "document"]
+    lower = pa.Check(
+        lambda t: np.log(t["mean_rank"]) >= t["mean_log_rank"] - 1e-3,
+        error="mean_log_rank is above the log of mean_rank",
+    )
+    return _read(folder, "detector_documents.csv", columns, keys, lower)
+
+
+def detectors(folder: Path | None = None) -> pd.DataFrame:
+    """`detector_documents` as rows of the measurement table: means over the documents, each of the same weight.
+
+    What a model wrote itself is another dataset for each of them ("xsum by gpt2-xl"): nobody else read it.
+    """
+    read = detector_documents(folder)
+    by_itself = read["written_by"] == "model"
+    named = read.assign(dataset=read["dataset"].mask(by_itself, read["dataset"] + " by " + read["model"]))
+    means = named.groupby(["dataset", "model"])[list(MEANS)].mean().reset_index()
+    table = means.melt(["dataset", "model"], var_name="metric").assign(k=pd.NA, source="fast-detect-gpt")
+    family, size = zip(*table["model"].map(READERS), strict=True)
+    return _as_table(table.assign(family=family, size=size))
+
+
+# ── GPT-2 small, token by token
+
+
+def gltr_tokens(folder: Path | None = None) -> pd.DataFrame:
+    """How many tokens GPT-2 (small) scored higher than each token of six texts (HendrikStrobelt/detecting-fake-text).
+
+    Columns text, position, greater, probability; a probability printed as 0 is a bound, not a value.
+    """
+    columns = {"text": _NAME, "position": _COUNT_FROM_0, "greater": _COUNT_FROM_0, "probability": _SHARE}
+    return _read(folder, "gltr_gpt2_tokens.csv", columns, ["text", "position"])
+
+
+def gltr(folder: Path | None = None) -> pd.DataFrame:
+    """`gltr_tokens` as rows of the measurement table: −ln RBP_k and the mean ln rank, a dataset for each text.
+
+    Ranks are greater + 1: how many scored the same is not told. There is no cross-entropy: some probabilities are 0.
+    """
+    gpt2 = published.models().set_index("name").loc["gpt2"]
+    vocabulary = int(gpt2["vocab_size"])
+    rows = []
+    for text, own in gltr_tokens(folder).groupby("text", sort=False):
+        about = {"dataset": f"gltr: {text}", "model": gpt2["model"], "family": gpt2["family"], "tokens": len(own)}
+        ranks = own["greater"].to_numpy() + 1
+        hits = {k: int((ranks <= k).sum()) for k in usual(vocabulary)}
+        rows += [
+            about | {"metric": "neg_log_rbp", "k": k, "value": -np.log(hit / len(own)), "hits": hit}
+            for k, hit in hits.items()
+            if hit
+        ]
+        rows.append(about | {"metric": "mean_log_rank", "k": pd.NA, "value": np.log(ranks).mean()})
+    return _as_table(pd.DataFrame(rows).assign(size=gpt2["non_embedding_params"], source="gltr"))
+
+
+_COLUMNS = ["dataset", "model", "family", "size", "metric", "k", "value", "tokens", "hits", "source"]
+_COLUMNS += ["training_tokens", "step"]
+
+
+def _as_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with columns of the measurement table; what is not there is missing."""
+    return rows.reindex(columns=_COLUMNS).astype({"size": "int64", "k": "Int64"}).reset_index(drop=True)
 
 
 def _read(

@@ -2,9 +2,11 @@
 
 What a text such as "published", "ladder:lstm", "mine.csv" or "runs/ranks" means is decided in `open_source`, nowhere
 else. Every source has the one table that all fits read, whoever measured: dataset; model; family; size (S,
-non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k, or cross_entropy in nats); k (the threshold, missing
-for cross_entropy); value; tokens (how many were ranked) and hits (how many of them had rank ≤ k), where known; source;
-and, where known, how the model was trained: revision, training_tokens (D), step, seed, compute (6·S·D if not given).
+non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k; cross_entropy, mean_log_rank (E ln R) or entropy (of
+the predictions), in nats; or neg_log_pass, −ln of the share of problems solved in k tries); k (the threshold, or the
+tries, missing for the others); value; tokens (how many were ranked) and hits (how many of them had rank ≤ k), where
+known; source; and, where known, how the model was trained: revision, training_tokens (D), step, seed, compute (6·S·D if
+not given).
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +38,9 @@ from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import MANIFEST, RankStore, is_store, open_store, store_folders
 
-METRICS = ("neg_log_rbp", "cross_entropy")
+#: what is measured; the k of a neg_log_pass counts tries, and is no threshold of ranks
+METRICS = ("neg_log_rbp", "cross_entropy", "mean_log_rank", "entropy", "neg_log_pass")
+WITH_K = ("neg_log_rbp", "neg_log_pass")
 KEYS = ("dataset", "model", "metric", "k")
 
 _NOT_NEGATIVE = pa.Check.ge(0, error="must not be negative")
@@ -59,8 +63,8 @@ _SCHEMA = pa.DataFrameSchema(
     },
     checks=[
         pa.Check(
-            lambda t: t["k"].notna() == (t["metric"] == "neg_log_rbp"),
-            error="neg_log_rbp needs a threshold k, and cross_entropy has none",
+            lambda t: t["k"].notna() == t["metric"].isin(WITH_K),
+            error="neg_log_rbp needs a threshold k, neg_log_pass a number of tries k, and the others have none",
         ),
         pa.Check(
             lambda t: t["hits"].isna() | (t["tokens"].notna() & (t["metric"] == "neg_log_rbp")),
@@ -129,9 +133,14 @@ class _Published(_Part):
         return list(of_figure_8c(self.table(), self.folders[0]))
 
 
+@dataclass(frozen=True)
 class _Outside(_Part):
+    """One of the files of others' measurements."""
+
+    read: Callable[[Path], pd.DataFrame]
+
     def table(self) -> pd.DataFrame:
-        return outside.measurements(self.folders[0])
+        return self.read(self.folders[0])
 
     def apart(self, table: pd.DataFrame) -> pd.DataFrame:
         return table  # few of its runs share their training tokens
@@ -199,6 +208,10 @@ class _Families(_Ranks):
         return measurements(self.rule, folder=LADDER)
 
 
+def _others(word: str, read: Callable[[Path], pd.DataFrame]) -> "Callable[[TieRule], _Part]":
+    return lambda rule: _Outside(word, (outside.FOLDER,), read)
+
+
 def _family(word: str, name: str) -> "Callable[[TieRule], _Part]":
     return lambda rule: _Family(word, (LADDER / RANKS / name,), rule)
 
@@ -211,7 +224,11 @@ _MAKE: dict[str, Callable[[TieRule], _Part]] = {
     "ladder:mamba2": _family("ladder:mamba2", "mamba2"),
     "ladder:ngrams": lambda rule: _Ranks("ladder:ngrams", (LADDER / RANKS / "ngrams",), rule),
     "ladder:all": lambda rule: _Families("ladder:all", tuple(sorted((LADDER / RANKS).glob("*"))), rule),
-    "outside": lambda rule: _Outside("outside", (outside.FOLDER,)),
+    "outside": _others("outside", outside.measurements),
+    "images": _others("images", outside.images),
+    "tries": _others("tries", outside.tries),
+    "detectors": _others("detectors", outside.detectors),
+    "gltr": _others("gltr", outside.gltr),
 }
 #: the same words, each with what it means to a reader
 SHIPPED = {
@@ -222,6 +239,10 @@ SHIPPED = {
     "ladder:ngrams": "n-grams of the ladder's text",
     "ladder:all": "all families trained here, 0.5 to 8 M tokens",
     "outside": "training runs by others",
+    "images": "models of images by others: top-1 and top-5 accuracy",
+    "tries": "Pythia's tries at problems, by others: pass@k, no ranks",
+    "detectors": "documents read by five models of up to 20 billion parameters, by others: averages of ranks",
+    "gltr": "six texts ranked by GPT-2, by others",
 }
 
 
@@ -374,10 +395,10 @@ def open_source(
         ['GPT-2', 'OPT', 'Pythia', 'Qwen2.5']
 
     A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:mamba2", "ladder:ngrams" (ranks in
-    data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others). Or it is a folder
-    with the published files, a CSV or Parquet file of the measurement table (what follows value may be left out),
-    a rank store, or a folder of them. Several are a sequence, or one text with commas. A Path, or a text with a slash
-    such as "./ladder", is never a word.
+    data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others), "images", "tries",
+    "detectors", "gltr" (see `rbp.evidence.outside`). Or it is a folder with the published files, a CSV or Parquet file
+    of the measurement table (what follows value may be left out), a rank store, or a folder of them. Several are a
+    sequence, or one text with commas. A Path, or a text with a slash such as "./ladder", is never a word.
 
     rule: how equal scores count in ranks. protocol, length: of rank stores of one's own, those that were read so; else
     where a model was measured on a text in several ways, the one that all models of the text have (`one_each`).
@@ -435,8 +456,8 @@ def _with_one_of_ranks(parts: Sequence[_Part], how: tuple[str | None, int | None
 
 
 _REMEDY = (
-    'Give "published", "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", a folder with '
-    "the published files, a CSV or Parquet file, or a folder of ranks."
+    'Give "published", "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", "images", "tries", '
+    '"detectors", "gltr", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
 )
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
 

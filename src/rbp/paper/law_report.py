@@ -41,7 +41,11 @@ def chosen(table: pd.DataFrame, dataset: str | None, ks: Sequence[int], family: 
                 f"there is no family {family!r}", "--family", nearest(family, dict.fromkeys(of_family))
             )
         table = table[of_family == family]
+    table = table[table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
     there = list(dict.fromkeys(table["dataset"]))
+    if not there:
+        what = "there is neither an RBP_k nor a cross-entropy in it"
+        raise DataError(what, "measurements", "Give a source that has ranks, such as rbp extract makes.")
     if dataset is None and len(there) > 1:
         what = f"there are several datasets: {', '.join(there)}"
         raise ParameterError(what, "--dataset", "Give one of them.")

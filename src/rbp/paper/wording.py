@@ -13,6 +13,13 @@ DATASETS = {
     "c4": "C4",
     "pile-github": "GitHub (Pile)",
     "dclm": "DCLM",
+    "imagenet": "ImageNet",
+    "imagenetv2-matched-frequency": "ImageNet V2",
+    "sketch": "ImageNet Sketch",
+    "math": "MATH",
+    "xsum": "XSum",
+    "squad": "SQuAD",
+    "writing": "WritingPrompts",
 }
 
 

@@ -1,12 +1,12 @@
 """−ln RBP_k of one model against the threshold k: its exponent in k, and what a larger k is worth in parameters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import chdtrc, chdtri, ndtri
+from scipy.special import chdtrc, ndtri
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
@@ -44,13 +44,6 @@ def fit_in_k(points: pd.DataFrame, *, level: float = 0.95, required: bool = True
     abscissa = points.assign(parameters=points["size"], size=points["k"].astype(float)).drop(columns="k")
     fits = fit_table(abscissa, ["dataset", "family", "model", "parameters"], level=level, required=required)
     return fits.rename(columns={"parameters": "size", "size_min": "k_min", "size_max": "k_max"})
-
-
-def with_residuals(points: pd.DataFrame, fits: pd.DataFrame) -> pd.DataFrame:
-    """`points` with `residual`, ln y minus ln of the fitted line of `fit_in_k`; models without a fit drop out."""
-    table = points.merge(fits.dropna(subset="alpha")[[*MODEL, "alpha", "prefactor"]], on=MODEL)
-    line = np.log(table.pop("prefactor")) - table.pop("alpha") * np.log(table["k"].astype(float))
-    return table.assign(residual=np.log(table["value"]) - line)
 
 
 def bend(points: pd.DataFrame, middle: float) -> pd.DataFrame:
@@ -156,15 +149,6 @@ def sampling_tests(
     return pd.DataFrame(rows, columns=[*MODEL, "tokens", "residual_se", *SamplingTest.__dataclass_fields__])
 
 
-def noise_excess(noise: pd.DataFrame, level: float) -> "pd.Series[float]":
-    """By which factor the variance of counting would have to be larger for chance to explain each χ² of `noise`.
-
-    noise: as `sampling_tests` gives it.
-    """
-    allowed = pd.Series(chdtri(noise["df"].astype(float), 1 - level), index=noise.index)
-    return noise["chi2"] / allowed
-
-
 def local_factor(ratio: npt.ArrayLike, k_from: float, k_to: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """S′/S = 1 − ratio·(k_to − k_from)/k_from, with ratio = α_k/α_S: the preprint's formula. Negative = no size."""
     return 1 - np.asarray(ratio, float) * (np.asarray(k_to, float) - k_from) / k_from
@@ -254,18 +238,3 @@ def exchange(points: pd.DataFrame, in_k: pd.DataFrame, k_from: int, k_to: int | 
         what = f"no family has three sizes both at k = {k_from} and at k = {', '.join(map(str, targets))}"
         raise DataError(what, "measurements", "Choose among the thresholds of the source.")
     return pd.DataFrame(rows)
-
-
-def exchange_by_k(
-    points: pd.DataFrame, in_k: pd.DataFrame, traded: pd.DataFrame, k_from: int, k: Iterable[int]
-) -> pd.DataFrame:
-    """`exchange` from `k_from` to each larger k, for the largest model of the family whose sizes differ most.
-
-    `traded`: the exchange of all models, from `k_from` to one k.
-    """
-    span = traded.groupby("family")["size"].agg(lambda size: size.max() / size.min())
-    family = span.idxmax()
-    chosen = traded[traded["family"] == family].sort_values("size").groupby("dataset").tail(1)
-    own = in_k[in_k["model"].isin(chosen["model"])]
-    larger = sorted(each for each in {*k, *traded["k_to"]} if each > k_from)
-    return exchange(points[points["family"] == family], own, k_from, larger)

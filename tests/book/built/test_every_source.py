@@ -71,7 +71,7 @@ SOURCES = ["published", *LADDERS, *TABLES, *STORES]
 LOOP = {  # what has failed once, where it is cheap
     ("holds", "zeros"),
     ("holds", "one_factor"),
-    ("in_k", "k = 1 alone"),
+    ("elsewhere", "k = 1 alone"),
     ("forecasts", "flat"),
     ("ladder", "all hits"),
     ("emergence", "three stores"),

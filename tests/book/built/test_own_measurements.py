@@ -54,7 +54,7 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
     [
         pytest.param("holds", {}, marks=pytest.mark.slow),
         ("holds", {"ks": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
-        pytest.param("in_k", {}, marks=pytest.mark.slow),
+        pytest.param("elsewhere", {}, marks=pytest.mark.slow),
         pytest.param("forecasts", {"draws": 100}, marks=pytest.mark.slow),
     ],
 )
@@ -85,7 +85,7 @@ def test_the_chapter_about_the_published_numbers_refuses_the_ladder(tmp_path: Pa
     [
         ("data", {}, "none of their families is here"),
         ("holds", {"ks": [20000]}, "no measurement with k 20000"),
-        ("in_k", {}, "at 6 thresholds"),
+        ("elsewhere", {}, "at 6 thresholds"),
         ("holds", {"level": 2.0}, "between 0 and 1"),
         ("holds", {"datasets": ["new"]}, 'Did you mean "news"?'),
     ],

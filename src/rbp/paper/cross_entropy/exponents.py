@@ -36,7 +36,8 @@ def pair_metrics(table: pd.DataFrame, k: int = 1) -> pd.DataFrame:
     Columns dataset, family, model, size, cross_entropy, neg_log_rbp. Raises DataError where there is no such model.
     """
     keys = [*CELL, "model", "size"]
-    chosen = table[(table["metric"] == "cross_entropy") | (table["k"] == k).fillna(False)]
+    of_k = (table["metric"] == "neg_log_rbp") & (table["k"] == k).fillna(False)
+    chosen = table[(table["metric"] == "cross_entropy") | of_k]
     wide = chosen.pivot_table(index=keys, columns="metric", values="value", observed=True)
     if not {"cross_entropy", "neg_log_rbp"} <= set(wide.columns) or wide.dropna().empty:
         raise DataError(

@@ -1,0 +1,312 @@
+"""One theory of k, held out, and the forecasts that nobody has scored yet."""
+
+import tomllib
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from rbp.book.figure_style import INK, Style, neg_log_rbp_label, rbp_label
+from rbp.core import provenance
+from rbp.core.errors import DataError
+from rbp.core.files import sha256
+from rbp.core.paths import DATA, label
+from rbp.paper.curves import K_SHADES, curves
+from rbp.paper.display import Columns, shown
+from rbp.paper.ladder import exponents
+from rbp.paper.wording import dataset_label
+from rbp.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve
+
+_ALL_K = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+SMALL, SMALL_PUBLISHED = 2e5, 5e8  # the sizes S up to which theories are fitted
+
+
+def with_entropy(table: pd.DataFrame, ks: Sequence[int] = _ALL_K) -> pd.DataFrame:
+    """The −ln RBP_k at `ks` of models whose cross-entropy on the same text is known: with the column entropy (nats)."""
+    ranks = table[(table["metric"] == "neg_log_rbp") & table["k"].isin(ks) & (table["value"] > 0)]
+    entropy = table[table["metric"] == "cross_entropy"][["dataset", "model", "value"]]
+    both = ranks.merge(entropy.rename(columns={"value": "entropy"}), on=["dataset", "model"])
+    return both.astype({"k": "int64"})[["dataset", "family", "model", "size", "k", "value", "entropy"]]
+
+
+def fits_of(points: pd.DataFrame) -> dict[str, CurveFit]:
+    """Each of `difficulty.CURVES`, fitted to `with_entropy` points."""
+    return {name: fit_curve(name, points["k"], points["entropy"], points["value"]) for name in CURVES}
+
+
+def held_out(ladder: pd.DataFrame, lstm: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """What theories and naive curves, fitted on small models of some texts, make of others: a row for each point.
+
+    All three: `with_entropy`. On the ladder they are fitted on each two of the texts in turn, up to S = SMALL; of the
+    published models up to SMALL_PUBLISHED. Columns fitted, told (what is foretold), fit (its number), dataset, family,
+    size, k, value, and for each of CURVES what it foretells.
+    """
+    small, parts = ladder["size"] <= SMALL, []
+    texts = sorted(ladder["dataset"].unique())
+    for number, pair in enumerate(combinations(texts, 2)):
+        there = ladder["dataset"].isin(pair)
+        told = {
+            "fitted on": ladder[there & small],
+            "larger models": ladder[there & ~small],
+            "other texts": ladder[~there & small],
+            "other texts, larger models": ladder[~there & ~small],
+            "LSTMs": lstm,
+            "published models": published,
+        }
+        parts += _foretold("the ladder", number, told)
+    few = published["size"] <= SMALL_PUBLISHED
+    told = {"fitted on": published[few], "larger models": published[~few], "the ladder": ladder}
+    return pd.concat(parts + _foretold("published models", -1, told), ignore_index=True)
+
+
+def _foretold(fitted: str, number: int, told: dict[str, pd.DataFrame]) -> list[pd.DataFrame]:
+    fits = fits_of(told["fitted on"])
+    return [
+        own.assign(
+            fitted=fitted,
+            told=name,
+            fit=number,
+            **{each: np.exp(fit.log_neg_log(own["k"], own["entropy"])) for each, fit in fits.items()},
+        )
+        for name, own in told.items()
+    ]
+
+
+def scored(points: pd.DataFrame) -> pd.DataFrame:
+    """The root mean square error of −ln RBP_k, in per cent, of each curve on what it was fitted on and is held out.
+
+    points: `held_out`. Columns fitted, told, points, and each of CURVES. The last two rows are of α_k/α_1 at k = 10 and
+    100 over all sizes of a family: on the texts that were held out, and of the published models.
+    """
+    rows = []
+    for (fitted, told), own in points.groupby(["fitted", "told"], sort=False):
+        errors = {name: _rms(np.log(own[name] / own["value"])) for name in CURVES}
+        rows.append({"fitted": fitted, "told": told, "points": len(own)} | errors)
+    for fitted, words in (("the ladder", "other texts"), ("published models", "all sizes")):
+        own = points[points["fitted"] == fitted]
+        kinds = own["told"].str.startswith(words) if fitted == "the ladder" else own["told"] != "the ladder"
+        away = pd.concat([_ratios_apart(one) for _, one in own[kinds].groupby(["fit", "dataset", "family"])])
+        errors = {name: _rms(away[name]) for name in CURVES}
+        rows.append({"fitted": fitted, "told": f"α₁₀/α₁, α₁₀₀/α₁: {words}", "points": len(away)} | errors)
+    return pd.DataFrame(rows)
+
+
+def _ratios_apart(own: pd.DataFrame) -> pd.DataFrame:
+    """ln of foretold over measured α_k/α_1 at k = 10 and 100, of one family on one text: a column for each curve."""
+    ratios = {}
+    for name in ("value", *CURVES):
+        wide = own.pivot_table(index="size", columns="k", values=name)[[1, 10, 100]].dropna()
+        alpha = exponents(wide.index, np.log(wide.to_numpy().T))
+        ratios[name] = alpha[1:] / alpha[0]
+    return pd.DataFrame({name: np.log(ratios[name] / ratios["value"]) for name in CURVES})
+
+
+def _rms(errors: Any) -> float:
+    return float(100 * np.sqrt(np.mean(np.square(errors))))
+
+
+def top_five(table: pd.DataFrame, fits: dict[str, CurveFit]) -> pd.DataFrame:
+    """RBP_5 of models of images from RBP_1: how far each way of telling it is off, in points, by test set.
+
+    table: −ln RBP_1 and −ln RBP_5; fits: of the published text. Columns dataset, models; for each theory its error
+    `unchanged` from text, and with a scale of its own (`scaled`, one number, fitted there); naive: one factor of −ln
+    RBP; slope_naive, r_squared_naive: of ln(−ln RBP_5) on ln(−ln RBP_1); worth: the median κ(5) of `tries`; slope: of
+    ln(−ln(1 − RBP_5)) on the same of RBP_1, 1 if κ is one number.
+    """
+    rows = []
+    for dataset, own in table.groupby("dataset"):
+        wide = own.pivot_table(index="model", columns="k", values="value").dropna()
+        y = [wide[k].to_numpy(np.float64) for k in (1, 5)]
+        one, five = np.exp(-y[0]), np.exp(-y[1])
+        scales = {"tries": float(worth(own).median()), "normal": float(np.median(ndtri(five) - ndtri(one)))}
+        told = {f"{name}_unchanged": fits[name].more_guesses(one, 5) for name in THEORIES}
+        told |= {"tries_scaled": 1 - (1 - one) ** scales["tries"], "naive": np.exp(-y[0] * np.median(y[1] / y[0]))}
+        told["normal_scaled"] = ndtr(ndtri(one) + scales["normal"])
+        x, z = np.log(y[0]), np.log(y[1])
+        kept = np.polyfit(np.log(-np.log1p(-one)), np.log(-np.log1p(-five)), 1)[0]
+        rows.append(
+            {"dataset": dataset, "models": len(wide)}
+            | {name: float(100 * np.sqrt(np.mean((each - five) ** 2))) for name, each in told.items()}
+            | {"slope_naive": np.polyfit(x, z, 1)[0], "r_squared_naive": np.corrcoef(x, z)[0, 1] ** 2}
+            | {"worth": scales["tries"], "slope": kept}
+        )
+    return pd.DataFrame(rows)
+
+
+# ── What the page says and shows
+
+
+def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
+    """κ(k) of each model on each dataset, ln(1 − RBP_k)/ln(1 − RBP_1): how many independent tries k guesses are.
+
+    points: −ln RBP_1 and −ln RBP_k.
+    """
+    wide = points.pivot_table(index=["dataset", "model"], columns="k", values="value")
+    wide = wide[[1, k]].dropna().astype("float64")
+    return np.log(-np.expm1(-wide[k])) / np.log(-np.expm1(-wide[1]))
+
+
+def told(scores: pd.DataFrame, tops: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
+    """What the page says of `scored`, of `top_five`, and of −ln RBP_1 and −ln RBP_5 of published text."""
+    values = {"worth.text": float(worth(text).median())}
+    for row in tops.to_dict("records"):
+        values |= {f"worth.{row['dataset']}": row["worth"]}
+        ways = ("tries_unchanged", "tries_scaled", "normal_unchanged", "normal_scaled", "naive")
+        values |= {f"five.{way}.{row['dataset']}": row[way] for way in ways}
+    kinds = {
+        ("the ladder", told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")
+    }
+    kinds[("published models", "larger models")] = "published"
+    for row in scores.to_dict("records"):
+        if (key := kinds.get((row["fitted"], row["told"]))) is not None:
+            values |= {f"told.{key}.{name}": row[name] for name in THEORIES}
+            values[f"told.{key}.naive"] = min(row[name] for name in NAIVE)
+    return values
+
+
+def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, CurveFit]) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_5 against RBP_1 of images and text, and what theories fitted to text say.
+
+    images, text: −ln RBP_1 and −ln RBP_5; models of images are gathered in bins of 0.05.
+    """
+    rows = []
+    for dataset, own in images.groupby("dataset"):
+        wide = np.exp(-own.pivot_table(index="model", columns="k", values="value"))
+        for _, some in wide.groupby((wide[1] / 0.05).astype(int)):
+            about = {"line": dataset_label(dataset), "one": some[1].median(), "five": some[5].median()}
+            rows.append(about | {"models": len(some)})
+    wide = np.exp(-text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna())
+    rows += [{"line": "Text", "one": one, "five": five, "models": 1} for one, five in wide.to_numpy(np.float64)]
+    drawn, share = pd.DataFrame(rows), np.linspace(0.05, 0.92, 60)
+    paths = [pd.DataFrame({"line": name, "one": share, "five": fits[name].more_guesses(share, 5)}) for name in THEORIES]
+    names = [name for name in dict.fromkeys(drawn["line"]) if name != "Text"]
+    styles = {name: Style(colour, "o", "") for name, colour in zip(names, K_SHADES, strict=False)}
+    styles |= {"Text": Style("#8A7A00", "v", "", hollow=True)}
+    styles |= {"tries": Style(INK, "", "-"), "normal": Style(INK, "", ":")}
+    return {
+        "figure": curves(
+            drawn, "one", "five", labels=(rbp_label(1), rbp_label(5)), panel=None, styles=styles, fitted=paths, log="",
+            size=(6.4, 4.6),
+        ),
+        "caption": "<b>The first five guesses beside the first.</b> Circles: models of images, medians of bins. "
+        "Triangles: models of text. Lines: both theories as fitted to published text alone, guesses as independent "
+        "tries (full) or difficulties that are normal (dotted).",
+        "alt": "RBP at 5 against RBP at 1: three sets of images and text lie along one bent curve, that of the tries",
+        "data": drawn,
+    }  # fmt: skip
+
+
+def held_out_shown(points: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for each curve's error against k on what is held out (`held_out` of the ladder)."""
+    own, rows = points[(points["fitted"] == "the ladder") & (points["told"] != "fitted on")], []
+    for (told, k), some in own.groupby(["told", "k"], sort=False):
+        about = {"told": told, "k": k}
+        rows += [about | {"line": name, "error": _rms(np.log(some[name] / some["value"]))} for name in CURVES]
+    looks = zip(CURVES, ("#2A7FC0", "#D55E00", "#8A7A00", "#B8579A"), "osD^", strict=True)
+    styles = {name: (colour, marker, "-" if name in THEORIES else ":") for name, colour, marker in looks}
+    return {
+        "figure": curves(
+            pd.DataFrame(rows), "k", "error", labels=("threshold k", f"error of {neg_log_rbp_label()} (%)"),
+            panel="told", styles=styles, log="xy", ylim="shared", size=(4.6, 3.6),
+        ),
+        "caption": "<b>What curves of four numbers foretell from cross-entropy alone,</b> fitted to small transformers "
+        "on two texts: root mean square errors. Full: the theories; dotted: naive curves.",
+        "alt": "Errors in per cent against k, a panel for each kind of held-out models or texts, a line for each curve",
+        "data": points,
+    }  # fmt: skip
+
+
+def scored_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """What theories and naive curves are off by (`scored`)."""
+    names = {"normal": "normal", "tries": "tries", "product": "naive: product", "bent": "naive: bent"}
+    columns: Columns = {"fitted": "Fitted on small models of", "told": "foretold", "points": ("points", "{:,}")}
+    columns = {**columns, **{name: (title, "{:.1f}") for name, title in names.items()}}
+    caption = (
+        "<b>One theory of k, held out.</b> Root mean square errors of −ln RBP<sub>k</sub>, or of α<sub>k</sub>/α₁, in "
+        "per cent, from the cross-entropy alone. Each curve has four free numbers; of the ladder’s four texts, each "
+        "two were fitted in turn."
+    )
+    return shown(table, columns, caption=caption, ranked=True)
+
+
+def top_five_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """RBP_5 of images from RBP_1 (`top_five`)."""
+    columns: Columns = {
+        "dataset": "Test set",
+        "models": ("models", "{:,}"),
+        "tries_unchanged": ("tries, as of text", "{:.2f}"),
+        "tries_scaled": ("own κ", "{:.2f}"),
+        "normal_unchanged": ("normal, as of text", "{:.2f}"),
+        "normal_scaled": ("own scale", "{:.2f}"),
+        "naive": ("one factor", "{:.2f}"),
+        "worth": ("κ(5)", "{:.3f}"),
+        "slope": ("slope", "{:.2f}"),
+        "slope_naive": ("slope of ln −ln", "{:.2f}"),
+        "r_squared_naive": ("R²", "{:.3f}"),
+    }
+    caption = (
+        "<b>RBP₅ of models of images from RBP₁:</b> root mean square errors in percentage points. As of text: no free "
+        "number; own κ, own scale, one factor of −ln RBP: one. Slope: of ln(−ln(1 − RBP₅)) on the same of RBP₁, which "
+        "is 1 if κ is one number; slope of ln −ln: of ln(−ln RBP₅) on ln(−ln RBP₁)."
+    )
+    return shown(table, columns, caption=caption)
+
+
+# ── What is open
+FORECASTS = DATA / "predictions" / "images.toml"
+_REMEDY = "Restore it: git checkout -- data/predictions."
+_OF = {
+    "ratio_median": "α₅/α₁, median family",
+    "ratio_lowest": "α₅/α₁, lowest",
+    "ratio_highest": "α₅/α₁, highest",
+    "share": "families with α₅ > α₁",
+    "slope": "slope of ln(−ln RBP₅) on ln(−ln RBP₁)",
+    "r_squared": "its R²",
+}
+
+
+def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
+    """The forecasts of three more test sets of images, which nobody here has looked at: dataset, of, middle, low, high,
+    naive_low, naive_high, reason; of a curve, of is "RBP₅ at RBP₁ = …".
+
+    Raises DataError for a malformed file, and for one that is not the one whose checksum was written down.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        written = path.with_suffix(".toml.sha256").read_text(encoding="utf-8").split()[0]
+        rows = [dict(row) for row in content["forecast"]]
+        for curve in content["curve"]:
+            rows += [
+                {"dataset": curve["dataset"], "of": f"RBP₅ at RBP₁ = {band['rbp_1']:g}", "reason": ""}
+                | {name: band[name] for name in ("middle", "low", "high", "naive")}
+                for band in curve["bands"]
+            ]
+        for row in rows:
+            row["naive_low"], row["naive_high"] = row.pop("naive")
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise DataError(f"these are no forecasts: {error}", label(path), _REMEDY) from None
+    if sha256(path) != written:
+        raise DataError("the forecasts are not those that were registered", label(path), _REMEDY)
+    provenance.note(path)
+    return pd.DataFrame(rows)
+
+
+def forecasts_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The open forecasts (`read_forecasts`)."""
+    rows = table.assign(of=table["of"].replace(_OF))
+    columns: Columns = {
+        "dataset": "Test set",
+        "of": "of",
+        "middle": ("middle", "{:.3g}"),
+        ("low", "high"): ("80%", "{:.3g} – {:.3g}"),
+        ("naive_low", "naive_high"): ("naive, 80%", "{:.3g} – {:.3g}"),
+    }
+    caption = (
+        "<b>Open forecasts,</b> written before anybody here looked at these test sets of the same models, after a "
+        "first fit of the other three. A later release scores them."
+    )
+    return shown(rows, columns, caption=caption, data=table, ranked=True)
