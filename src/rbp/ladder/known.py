@@ -27,10 +27,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from rbp.core import provenance
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError
 from rbp.core.files import folder_beside, parse_json, swap_in, write_file, write_json
-from rbp.core.paths import DATA, LADDER
+from rbp.core.paths import DATA, LADDER, label
 from rbp.core.processes import DONE, Task, Tell
 from rbp.evidence.counts import THRESHOLDS
 from rbp.ladder import floor, ngrams
@@ -49,6 +50,7 @@ TEXT, EVALUATION, RECORD, RECORDS, TABLE = (
     "by_document.parquet",
 )
 SOURCE = "source"  # as the n-grams that the text is drawn from stand among the models
+_NAMED = ("name", "family", "rung", "budget", "size", "tokens")
 _REMEDY = "Make it again: rbp ladder known."
 
 
@@ -226,3 +228,19 @@ def ship(drawing: Drawing, to: Path) -> list[str]:
     write_file(to / TABLE, _small(whole[["model", *whole.columns.drop("model")]]))
     write_json(to / RECORDS, {"text": parse_json((drawing.making.place / TEXT).read_bytes()), "models": records})
     return names
+
+
+def shipped(folder: Path = SHIPPED) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What `ship` wrote: the models (name, family, rung, budget, size, a row each; the source first), and the table.
+
+    Raises DataError where a file is missing or is something else.
+    """
+    try:
+        records = parse_json((folder / RECORDS).read_bytes())["models"]
+        models = pd.DataFrame([{c: record.get(c) for c in _NAMED} for record in records])
+        table = pd.read_parquet(folder / TABLE)
+        wide = table.astype({c: np.float64 for c in table if table[c].dtype == np.float32})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"these are no models of a known floor: {error}", label(folder), _REMEDY) from None
+    provenance.note(folder / RECORDS, folder / TABLE)
+    return models, wide
