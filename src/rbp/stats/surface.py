@@ -24,6 +24,7 @@ from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.newton import minimum
 from rbp.stats.offset_law import edge
+from rbp.stats.power_law import ROUNDING
 
 POWER, OFFSET, PRODUCT = "power of one", "power of one above E", "product"
 SUM, ADDITIVE, KAPLAN = "sum without a floor", "sum", "Kaplan’s form"
@@ -41,11 +42,11 @@ _Loss = Callable[[Reals], tuple[float, Reals, Reals]]
 class Surface:
     """A fitted law of S and D.
 
-    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0, fitted or given. `size_term` is A·S^(−a) and `token_term`
-    B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole and `token_term` 0.
-    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant: R² of ln y
-    in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of
-    freedom (1 where counting is all the noise).
+    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0, fitted or given. `size_term` is A·S^(−a) and
+    `token_term` B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole and
+    `token_term` 0. `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a
+    constant: R² of ln y in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over
+    its degrees of freedom (1 where counting is all the noise).
     """
 
     form: str
@@ -89,17 +90,17 @@ class Surface:
         return np.asarray(self.alpha * of_size + along * self.beta * of_tokens)
 
 
-def fit_surface(
-    table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None, above: float = 0.0
-) -> Surface:
+def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None, above: float = 0.0) -> Surface:
     """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
 
-    above: an E that is known, above which the law is fitted; for the forms that fit none. trials: None where `value` is y, positive: least squares of ln y. Else `value` is the share of so many trials that
-    succeed, 0 and 1 included, and y is its −ln: binomial likelihood. More scatter than counting makes leaves the
-    estimate as it is, and stands in `dispersion`. E is held at 0 where the likelihood would have it below.
+    above: an E that is known, above which the law is fitted; for the forms that fit none. trials: None where `value` is
+    y, positive: least squares of ln y. Else `value` is the share of so many trials that succeed, 0 and 1 included, and
+    y is its −ln: binomial likelihood. More scatter than counting makes leaves the estimate as it is, and stands in
+    `dispersion`. E is held at 0 where the likelihood would have it below.
 
-    Raises ParameterError for an unknown form, and one that fits an E where one is given; DataError for a missing column or shares outside 0 … 1, FitError for
-    fewer than three sizes (or token counts, in a law of both), too few rows, or values that do not determine the law.
+    Raises ParameterError for an unknown form, and for one that fits an E where one is given; DataError for a missing
+    column or shares outside 0 … 1, FitError for fewer than three sizes (or token counts, in a law of both), too few
+    rows, or values that do not determine the law.
     """
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
@@ -161,7 +162,7 @@ def floor_interval(table: pd.DataFrame, *, level: float = 0.95) -> tuple[Surface
     check_level(level)
     best = fit_surface(table, ADDITIVE)
     df = best.n - PARAMETERS[ADDITIVE]
-    cut = best.deviance * (1 + float(fdtri(1, df, level)) / df)
+    cut = max(best.deviance, best.n * ROUNDING**2) * (1 + float(fdtri(1, df, level)) / df)
 
     def missed(floor: float) -> float:
         with suppress(FitError):

@@ -1,4 +1,4 @@
-"""A text whose floor is known (data/ladder/known.toml): is what lies above it a power, does a fit find it, who foretells?
+"""A text whose floor is known (data/ladder/known.toml): is what is above it a power, does a fit find it, who foretells?
 
 Of each y, the cross-entropy or −ln RBP_k, the floor E is what the text's own source has; the excess is y − E.
 """
@@ -14,16 +14,15 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import INK, LABELS, Panels, label_line_ends, log_axis
+from rbp.book.figure_style import INK, Panels, label_line_ends, legend_below, log_axis
 from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.core.paths import label
-from rbp.evidence.counts import THRESHOLDS
 from rbp.ladder import known
 from rbp.paper.curves import ramp
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import measure_label, of_measure, planned
+from rbp.paper.families import measure_label, of_measure
 from rbp.paper.training.grid import millions, percent
 from rbp.stats.resampling import interval, log_neg_log_share, without_each
 from rbp.stats.surface import ADDITIVE, KAPLAN, OFFSET, POWER, PRODUCT, SUM, fit_surface, floor_interval
@@ -209,31 +208,38 @@ def by_law(table: pd.DataFrame) -> pd.DataFrame:
 # ── What was foretold
 
 
+_KINDS = ("value", "exponent", "bend", "floor", "missed", "event")
 _REMEDY = "Restore it: git checkout -- data/predictions."
 
 
-def foretold(table: pd.DataFrame, *, path: Path = known.PREDICTIONS) -> pd.DataFrame:
+def foretold(
+    table: pd.DataFrame,
+    bent: pd.DataFrame,
+    found: pd.DataFrame,
+    laws: pd.DataFrame,
+    *,
+    path: Path = known.PREDICTIONS,
+) -> pd.DataFrame:
     """The predictions of floor.toml and what came of them: kind, what, low, middle, high, found, inside.
 
-    Of an event middle is its probability, found whether it came (1 or 0), and inside is missing. What cannot be judged
-    yet has no `found`. Raises DataError for a malformed file.
+    Of `points`, `lines`, `floors` and `by_law`. Of an event middle is its probability, found whether it came (1 or 0),
+    and inside is missing. What cannot be judged yet has no `found`. Raises DataError for a malformed file.
     """
+    outcome = _Outcome(table, bent, found, laws.set_index("law"))
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-        rows = [{"kind": kind, **row} for kind, own in content.items() if isinstance(own, list) for row in own
-                if isinstance(row, dict)]  # fmt: skip
-        outcome = _Outcome.of(table)
+        rows = [{"kind": kind, **row} for kind in _KINDS for row in content[kind]]
         for row in rows:
-            row["found"] = outcome.event(row["name"]) if row["kind"] == "event" else outcome.number(row)
-            row["middle"] = row.get("middle", row.get("probability"))
-            row["what"] = row.get("what") or _described(row)
+            event = row["kind"] == "event"
+            row["found"] = outcome.event(row["name"]) if event else outcome.number(row)
+            row["middle"] = row["probability"] if event else row["middle"]
+            row["what"] = row["what"] if event else _described(row)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
     provenance.note(path)
-    found = pd.DataFrame(rows).reindex(columns=["kind", "what", "low", "middle", "high", "found"])
-    known_ones = found["found"].notna() & (found["kind"] != "event")
-    inside = (found["low"] <= found["found"]) & (found["found"] <= found["high"])
-    return found.assign(inside=inside.astype(object).where(known_ones))
+    judged = pd.DataFrame(rows).reindex(columns=["kind", "what", "low", "middle", "high", "found"])
+    inside = (judged["low"] <= judged["found"]) & (judged["found"] <= judged["high"])
+    return judged.assign(inside=inside.astype(object).where(judged["found"].notna() & judged["low"].notna()))
 
 
 def _described(row: Mapping[str, Any]) -> str:
@@ -256,10 +262,6 @@ class _Outcome(NamedTuple):
     lines: pd.DataFrame
     floors: pd.DataFrame
     laws: pd.DataFrame
-
-    @classmethod
-    def of(cls, table: pd.DataFrame) -> "_Outcome":
-        return cls(table, lines(table), floors(table), by_law(forecasts(table)).set_index("law"))
 
     def number(self, row: Mapping[str, Any]) -> float:
         """NaN where the cells that it needs are not all there."""
@@ -311,52 +313,136 @@ def _one(values: "pd.Series[float]") -> float:
 
 # ── As the page shows it
 
+_SUMS = {NONE: "sum", FITTED: "sum with a fitted floor", TRUE: "sum above the true floor"}
+
 
 def told(
     table: pd.DataFrame, bent: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, judged: pd.DataFrame
 ) -> dict[str, Any]:
     """What the page says of `points`, `lines`, `floors`, `by_law` and `foretold`."""
-    known_text, ladders, _ = known.read_known()
-    cells = len(known_text.rungs) * len(known_text.budgets)
     straight = bent.dropna(subset="away")
-    values: dict[str, Any] = {"known.models": table["model"].nunique(), "known.cells": cells}
-    values |= {"known.tokens": table["training_tokens"].max() / 1e6, "known.lines": len(straight)}
-    values |= {"known.straight": int((straight["away"] <= STRAIGHT).sum()), "known.away": straight["away"].median()}
-    for along, own in straight.groupby("along"):
-        values |= {f"known.straight.{along}": int((own["away"] <= STRAIGHT).sum()), f"known.lines.{along}": len(own)}
-    values |= {"known.inside": int(found["inside"].sum()), "known.measures": len(found)}
-    one = found.set_index(found["k"].fillna(0))
+    values: dict[str, Any] = _trained(table) | {"tokens": table["training_tokens"].max() / 1e6}
+    values |= {"lines": len(straight), "straight": int((straight["away"] <= STRAIGHT).sum())}
+    values |= {"away": straight["away"].median(), "inside": int(found["inside"].sum()), "measures": len(found)}
+    one = found.set_index(found["k"].fillna(0)).reindex([0, 1])
     for name, k in (("loss", 0), ("rank", 1)):
-        if k in one.index:
-            row = one.loc[k]
-            values |= {f"known.{name}.{c}": row[c] for c in ("floor", "fitted", "low", "high")}
+        values |= {f"{name}.{column}": one.loc[k, column] for column in ("floor", "fitted", "low", "high")}
     for cut in ALONG:
-        errors = laws.set_index("law")[cut].dropna()
-        if len(errors):
-            values |= {f"known.best.{cut}": errors.idxmin(), f"known.least.{cut}": errors.min()}
-            values |= {f"known.error.{cut}.{floor}": errors[name] for floor, name in _SUMS.items() if name in errors}
+        errors = laws.set_index("law")[cut]
+        values |= {f"error.{cut}.{floor}": errors[name] for floor, name in _SUMS.items()}
+        values |= {f"best.{cut}": "none" if errors.isna().all() else errors.idxmin(), f"least.{cut}": errors.min()}
     numbers = judged[judged["kind"] != "event"].dropna(subset="found")
-    return values | {"known.foretold": len(numbers), "known.foretold.inside": int(numbers["inside"].sum())}
+    values |= {"foretold": len(numbers), "foretold.inside": int(numbers["inside"].sum())}
+    return {f"known.{name}": value for name, value in values.items()}
 
 
-_SUMS = {NONE: "sum", FITTED: "sum with a fitted floor", TRUE: "sum above the true floor"}
+def _trained(table: pd.DataFrame) -> dict[str, int]:
+    recipe, _, _ = known.read_known()
+    return {"models": table["model"].nunique(), "cells": len(recipe.rungs) * len(recipe.budgets)}
 
 
-def floor_decides(found: pd.DataFrame) -> dict[str, Any]:
-    """What decides whether a fitted floor is the true one."""
-    one = found.set_index(found["k"].fillna(0))
-    names = {"floor": "floor", "fitted": "fitted", "low": "low", "high": "high"}
-    values = {f"{name}_loss": one.loc[0, column] for name, column in names.items()}
-    ranks = found.dropna(subset="k")
-    values |= {"ratio_least": ranks["ratio"].min(), "ratio_most": ranks["ratio"].max()}
-    return values | {"inside": int(found["inside"].sum()), "measures": len(found), "loss": bool(one.loc[0, "inside"])}
+def floor_decides(table: pd.DataFrame, found: pd.DataFrame) -> dict[str, Any]:
+    """What decides whether a fitted floor is the true one: of `points` and `floors`."""
+    one, ranks = found[found["k"].isna()].iloc[0], found.dropna(subset="k")
+    values = {f"{name}_loss": one[name] for name in ("floor", "fitted", "low", "high")}
+    values |= {"ratio_least": ranks["ratio"].min(), "ratio_most": ranks["ratio"].max()} | _trained(table)
+    return values | {"inside": int(found["inside"].sum()), "measures": len(found), "loss": bool(one["inside"])}
 
 
-def power_decides(bent: pd.DataFrame) -> dict[str, Any]:
-    """What decides whether the excess over the true floor is a power of size and of tokens."""
+def power_decides(table: pd.DataFrame, bent: pd.DataFrame) -> dict[str, Any]:
+    """What decides whether the excess is a power of size and of tokens: of `points` and `lines`."""
     rows = bent.dropna(subset="away")
-    values: dict[str, Any] = {"middle": rows["away"].median(), "lines": len(rows)}
+    values: dict[str, Any] = {"middle": rows["away"].median()} | _trained(table)
     for along in ALONG:
-        own = rows.loc[rows["along"] == along, "away"]
-        values |= {f"{along}_lines": len(own), f"{along}_straight": int((own <= STRAIGHT).sum())}
-    return values | {"straight": int((rows["away"] <= STRAIGHT).sum())}
+        near = rows.loc[rows["along"] == along, "away"] <= STRAIGHT
+        values |= {f"{along}_lines": len(near), f"{along}_straight": int(near.sum())}
+        values |= {f"{along}_share": float(near.mean()) if len(near) else 0.0}
+    return values
+
+
+def floor_shown(table: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for `points`, `floors` and `by_law`: excess, fitted floors, forecasts."""
+    own = of_measure(table, None)
+    rungs = own.sort_values("size")["rung"].unique()
+
+    def excess(ax: Axes) -> None:
+        ends = {}
+        for rung, colour in zip(rungs, ramp(len(rungs)), strict=True):
+            line = own[own["rung"] == rung].sort_values("training_tokens")
+            x, y = (line[name].to_numpy(float) for name in ("training_tokens", "excess"))
+            ax.plot(x / 1e6, y, "o-", color=colour, ms=5, mew=0, lw=1.2)
+            ends[rung] = (float(x[-1] / 1e6), float(y[-1]), colour)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ax.set_xlabel("training tokens D (millions)")
+        ax.set_ylabel("cross-entropy less the true floor, nats")
+        ax.set_title("What is above the floor")
+        label_line_ends(ax, ends)
+        sns.despine(ax=ax)
+
+    def fitted(ax: Axes) -> None:
+        for place, row in enumerate(found.itertuples()):
+            ax.vlines(place, row.low / row.floor, row.high / row.floor, color="#2A7FC0", lw=2)
+            ax.plot(place, row.ratio, "o", color="#2A7FC0", ms=7, mew=0)
+        ax.axhline(1, color=INK, lw=1, ls="--")
+        ax.set_xticks(range(len(found)), _labels(found["k"]))
+        ax.set_ylim(min(0.0, ax.get_ylim()[0]))
+        ax.set_ylabel("fitted floor over the true one")
+        ax.set_title("The floor by a fit")
+        sns.despine(ax=ax)
+
+    def errors(ax: Axes) -> None:
+        forms = list(dict.fromkeys(laws["form"].replace(OFFSET, POWER).replace(ADDITIVE, SUM)))
+        styles = {NONE: ("#8a8d91", "o"), FITTED: ("#D55E00", "s"), TRUE: ("#2A7FC0", "D")}
+        at = laws.assign(form=laws["form"].replace(OFFSET, POWER).replace(ADDITIVE, SUM))
+        for cut, fill in zip(ALONG, ("full", "none"), strict=True):
+            for floor, (colour, marker) in styles.items():
+                rows = at[(at["floor"] == floor) & at[cut].notna()]
+                where = [forms.index(form) + (0.12 if fill == "none" else -0.12) for form in rows["form"]]
+                ax.plot(where, rows[cut], marker, color=colour, ms=7, mew=1.4, fillstyle=fill, ls="")
+        names = {"power of one": "power", SUM: "sum", KAPLAN: "Kaplan"}
+        ax.set_xticks(range(len(forms)), [names.get(form, form) for form in forms])
+        ax.set_ylim(0)
+        ax.set_ylabel("error of the forecast, % (median of y)")
+        ax.set_title("Who foretells")
+        sns.despine(ax=ax)
+        legend_below(ax, {f"floor: {name}": style for name, style in styles.items()})
+
+    draw = {"excess": excess, "fitted": fitted, "errors": errors}
+    return {
+        "figure": Panels(list(draw), lambda ax, key: draw[key](ax), size=(4.6, 4.0), columns=3),
+        "caption": "<b>A text whose floor is known.</b> Left: cross-entropy less the text’s own entropy, a line for "
+        f"each rung; a power would be straight. Middle: E of a fitted sum over the true floor, with {level:.0%} "
+        "intervals. Right: each law’s error where the larger budgets (filled) or the larger rungs (hollow) are hidden.",
+        "alt": "Excess over the floor against tokens; fitted floors beside the true ones; forecasts’ errors by law",
+        "data": table,
+    }
+
+
+def laws_shown(table: pd.DataFrame, found: pd.DataFrame, bent: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """What `Page.table` takes for `forecasts`, `floors` and `lines`: a row for each measure."""
+    rows = []
+    for own in found.to_dict("records"):
+        k = None if pd.isna(own["k"]) else int(own["k"])
+        away = of_measure(bent, k)["away"].dropna()
+        row = own | {"y": measure_label(k), "straight": f"{int((away <= STRAIGHT).sum())} of {len(away)}"}
+        for cut in ALONG:
+            errors = of_measure(table[table["cut"] == cut], k).set_index("law")["error"]
+            for floor, name in _SUMS.items():
+                row[f"{cut}_{floor}"] = errors.get(name, np.nan)
+        rows.append(row)
+    three = "{:.1f} / {:.1f} / {:.1f}"
+    columns: Columns = {
+        "y": "y",
+        "floor": ("true floor", "{:.4g}"),
+        "fitted": ("fitted", "{:.4g}"),
+        ("low", "high"): (f"{level:.0%} interval", "[{:.4g}, {:.4g}]"),
+        "straight": f"lines of the excess within {STRAIGHT:g}%",
+        tuple(f"{TOKENS}_{floor}" for floor in _SUMS): ("unseen tokens, %", three),
+        tuple(f"{SIZE}_{floor}" for floor in _SUMS): ("unseen sizes, %", three),
+    }
+    caption = (
+        "<b>True and fitted floors, and forecasts.</b> E of the sum E + A·S<sup>−a</sup> + B·D<sup>−b</sup>. Last "
+        "columns: the sum’s error without a floor, above a fitted one, and above the true one."
+    )
+    return shown(pd.DataFrame(rows), columns, caption=caption, data=table)
