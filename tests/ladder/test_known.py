@@ -1,6 +1,7 @@
 """Text drawn from n-grams: drawn as they say, and measured by what they say."""
 
 import json
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from made_ladder import quiet, write_ladder
 from scipy.stats import chi2, entropy
 
+from rbp.cli import app
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
 from rbp.ladder import known, ngrams
@@ -83,6 +85,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Drawing:
     return drawing
 
 
+@pytest.mark.builds
 def test_models_are_trained_on_the_drawn_text_and_measured_by_its_source(made: Drawing, tmp_path: Path) -> None:
     lines = made.making.choose(["neox"])
     assert made.jobs(lines, "cpu", 20.0) == []
@@ -99,6 +102,25 @@ def test_models_are_trained_on_the_drawn_text_and_measured_by_its_source(made: D
     assert (table["tokens"] == 32).all()
 
 
+@pytest.mark.builds
+def test_the_command_goes_on_where_it_was_stopped_and_writes_the_tables(
+    made: Drawing, tmp_path: Path, capsys, monkeypatch, in_this_process
+) -> None:
+    folder = made.making.place.folder.parent
+    given = ["--texts", str(folder / "texts"), "--config", str(folder / "known.toml"), "--out", str(folder / "out")]
+    for more, code in ((["--rungs", "wide"], 2), (["--to", str(tmp_path / "to")], 0)):
+        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "known", "--device", "cpu", "--jobs", "1", *given, *more])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        assert ended.value.code == code
+    told = capsys.readouterr()
+    assert "there is no rung 'wide'" in told.err
+    assert told.out.split() == [str(tmp_path / "to")]
+    models, _ = known.shipped(tmp_path / "to")
+    assert models["name"].tolist() == [SOURCE, "neox-narrow-at-0.00064m", "neox-narrow-at-0.00128m"]
+
+
+@pytest.mark.builds
 def test_the_text_is_drawn_once_and_again_where_it_was_changed(made: Drawing) -> None:
     place = made.making.place
     before = [(place / name).read_bytes() for name in ("rows.npy", EVALUATION, "text.json")]
@@ -112,6 +134,7 @@ def test_the_text_is_drawn_once_and_again_where_it_was_changed(made: Drawing) ->
     assert (place / "rows.npy").stat().st_mtime_ns == changed
 
 
+@pytest.mark.builds
 def test_what_is_missing_is_said(made: Drawing, tmp_path: Path) -> None:
     empty = open_drawing(tmp_path / "none")
     with pytest.raises(DataError, match="evaluation text cannot be read"):

@@ -111,6 +111,7 @@ def test_the_interval_of_the_floor_is_where_the_deviance_with_it_held_is_small_e
         assert 2 * by_scipy(residuals, ([-9, 0, -9, 0], [9, 3, 9, 3]), [0, 0.5, -1, 0.5]).cost == pytest.approx(cut)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_floor_covers_as_often_as_it_says() -> None:
     table, rng = grid()[::2], np.random.default_rng(5)
     y = additive(table)
