@@ -92,7 +92,11 @@ def test_a_product_above_the_floor_is_straight_and_a_sum_is_not(tmp_path: Path, 
 def test_the_fitted_floor_of_a_sum_is_the_true_one_and_of_a_product_is_not(tmp_path: Path, noisy: pd.DataFrame) -> None:
     found = known_floor.floors(noisy)
     assert found["ratio"].to_numpy() == pytest.approx(1, abs=0.05)
-    assert known_floor.floor_decides(noisy, found)["inside"] >= 3
+    decides = known_floor.floor_decides(noisy, found)
+    assert decides["told"] >= 3
+    more = np.exp(0.03 * np.random.default_rng(2).normal(size=len(noisy)))
+    wide = known_floor.floors(noisy.assign(value=noisy["value"] * more))
+    assert (wide["inside"].sum(), wide["told"].sum()) == (5, 0)
     other = known_floor.points(ship(tmp_path / "known", product))
     wrong = known_floor.floors(other)
     assert not wrong["inside"].any()

@@ -20,6 +20,7 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.core.paths import label
 from rbp.ladder import known
+from rbp.ladder.recipe import read_known
 from rbp.paper.curves import ramp
 from rbp.paper.display import Columns, shown
 from rbp.paper.families import measure_label, of_measure
@@ -32,6 +33,7 @@ KNOWN_TOKENS, KNOWN_RUNG = 2_000_000, "59k"  # up to which a forecast knows the 
 TOKENS, SIZE = "tokens", "size"
 ALONG = {TOKENS: ("training_tokens", "size"), SIZE: ("size", "training_tokens")}  # a line's variable, and what it holds
 NONE, FITTED, TRUE = "none", "fitted", "true"
+NEAR = 0.5  # of the true floor: so long may an interval be that tells it
 STRAIGHT = 1.0  # per cent: a line's root mean square residual up to which its excess counts as a power
 
 
@@ -109,8 +111,9 @@ def floors(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """E of the sum E + A·S^(−a) + B·D^(−b), fitted to all cells, beside the true one.
 
     Columns k, cells, floor, floor_low, floor_high (true), fitted, low, high (`floor_interval`), ratio (fitted to true),
-    inside (whether the interval holds the true one), away (of the fit; root mean square of ln y, %), away_true (of the
-    sum above the true floor), least (the smallest y). Measures of which no sum can be fitted are left out.
+    inside (whether the interval holds the true one), told (it does, and is no longer than NEAR of it), least (the
+    smallest y), away (of the fit; root mean square of ln y, %), away_true (of the sum above the true floor). Measures
+    of which no sum can be fitted are left out.
     """
     rows = []
     for k, floor, own in _each(table):
@@ -119,7 +122,9 @@ def floors(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             held = fit_surface(own, SUM, above=floor)
             row = {"k": k, "cells": len(own), "floor": floor, "fitted": best.offset, "low": low, "high": high}
             row |= {name: own[name].iloc[0] for name in ("floor_low", "floor_high")}
-            row |= {"ratio": best.offset / floor, "inside": low <= floor <= high, "least": own["value"].min()}
+            inside = low <= floor <= high
+            row |= {"ratio": best.offset / floor, "inside": inside, "told": inside and high - low <= NEAR * floor}
+            row |= {"least": own["value"].min()}
             away = {"away": best, "away_true": held}
             rows.append(row | {name: percent([np.sqrt(fit.deviance / len(own))]) for name, fit in away.items()})
     if not rows:
@@ -189,7 +194,7 @@ def _told(seen: pd.DataFrame, asked: pd.DataFrame, law: Law, floor: float, x: st
     for at, own in asked.groupby(held):
         line = seen[seen[held] == at].assign(size=seen[x], training_tokens=1.0)  # x in the place of S
         found[own.index] = np.log(fit_surface(line, law.form, above=above).predict(own[x], np.ones(len(own))))
-    return found.to_numpy(float)
+    return found.to_numpy(np.float64)
 
 
 def by_law(table: pd.DataFrame) -> pd.DataFrame:
@@ -324,6 +329,7 @@ def told(
     values: dict[str, Any] = _trained(table) | {"tokens": table["training_tokens"].max() / 1e6}
     values |= {"lines": len(straight), "straight": int((straight["away"] <= STRAIGHT).sum())}
     values |= {"away": straight["away"].median(), "inside": int(found["inside"].sum()), "measures": len(found)}
+    values["told"] = int(found["told"].sum())
     one = found.set_index(found["k"].fillna(0)).reindex([0, 1])
     for name, k in (("loss", 0), ("rank", 1)):
         values |= {f"{name}.{column}": one.loc[k, column] for column in ("floor", "fitted", "low", "high")}
@@ -337,7 +343,7 @@ def told(
 
 
 def _trained(table: pd.DataFrame) -> dict[str, int]:
-    recipe, _, _ = known.read_known()
+    recipe, _, _ = read_known()
     return {"models": table["model"].nunique(), "cells": len(recipe.rungs) * len(recipe.budgets)}
 
 
@@ -346,7 +352,8 @@ def floor_decides(table: pd.DataFrame, found: pd.DataFrame) -> dict[str, Any]:
     one, ranks = found[found["k"].isna()].iloc[0], found.dropna(subset="k")
     values = {f"{name}_loss": one[name] for name in ("floor", "fitted", "low", "high")}
     values |= {"ratio_least": ranks["ratio"].min(), "ratio_most": ranks["ratio"].max()} | _trained(table)
-    return values | {"inside": int(found["inside"].sum()), "measures": len(found), "loss": bool(one["inside"])}
+    values |= {"inside": int(found["inside"].sum()), "told": int(found["told"].sum())}
+    return values | {"measures": len(found), "loss": bool(one["told"])}
 
 
 def power_decides(table: pd.DataFrame, bent: pd.DataFrame) -> dict[str, Any]:
@@ -381,9 +388,9 @@ def floor_shown(table: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, *,
         sns.despine(ax=ax)
 
     def fitted(ax: Axes) -> None:
-        for place, row in enumerate(found.itertuples()):
-            ax.vlines(place, row.low / row.floor, row.high / row.floor, color="#2A7FC0", lw=2)
-            ax.plot(place, row.ratio, "o", color="#2A7FC0", ms=7, mew=0)
+        places, true = np.arange(len(found)), found["floor"]
+        ax.vlines(places, found["low"] / true, found["high"] / true, color="#2A7FC0", lw=2)
+        ax.plot(places, found["ratio"], "o", color="#2A7FC0", ms=7, mew=0, clip_on=False)
         ax.axhline(1, color=INK, lw=1, ls="--")
         ax.set_xticks(range(len(found)), _labels(found["k"]))
         ax.set_ylim(min(0.0, ax.get_ylim()[0]))
