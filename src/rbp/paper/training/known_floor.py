@@ -190,11 +190,12 @@ def _told(seen: pd.DataFrame, asked: pd.DataFrame, law: Law, floor: float, x: st
     above = floor if law.above else 0.0
     if law.form not in (POWER, OFFSET):
         return np.log(fit_surface(seen, law.form, above=above).predict(asked["size"], asked["training_tokens"]))
-    found = pd.Series(np.nan, asked.index)
-    for at, own in asked.groupby(held):
-        line = seen[seen[held] == at].assign(size=seen[x], training_tokens=1.0)  # x in the place of S
-        found[own.index] = np.log(fit_surface(line, law.form, above=above).predict(own[x], np.ones(len(own))))
-    return found.to_numpy(np.float64)
+    found: Reals = np.full(len(asked), np.nan)
+    for at in asked[held].unique():
+        own, line = (asked[held] == at).to_numpy(), seen[seen[held] == at]
+        line = line.assign(size=line[x], training_tokens=1.0)  # x in the place of S
+        found[own] = np.log(fit_surface(line, law.form, above=above).predict(asked.loc[own, x], 1.0))
+    return found
 
 
 def by_law(table: pd.DataFrame) -> pd.DataFrame:
