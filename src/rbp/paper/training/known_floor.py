@@ -422,9 +422,9 @@ def floor_shown(table: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, *,
     draw = {"excess": excess, "fitted": fitted, "errors": errors}
     return {
         "figure": Panels(list(draw), lambda ax, key: draw[key](ax), size=(4.6, 4.0), columns=3),
-        "caption": "<b>A text whose floor is known.</b> Left: cross-entropy less the text’s own entropy, a line for "
-        f"each rung; a power would be straight. Middle: E of a fitted sum over the true floor, with {level:.0%} "
-        "intervals. Right: each law’s error where the larger budgets (filled) or the larger rungs (hollow) are hidden.",
+        "caption": "<b>A text whose floor is known.</b> First: cross-entropy less the text’s own entropy, a line for "
+        f"each rung; a power would be straight. Second: E of a fitted sum over the true floor, with {level:.0%} "
+        "intervals. Third: each law’s error where the larger budgets (filled) or the larger rungs (hollow) are hidden.",
         "alt": "Excess over the floor against tokens; fitted floors beside the true ones; forecasts’ errors by law",
         "data": table,
     }
