@@ -143,9 +143,14 @@ def test_what_is_missing_is_said(made: Drawing, tmp_path: Path) -> None:
         known.ship(empty, tmp_path / "to")
     assert not (tmp_path / "to").exists()
     write_ladder(tmp_path / "other", 100)
-    (tmp_path / "other" / "known.toml").write_text(KNOWN.replace('"neox"', '"mlp"'))
+    path = tmp_path / "other" / "known.toml"
+    path.write_text(KNOWN.replace('"neox"', '"mlp"'))
     with pytest.raises(ParameterError, match="no family 'mlp'"):
-        read_known(tmp_path / "other" / "known.toml")
+        read_known(path)
+    for old, new, what in (('"narrow"', '"huge"', "rung huge .* has no width"), ("640", "2_560", "budgets must grow")):
+        path.write_text(KNOWN.replace(old, new))
+        with pytest.raises(DataError, match=what):
+            read_known(path)
 
 
 def test_the_models_of_the_known_floor_were_trained_after_its_predictions() -> None:

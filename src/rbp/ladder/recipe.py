@@ -393,7 +393,11 @@ def read_known(path: Path = KNOWN) -> tuple[Known, Ladders, Recipe]:
     ladders, base = read_ladders(path.parent / known.ladders)
     family = replace(ladders.family(known.family), rungs=known.rungs)
     training = replace(ladders.training, budgets=known.budgets)
-    return known, replace(ladders, training=training, families=(family,), repeated=0, trials=()), base
+    try:
+        return known, replace(ladders, training=training, families=(family,), repeated=0, trials=()), base
+    except ValidationError as error:
+        what = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise DataError(what, str(path), "Correct it.") from None
 
 
 def read_recipe(path: Path = CONFIGURATION) -> Recipe:
