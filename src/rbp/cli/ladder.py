@@ -133,6 +133,37 @@ def sweep(
 
 
 @ladder.command()
+def known(
+    context: typer.Context,
+    rungs: Rungs = None,
+    jobs: Jobs = None,
+    device: Device = "auto",
+    every: Every = 20.0,
+    texts: Texts = None,
+    config: Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/known.toml")] = None,
+    out: Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/known")] = None,
+    to: Annotated[Path | None, typer.Option(help="The tables.", show_default="shipped/ in the working folder")] = None,
+) -> None:
+    """Train on a text drawn from n-grams, and measure by the true distribution of every token: the floor is known.
+
+    What was stopped goes on where it was. Who is finished when the command ends is in the tables.
+    """
+    from rbp.ladder.known import open_drawing, ship
+    from rbp.ladder.recipe import KNOWN
+
+    project: Project = context.find_root().obj
+    drawing = open_drawing(out or project.runs / "known", config or KNOWN)
+    lines = drawing.making.choose([drawing.known.family], split_names(rungs))
+    device = _device(device)
+    drawing.prepare(texts)
+    try:
+        _end(_work(drawing.jobs(lines, device, every), jobs, device))
+    finally:
+        ship(drawing, to := to or drawing.making.place / "shipped")
+    typer.echo(str(to))
+
+
+@ladder.command()
 def rank(
     context: typer.Context,
     rungs: Rungs = None,

@@ -59,11 +59,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Making:
-    """Families, the recipe that has their text, and the folder that they are trained in (see `place`)."""
+    """Families, the recipe that has their text, and the folder that they are trained in (see `place`).
+
+    predictions: what was foretold of them, whose checksum every run keeps.
+    """
 
     ladders: Ladders
     base: Recipe
     place: Workspace
+    predictions: Path = PREDICTIONS
 
     def choose(
         self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = (), *, also: str = ""
@@ -177,7 +181,7 @@ def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: fl
     torch.set_num_threads(1)
     folder, rows = making.place / "training" / line.name, making.rows(line)
     with full_disk(folder), locked(folder):
-        begun = begin(folder)
+        begun = begin(folder, making.predictions)
         trunk = training.Run(making.course(line, None), rows, folder, device)
         training.take_up(trunk)
         for tokens in line.budgets:
@@ -201,12 +205,12 @@ def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: fl
     told(DONE)
 
 
-def begin(folder: Path) -> dict[str, str]:
+def begin(folder: Path, predictions: Path) -> dict[str, str]:
     """When a run began, and the SHA-256 that the predictions had then; written before its first step."""
     path = folder / BEGUN
     if not path.exists():
-        predictions = checksum(PREDICTIONS) if PREDICTIONS.is_file() else ""
-        write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": predictions})
+        known = checksum(predictions) if predictions.is_file() else ""
+        write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": known})
     begun: dict[str, str] = json.loads(path.read_bytes())
     return begun
 

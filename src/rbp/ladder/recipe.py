@@ -20,6 +20,7 @@ from rbp.core.paths import LADDER
 
 CONFIGURATION = LADDER / "ladder.toml"
 LADDERS = LADDER / "ladders.toml"
+KNOWN = LADDER / "known.toml"
 
 STRICT = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -366,6 +367,39 @@ class Ladders:
         )
 
 
+@dataclass(frozen=True, config=STRICT)
+class Known:
+    """A text drawn from n-grams of the ladders' own, so that nothing about it is unknown, and who is trained on it.
+
+    ladders: the recipe beside this one, of which all is taken that is not said; order: of the n-grams, counted in what
+    its models read at their largest budget; documents: rows that are drawn for evaluation; seed: of all that is drawn.
+    """
+
+    ladders: str
+    family: Name
+    rungs: Annotated[tuple[Name, ...], Field(min_length=1)]
+    budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
+    order: Count
+    documents: Count
+    seed: Seed
+
+
+def read_known(path: Path = KNOWN) -> tuple[Known, Ladders, Recipe]:
+    """The drawn text of a TOML file, the ladders that are trained on it, and the recipe of the text it is drawn from.
+
+    Raises what `read_ladders` does; ParameterError for a family that is not there.
+    """
+    known = _read(path, Known)
+    ladders, base = read_ladders(path.parent / known.ladders)
+    family = replace(ladders.family(known.family), rungs=known.rungs)
+    training = replace(ladders.training, budgets=known.budgets)
+    try:
+        return known, replace(ladders, training=training, families=(family,), repeated=0, trials=()), base
+    except ValidationError as error:
+        what = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise DataError(what, str(path), "Correct it.") from None
+
+
 def read_recipe(path: Path = CONFIGURATION) -> Recipe:
     """The recipe in a TOML or JSON file. Raises DataError if it is malformed, lacks an entry or has one too many."""
     return _read(path, Recipe)
@@ -381,7 +415,7 @@ def read_ladders(path: Path = LADDERS) -> tuple[Ladders, Recipe]:
     return ladders, base
 
 
-Kind = TypeVar("Kind", Recipe, Ladders)
+Kind = TypeVar("Kind", Recipe, Ladders, Known)
 
 
 #: of a recipe, or a working folder, of the ladder that was there before the families
