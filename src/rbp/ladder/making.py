@@ -29,6 +29,7 @@ from rbp.ladder.workspace import ABOUT, Workspace, locked
 from rbp.ranks.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
+LONGER = DATA / "predictions" / "tokens.toml"  # of runs beyond the grid's largest budget
 BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
 RUNGS_NOW = {"389k": "390k"}  # rungs that the first ladder alone had, and what has their place
 Rows = npt.NDArray[np.uint16]
