@@ -110,7 +110,7 @@ def sweep(
     out: Out = None,
     to: Annotated[Path | None, typer.Option(help="The table.", show_default="trials.csv in the working folder")] = None,
 ) -> None:
-    """Train what the recipe tries beside the grid (rates, batches, seeds, less text), and its loss on unseen text.
+    """Train what the recipe tries beside the grid (rates, batches, seeds, less text or more), and its unseen loss.
 
     One trial after the other, each written to the table when it ends. What was stopped goes on where it was.
     """
@@ -122,7 +122,7 @@ def sweep(
     chosen = [tried.lines(making, trial, families, wanted) for trial in tried.choose(making, split_names(trials))]
     if not any(chosen):
         raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
-    making.prepare(texts)
+    making.prepare(texts, max(line.change.more or 0 for lines in chosen for line in lines))
     todo = [tried.jobs(making, lines, device, every) for lines in chosen]
     for lines, left in zip(chosen, todo, strict=True):
         try:

@@ -205,7 +205,10 @@ def degrees(errors: pd.DataFrame) -> float:
 
 
 def backtest(table: pd.DataFrame) -> pd.DataFrame:
-    """Each law fitted up to a budget, and asked for all larger ones: CELL, law, known, factor, rung, error (of ln y)."""
+    """Each law fitted up to a budget, and asked for all larger ones.
+
+    Columns CELL, law, known (the budget), factor, rung, error (of ln y).
+    """
     budgets = sorted(table["training_tokens"].unique())
     rows = []
     for cell, own in table[table["seed"] == 0].groupby(CELL):
@@ -292,7 +295,7 @@ def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads, alpha: float 
             for cell, there in own[own["rung"].isin(names)].groupby(["dataset", "k"]):
                 last = own[(own["dataset"] == cell[0]) & (own["k"] == cell[1]) & (own["training_tokens"] == KNOWN)]
                 seeds = [values["value"].to_numpy() for _, values in last.groupby("rung") if len(values) > 1]
-                grid = there[there["seed"] == 0].pivot(index="size", columns="training_tokens", values="value")
+                grid = there[there["seed"] == 0].pivot_table(index="size", columns="training_tokens", values="value")
                 if law is None:
                     tests.append([_rejected(grid.to_numpy(), seeds, alpha)])
                     continue
@@ -323,27 +326,29 @@ def _rejected(grid: npt.NDArray[np.float64], seeds: Sequence[Reals], alpha: floa
 
 # ── The file
 
-HEAD = f"""\
-# What laws of size and training tokens foretell of longer training, written before any run of more than 8 million tokens.
+HEAD = """\
+# What laws of size and training tokens foretell of longer training, written before any run of more than 8 million
+# tokens.
 #
-# Known then: the ladder's runs of {KNOWN / 1e6:g} million tokens at most (data/ladder/families-sums, seed 0; other seeds for
-# their scatter alone). Written by `rbp ladder foretell`, which does not look at later runs.
+# Known then: the ladder's runs of 8 million tokens at most (data/ladder/families-sums, seed 0; other seeds for their
+# scatter alone), and how such forms do within that grid, as the chapter on size and training has it. Written by
+# `rbp ladder foretell`, which does not look at later runs.
 #
 # Asked: y = −ln RBP_k (k = 1, 10, 100; ranks by greater + equal) and the cross-entropy in nats (k = 0), on all four
-# texts, of seed 0 at {" and ".join(f"{budget / 1e6:g}" for budget in ASKED)} million tokens, trained on by the same recipe: the trunk goes on, and cools down there.
+# texts, of seed 0 at 16 and 32 million tokens, trained on by the same recipe: the trunk goes on, and cools down there.
 # Each law is fitted to each family, text and k by itself, by least squares of ln y, and gives [low, middle, high]: an
-# interval of probability {LEVEL:g}. Its width is the law's own error where it had to do the same before (fitted up to 2 and
-# 4 million, asked for twice and four times as many), but not less than seeds scatter; errors of one law go together over
-# texts, sizes and cuts, so Student's t has as many degrees of freedom as they are worth (`spread`).
+# interval of probability 0.8. Its width is the law's own error where it had to do the same before (fitted up to 2 and
+# 4 million, and asked for twice and four times as many), but not less than seeds scatter. Errors of one law go
+# together over texts, sizes and cuts, so Student's t has as many degrees of freedom as they are worth (`spread`).
 #
-# The rule of scoring. Of each law: the share of its intervals that hold the measured y, over all that is trained, and by
-# k, text, family and tokens; its error, the root mean square of ln(middle/measured), by the same. The law of least error
-# over all is said to foretell best only if the interval (95%, sizes left out in turn) of the difference of its mean
-# square to that of each other lies below 0. All are reported, whichever is best, and those trained so far are scored as
-# they are: none is left out but where a model is not trained. Laws fitted later to what 16 million tokens gave are
-# another cut, and stand apart. `apart`: in how many cells of text and k the transformers' grid of {len(RUNGS[TRANSFORMER])} sizes (or
-# of the smallest 3) with the two new budgets will reject a sum u(S) + v(D), and a product, at p < 0.05 (`interaction`);
-# `now`: the same grid with the known budgets alone.
+# The rule of scoring. Of each law: the share of its intervals that hold the measured y, over all that is trained, and
+# by k, text, family and tokens; its error, the root mean square of ln(middle/measured), by the same. The law of least
+# error over all is said to foretell best only if the interval (95%, sizes left out in turn) of the difference of its
+# mean square from that of each other lies below 0. All are reported, whichever is best. None is left out but where a
+# model is not trained. Laws that are fitted later to what 16 million tokens gave are another cut, and stand apart.
+# `apart`: in how many cells of text and k the transformers' grid of six sizes (or of the smallest three) with the two
+# new budgets will reject a sum u(S) + v(D), and a product, at p < 0.05 (rbp.stats.separability.interaction); `now`: the
+# same grid with the known budgets alone.
 """
 
 
