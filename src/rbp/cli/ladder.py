@@ -207,6 +207,25 @@ def ship(
 
 
 @ladder.command()
+def positions(
+    context: typer.Context,
+    family: Families = "neox,lstm",
+    jobs: Jobs = None,
+    out: Out = None,
+    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/ladder/positions.parquet")] = None,
+) -> None:
+    """Rank the evaluation texts by the shipped models in whole windows, and sum by the position in the window."""
+    from rbp.core.paths import LADDER
+    from rbp.ladder import positions as ranked
+
+    project: Project = context.find_root().obj
+    folder = (out or project.runs / "ladders") / "positions"
+    _end(_work(ranked.jobs(split_names(family), folder), jobs))
+    ranked.gather(folder, to or LADDER / ranked.FILE)
+    typer.echo(str(to or LADDER / ranked.FILE))
+
+
+@ladder.command()
 def foretell(
     to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
 ) -> None:
