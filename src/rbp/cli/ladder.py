@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rbp.core.processes import Task
-    from rbp.ladder.making import Making
+    from rbp.ladder.making import Line, Making
 
 
 ladder = typer.Typer(
@@ -150,7 +150,6 @@ def rank(
     of 1 to 5 tokens (its --rungs) in the text of the largest budget, and ranks by them.
     """
     from rbp.ladder import aggregates, floor
-    from rbp.ladder import trials as tried
 
     making, texts = _open(context, config, out, texts)
     families = split_names(family)
@@ -166,11 +165,7 @@ def rank(
         todo = floor.jobs(making, orders)
     else:
         wanted = families, split_names(rungs), _seeds(seeds)
-        if trials is None:
-            lines = making.choose(*wanted, also=floor.FAMILY)
-        else:
-            chosen = tried.choose(making, split_names(trials))
-            lines = tried.apart(making, [line for trial in chosen for line in tried.lines(making, trial, *wanted)])
+        lines = making.choose(*wanted, also=floor.FAMILY) if trials is None else _tried(making, trials, *wanted)
         if not any(making.finished(lines)):
             other = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
             train = f"Train first: rbp ladder {other}."
@@ -186,20 +181,25 @@ def ship(
     context: typer.Context,
     to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
     family: Ranked = TRANSFORMERS,
+    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
     """Copy models, ranks and what is known about them from the working folder into the project.
 
-    Sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks.
+    Sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks. Of trials sums.
     """
     from rbp.core.paths import LADDER
-    from rbp.ladder.shipping import ship as copy
+    from rbp.ladder import shipping
 
     if to is None:
         context.find_root().obj.whole()
     making, _ = _open(context, config, out, None)
-    for name, shipped in copy(making, split_names(family), to or LADDER).items():
+    if trials is None:
+        found = shipping.ship(making, split_names(family), to or LADDER)
+    else:
+        found = shipping.ship_trials(making, _tried(making, trials, split_names(family)), to or LADDER)
+    for name, shipped in found.items():
         for model in shipped.left_out:
             typer.echo(f"{model}: not ranked, so left out", err=True)
         typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
@@ -262,6 +262,16 @@ def _open(
     if plain or (texts is None and (place / OWN).is_file()):
         base, texts = on_own_text(place, base), (place / OWN).parent
     return Making(ladders.up_to(base.text.tokens), base, place), texts
+
+
+def _tried(
+    making: "Making", trials: str, families: "Sequence[str]", rungs: "Sequence[str]" = (), seeds: "Sequence[int]" = ()
+) -> "list[Line]":
+    """What some trials train beside the grid."""
+    from rbp.ladder import trials as tried
+
+    chosen = tried.choose(making, split_names(trials))
+    return tried.apart(making, [line for one in chosen for line in tried.lines(making, one, families, rungs, seeds)])
 
 
 def _device(name: str) -> str:

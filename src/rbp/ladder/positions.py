@@ -30,6 +30,7 @@ from rbp.ranks.protocols import Row
 
 FILE = "positions.parquet"
 KS = (1, 10, 100)
+WINDOW = 256  # tokens that the models read at once
 UNITS = 64  # stretches of whole documents that intervals leave out in turn, at most
 COLUMNS = ["model", "dataset", "unit", "first", "last", "tokens", "positions", *(f"hits_{k}" for k in KS), "nll"]
 
@@ -110,9 +111,8 @@ def _run(told: Tell, name: str, family: str, out: Path, folder: Path) -> None:
         told(domain)
         texts = [document.text for document in evaluation_documents(domain, folder)]
         ids = tokenizer(texts, verbose=False)["input_ids"]
-        window = 256
-        rows, of = stream_rows(ids, tokenizer.eos_token_id, window)
-        parts.append(sums(model, rows, of, window).assign(model=name, dataset=domain))
+        rows, of = stream_rows(ids, tokenizer.eos_token_id, WINDOW)
+        parts.append(sums(model, rows, of, WINDOW).assign(model=name, dataset=domain))
     _write(_path(out, name), pd.concat(parts, ignore_index=True))
     told(DONE)
 
