@@ -243,7 +243,7 @@ def test_a_longer_run_reads_further_rows_after_all_of_the_text_s(made: Making, t
     assert about["follows"] == json.loads((made.place / "text.json").read_text())["rows"]["sha256"]
     told: list[str] = []
     trials.run(told.append, made, line)
-    assert any("of 400 steps" in each for each in told)  # the trunk as well: up to where the last cool-down begins
+    assert any("of 188 steps" in each for each in told)  # the trunk as well: up to where the last cool-down begins
     whole = Run(made.course(line, 16_000), rows, tmp_path / "alone")
     whole.train()
     np.testing.assert_array_equal(whole.losses, losses(made.place / "training" / line.at(16_000)))
