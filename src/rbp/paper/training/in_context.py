@@ -15,8 +15,8 @@ from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.families import LSTM, TRANSFORMER, family_label, measure_label, of_measure
 from rbp.paper.ladder import exponents
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.offset_law import fit_offset
 from rbp.stats.resampling import interval, without_each
+from rbp.stats.surface import OFFSET, POWER, fit_surface
 
 LATE = -3  # the local exponent late in the window is that from this bin to the last: two octaves
 
@@ -55,8 +55,8 @@ def in_position(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
     """The exponent in position of each curve, a row for each: dataset, family, rung, size, k (missing: cross-entropy).
 
     alpha, low, high: of the power law through all bins, units left out in turn; late, late_low, late_high: of the last
-    two octaves alone. offset, offset_low, above: E of E + A·p^(−above) with the lower end of its profile interval, and
-    its exponent; share: E over y at the last bin. NaN where such a law is not determined.
+    two octaves alone. above: the exponent of E + A·p^(−above), E ≥ 0; share: E over y at the last bin; explained: what
+    share that explains of the squares that the power law leaves. NaN where such a law is not determined.
     """
     rows = []
     for curve in found:
@@ -65,11 +65,12 @@ def in_position(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
             row |= dict(zip(("alpha", "low", "high"), interval(exponents(curve.position, y), level=level), strict=True))
             late = interval(_late(curve.position, y), level=level)
             row |= {"k": k, **dict(zip(("late", "late_low", "late_high"), late, strict=True))}
-            row |= dict.fromkeys(("offset", "offset_low", "above", "share"), np.nan)
-            with suppress(FitError):
-                law = fit_offset(curve.position, np.exp(y[0]), level=level)
-                row |= {"offset": law.offset, "offset_low": law.offset_low, "above": law.alpha}
-                row["share"] = law.offset / float(np.exp(y[0, -1]))
+            row |= dict.fromkeys(("above", "share", "explained"), np.nan)
+            table = pd.DataFrame({"size": curve.position, "training_tokens": 1.0, "value": np.exp(y[0])})
+            with suppress(FitError):  # the position stands in the place of S
+                law, bare = fit_surface(table, OFFSET), fit_surface(table, POWER)
+                row |= {"above": law.alpha, "share": law.offset / table["value"].iloc[-1]}
+                row["explained"] = 1 - law.deviance / bare.deviance
             rows.append(row)
     return pd.DataFrame(rows).astype({"k": "Int64"})
 
@@ -183,12 +184,13 @@ def exponents_shown(position: pd.DataFrame, size: pd.DataFrame, *, level: float)
 
 
 def told(position: pd.DataFrame, size: pd.DataFrame) -> dict[str, Any]:
-    """What the page says: medians over texts and sizes, by family and k; how many floors are above 0."""
-    found: dict[str, Any] = {"curves": len(position), "floors": int((position["offset_low"] > 0).sum())}
+    """What the page says: medians over texts and sizes, by family and k; what a floor explains, at the median."""
+    found: dict[str, Any] = {"curves": len(position), "explained": 100 * position["explained"].median()}
+    found |= {"above": position["above"].median(), "share": 100 * position["share"].median()}
     for name, table in (("position", position), ("size", size)):
         for key, own in table.assign(k=table["k"].fillna(0)).groupby(["family", "k"])["alpha"]:
             found[f"{name}.{key[0]}.{'ce' if key[1] == 0 else f'k{key[1]}'}"] = own.median()
     for key, own in position.assign(k=position["k"].fillna(0)).groupby(["family", "k"]):
         label = f"{key[0]}.{'ce' if key[1] == 0 else f'k{key[1]}'}"
-        found |= {f"late.{label}": own["late"].median(), f"share.{label}": own["share"].median()}
+        found |= {f"late.{label}": own["late"].median(), f"above.{label}": own["above"].median()}
     return found

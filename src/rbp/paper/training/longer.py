@@ -8,6 +8,7 @@ tokens, and asked for twice or four times as many. Errors of one law go together
 of them are independent: Student's t has as many degrees of freedom as they are worth (`degrees`).
 """
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,12 +23,17 @@ from scipy.optimize import least_squares
 from scipy.special import boxcox, inv_boxcox
 from scipy.stats import t as t_distribution
 
+from rbp.core import provenance
 from rbp.core.arrays import Reals
-from rbp.core.errors import FitError
+from rbp.core.errors import DataError, FitError
 from rbp.core.files import write_file
+from rbp.core.paths import label
 from rbp.evidence.counts import Counts
-from rbp.evidence.shipped import counted
-from rbp.paper.families import LSTM, TRANSFORMER
+from rbp.evidence.shipped import TRIALS, counted
+from rbp.ladder.making import LONGER
+from rbp.paper.display import Columns, shown
+from rbp.paper.families import LSTM, TRANSFORMER, measure_label
+from rbp.stats.resampling import interval, without_each
 from rbp.stats.separability import interaction
 from rbp.stats.surface import ADDITIVE, KAPLAN, OFFSET, PRODUCT, SUM, fit_surface
 
@@ -383,3 +389,91 @@ def _by_factor(wide: Spreads) -> list[tuple[tuple[str, int, int], dict[str, Spre
     for (family, k, law, factor), spread in wide.items():
         found.setdefault((family, k, factor), {})[law] = spread
     return sorted((key, {law: own[law] for law in LAWS if law in own}) for key, own in found.items())
+
+
+# ── What came
+
+KEY = [*CELL, "rung", "training_tokens"]
+
+
+def read(path: Path = LONGER) -> pd.DataFrame:
+    """What the file says, a row for each model, text, k and law: KEY, law, low, middle, high.
+
+    Raises DataError for a malformed file.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = [
+            (*(row[name] for name in CELL), row["rung"], row["tokens"], law, *row[law])
+            for row in content["target"]
+            for law in content["laws"]
+            if law in row
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
+    provenance.note(path)
+    return pd.DataFrame(rows, columns=[*KEY, "law", "low", "middle", "high"])
+
+
+_REMEDY = "Restore it: git checkout -- data/predictions."
+
+
+def scored(said: pd.DataFrame, texts: Sequence[Counts]) -> pd.DataFrame:
+    """`read` with what the longer runs came to: value, inside, and error, ln(middle/value); models without a run apart.
+
+    texts: the sums of trials, of which the runs beyond KNOWN and of seed 0 are taken, as the grid's recipe has them.
+    """
+    parts = [text.keep(None, KS).table() for text in texts]
+    table = pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
+    table = table[(table["training_tokens"] > KNOWN) & (table["seed"] == 0)]
+    table = table.assign(k=table["k"].fillna(0).astype(int), family=table["family"].str.removesuffix(TRIALS))
+    found = said.merge(table[[*KEY, "value"]], on=KEY)
+    inside = (found["low"] <= found["value"]) & (found["value"] <= found["high"])
+    return found.assign(inside=inside, error=np.log(found["middle"] / found["value"]))
+
+
+def by_law(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """`scored` summed for each law, or each law and value of some columns: law, n, inside (share), error (per cent)."""
+    each = table.assign(square=table["error"] ** 2).groupby([*by, "law"])
+    found = each.agg(n=("error", "size"), inside=("inside", "mean"), error=("square", "mean"))
+    found["error"] = 100 * np.expm1(np.sqrt(found["error"]))
+    place = found.index.get_level_values("law").map([*LAWS].index)
+    return found.assign(place=place).sort_values([*by, "place"], kind="stable").drop(columns="place").reset_index()
+
+
+def best(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The law of least error against each other: law, than, difference of mean squares, low, high.
+
+    Families' sizes are the units that are left out in turn. It foretells best if every high is below 0.
+    """
+    squares = table.assign(square=table["error"] ** 2, unit=table["family"] + table["rung"])
+    wide = squares.pivot_table(index="unit", columns="law", values="square", aggfunc="sum")
+    count = squares.pivot_table(index="unit", columns="law", values="square", aggfunc="size")
+    means = without_each(wide.to_numpy()) / without_each(count.to_numpy())
+    first = int(means[0].argmin())
+    rows = []
+    for i, law in enumerate(wide.columns):
+        if i != first:
+            ends = interval(means[:, first] - means[:, i], level=level)
+            rows.append((str(wide.columns[first]), str(law), *map(float, ends)))
+    return pd.DataFrame(rows, columns=["law", "than", "difference", "low", "high"])
+
+
+def laws_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`by_law` of `scored`, of all and of 16 and 32 million tokens, and of each y, for `Page.table`."""
+    whole = by_law(table).set_index("law")
+    rows = pd.DataFrame({"law": [SAID[law] for law in whole.index]}, index=whole.index)
+    rows[["n", "inside", "error"]] = whole[["n", "inside", "error"]]
+    columns: Columns = {"law": "law", "n": "intervals", "inside": ("hold", "{:.0%}"), "error": ("error, %", "{:.1f}")}
+    for name, values in (("training_tokens", ASKED), ("k", (*KS, 0))):
+        own = by_law(table, [name]).set_index(["law", name])["error"]
+        for value in values:
+            if value in own.index.get_level_values(name):
+                rows[f"{name}{value}"] = own.xs(value, level=name)
+                what = f"{value / 1e6:g} M" if name == "training_tokens" else measure_label(value or None)
+                columns[f"{name}{value}"] = (what, "{:.1f}")
+    caption = (
+        "<b>What was foretold of longer training, and what came.</b> Each law, fitted up to 8 million tokens: how many "
+        "of its intervals of 80% hold, and its error, over all, by training tokens, and by y."
+    )
+    return shown(rows.reset_index(drop=True), columns, caption=caption, data=table)
