@@ -121,6 +121,17 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     assert found.error == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
     shown = longer.laws_shown(table)["table"]
     assert list(shown.columns) == ["law", "intervals", "hold", "error, %", "16 M", "k = 1", "k = 10", "k = 100", "CE"]
+    told = longer.longer_told(said, table)
+    assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
+    assert told["longer.kaplan.inside"] == pytest.approx(100 * table[table["law"] == "kaplan"]["inside"].mean())
+    none = longer.scored(said, [])
+    assert none.empty
+    assert longer.longer_told(said, none)["longer.models"] == 0
+    cell = longer.said_shown(said)["table"].loc[5, "1m, 32 M"]
+    (row,) = said.query("law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m'")[
+        said["training_tokens"] == 32_000_000
+    ].itertuples()
+    assert cell == f"{row.middle:.2f} [{row.low:.2f}, {row.high:.2f}]"
     (tmp_path / "no.toml").write_text("target = 3\n")
     with pytest.raises(DataError, match="no predictions"):
         longer.read(tmp_path / "no.toml")

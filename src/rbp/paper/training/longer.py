@@ -27,12 +27,13 @@ from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.core.files import write_file
-from rbp.core.paths import label
+from rbp.core.paths import LADDER, label
 from rbp.evidence.counts import Counts
-from rbp.evidence.shipped import TRIALS, counted
+from rbp.evidence.shipped import SUMS, TRIALS, counted
 from rbp.ladder.making import LONGER
 from rbp.paper.display import Columns, shown
 from rbp.paper.families import LSTM, TRANSFORMER, measure_label
+from rbp.paper.wording import dataset_label
 from rbp.stats.resampling import interval, without_each
 from rbp.stats.separability import interaction
 from rbp.stats.surface import ADDITIVE, KAPLAN, OFFSET, PRODUCT, SUM, fit_surface
@@ -418,11 +419,19 @@ def read(path: Path = LONGER) -> pd.DataFrame:
 _REMEDY = "Restore it: git checkout -- data/predictions."
 
 
-def scored(said: pd.DataFrame, texts: Sequence[Counts]) -> pd.DataFrame:
-    """`read` with what the longer runs came to: value, inside, and error, ln(middle/value); models without a run apart.
+def measured() -> list[Counts]:
+    """What the trials that are shipped make of each text, by family: those of longer runs are among them."""
+    there = [family + TRIALS for family in RUNGS if (LADDER / SUMS / (family + TRIALS)).is_dir()]
+    return counted(KS, families=there) if there else []
 
-    texts: the sums of trials, of which the runs beyond KNOWN and of seed 0 are taken, as the grid's recipe has them.
+
+def scored(said: pd.DataFrame, texts: Sequence[Counts]) -> pd.DataFrame:
+    """`read` with what the longer runs came to: value, inside, and error, ln(middle/value); those that are trained.
+
+    texts: `measured`, of which the runs beyond KNOWN and of seed 0 are taken, as the grid's recipe has them.
     """
+    if not texts:
+        return said.iloc[:0].assign(value=np.nan, inside=False, error=np.nan)
     parts = [text.keep(None, KS).table() for text in texts]
     table = pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
     table = table[(table["training_tokens"] > KNOWN) & (table["seed"] == 0)]
@@ -457,6 +466,32 @@ def best(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             ends = interval(means[:, first] - means[:, i], level=level)
             rows.append((str(wide.columns[first]), str(law), *map(float, ends)))
     return pd.DataFrame(rows, columns=["law", "than", "difference", "low", "high"])
+
+
+def longer_told(said: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `read` and `scored`: how many models are asked for and trained, each law's score."""
+    models = [*KEY[:1], "rung", "training_tokens"]
+    found = {"longer.asked": len(said[models].drop_duplicates()), "longer.models": len(table[models].drop_duplicates())}
+    found |= {"longer.texts": said["dataset"].nunique(), "longer.laws": said["law"].nunique()}
+    for row in by_law(table).itertuples() if len(table) else ():
+        found |= {f"longer.{row.law}.inside": 100 * row.inside, f"longer.{row.law}.error": row.error}
+    return found
+
+
+def said_shown(said: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> dict[str, Any]:
+    """What the laws say of the transformers' ends on a text, for `Page.table`."""
+    own = said[(said["family"] == TRANSFORMER) & (said["dataset"] == dataset) & (said["k"] == k)]
+    rows, columns = pd.DataFrame({"law": SAID}).rename_axis("key"), dict[Any, Any](law="law")
+    for rung, tokens in product((RUNGS[TRANSFORMER][0], RUNGS[TRANSFORMER][-1]), ASKED):
+        one = own[(own["rung"] == rung) & (own["training_tokens"] == tokens)].set_index("law")
+        names = tuple(f"{end}.{rung}.{tokens}" for end in ("middle", "low", "high"))
+        rows = rows.join(one[["middle", "low", "high"]].set_axis(list(names), axis=1))
+        columns[names] = (f"{rung}, {tokens / 1e6:g} M", "{:.2f} [{:.2f}, {:.2f}]")
+    caption = (
+        f"<b>What each law foretold</b> of −ln RBP<sub>{k}</sub> on {dataset_label(dataset)}, of the smallest "
+        "transformer and the largest that is asked for, with its interval of 80%."
+    )
+    return shown(rows.reset_index(drop=True), columns, caption=caption, data=said)
 
 
 def laws_shown(table: pd.DataFrame) -> dict[str, Any]:
