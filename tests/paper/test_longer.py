@@ -128,9 +128,8 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     assert none.empty
     assert longer.longer_told(said, none)["longer.models"] == 0
     cell = longer.said_shown(said)["table"].loc[5, "1m, 32 M"]
-    (row,) = said.query("law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m'")[
-        said["training_tokens"] == 32_000_000
-    ].itertuples()
+    asked = "law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m' and training_tokens == 32_000_000"
+    (row,) = said.query(asked).itertuples()
     assert cell == f"{row.middle:.2f} [{row.low:.2f}, {row.high:.2f}]"
     (tmp_path / "no.toml").write_text("target = 3\n")
     with pytest.raises(DataError, match="no predictions"):
