@@ -36,16 +36,16 @@ class Curve(NamedTuple):
 
 def by_position(sums: pd.DataFrame, models: pd.DataFrame) -> list[Curve]:
     """The curves of some models: sums as `rbp.ladder.positions` has them, models with model, family, rung and size."""
-    about, found = models.set_index("model"), []
+    about, found = models.set_index("model").to_dict("index"), []
     ks = [int(name.removeprefix("hits_")) for name in sums.columns if name.startswith("hits_")]
     columns = ["tokens", "positions", "nll", *(f"hits_{k}" for k in ks)]
-    for (dataset, model), own in sums[sums["model"].isin(about.index)].groupby(["dataset", "model"], sort=False):
+    for (dataset, model), own in sums[sums["model"].isin(list(about))].groupby(["dataset", "model"], sort=False):
         wide = own.pivot_table(index="unit", columns="first", values=columns, aggfunc="sum", fill_value=0)
         total = {name: without_each(wide[name].to_numpy(np.float64)) for name in columns}
         with np.errstate(divide="ignore"):
             y: dict[int | None, Reals] = {None: np.log(total["nll"] / total["tokens"])}
             y |= {k: np.log(np.log(total["tokens"] / total[f"hits_{k}"])) for k in ks}
-        row = about.loc[str(model)]
+        row = about[model]
         position = np.exp(total["positions"][0] / total["tokens"][0])
         found.append(Curve(str(dataset), row["family"], row["rung"], int(row["size"]), position, y))
     return sorted(found, key=lambda each: (dataset_order({c.dataset for c in found}).index(each.dataset), each.size))
@@ -190,7 +190,7 @@ def told(position: pd.DataFrame, size: pd.DataFrame) -> dict[str, Any]:
     for name, table in (("position", position), ("size", size)):
         for key, own in table.assign(k=table["k"].fillna(0)).groupby(["family", "k"])["alpha"]:
             found[f"{name}.{key[0]}.{'ce' if key[1] == 0 else f'k{key[1]}'}"] = own.median()
-    for key, own in position.assign(k=position["k"].fillna(0)).groupby(["family", "k"]):
+    for key, rows in position.assign(k=position["k"].fillna(0)).groupby(["family", "k"]):
         label = f"{key[0]}.{'ce' if key[1] == 0 else f'k{key[1]}'}"
-        found |= {f"late.{label}": own["late"].median(), f"above.{label}": own["above"].median()}
+        found |= {f"late.{label}": rows["late"].median(), f"above.{label}": rows["above"].median()}
     return found
