@@ -190,15 +190,17 @@ class Repeat:
 class Change(NamedTuple):
     """What a trial does otherwise than the grid; None: as the grid does.
 
-    rate: the highest learning rate; batch: rows that a step reads; distinct: tokens of the text, read over and over.
+    rate: the highest learning rate; batch: rows that a step reads; distinct: tokens of the text, read over and over;
+    more: tokens that follow those of the text.
     """
 
     rate: float | None = None
     batch: int | None = None
     distinct: int | None = None
+    more: int | None = None
 
     def __str__(self) -> str:
-        """As it stands in the name of a run: -rate0.003, -batch4, -of2m; nothing for a run of the grid."""
+        """As it stands in the name of a run: -rate0.003, -batch4, -of2m; nothing for a run of the grid, or a longer."""
         rate = "" if self.rate is None else f"-rate{self.rate:.3g}"
         batch = "" if self.batch is None else f"-batch{self.batch}"
         return rate + batch + ("" if self.distinct is None else f"-of{self.distinct / 1e6:g}m")
@@ -209,7 +211,8 @@ class Trial:
     """Runs that tell how much hangs on how the grid is trained: each rung, seed and budget with each change.
 
     rates: the highest learning rates, by rung, or factors of the rate that the rung has in the grid; batches: rows that
-    a step reads; distinct: tokens of the text, read over and over. What is left out is as in the grid.
+    a step reads; distinct: tokens of the text, read over and over; more: so many tokens of the same sources follow
+    those of the text. What is left out is as in the grid.
     """
 
     name: Name
@@ -221,6 +224,7 @@ class Trial:
     factors: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0,)
     batches: tuple[Count, ...] = ()
     distinct: Count | None = None
+    more: Count | None = None
 
     @model_validator(mode="after")
     def _one_kind_of_rates(self) -> Self:
@@ -295,21 +299,29 @@ class Ladders:
 
     def up_to(self, tokens: int) -> "Ladders":
         """The same with the budgets that so much text allows; with all of it, where it is less than any budget."""
-        budgets = tuple(budget for budget in self.training.budgets if budget <= tokens) or (tokens,)
-        return replace(self, training=replace(self.training, budgets=budgets))
+        return self.with_budgets(tuple(budget for budget in self.training.budgets if budget <= tokens) or (tokens,))
 
     def changes(self, trial: Trial, family: Family, rung: str) -> list[Change]:
         """What a trial changes of a rung, in turn; what is the grid's own is no change."""
         own = self.highest(family, rung)
         rates = trial.rates.get(rung) or [factor * own for factor in trial.factors]
         return [
-            Change(None if rate == own else rate, None if batch == self.training.batch else batch, trial.distinct)
+            Change(
+                None if rate == own else rate,
+                None if batch == self.training.batch else batch,
+                trial.distinct,
+                trial.more,
+            )
             for rate, batch in product(rates, trial.batches or [self.training.batch])
         ]
 
     def with_batch(self, rows: int | None) -> "Ladders":
         """The same with so many rows in a step; None: as it is."""
         return self if rows is None else replace(self, training=replace(self.training, batch=rows))
+
+    def with_budgets(self, budgets: tuple[int, ...]) -> "Ladders":
+        """The same with other budgets."""
+        return replace(self, training=replace(self.training, budgets=budgets))
 
     def highest(self, family: Family, rung: str) -> float:
         """The highest learning rate of a rung."""
