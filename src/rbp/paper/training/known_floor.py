@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, Panels, label_line_ends, legend_below, log_axis
@@ -24,8 +23,9 @@ from rbp.ladder.recipe import read_known
 from rbp.paper.curves import ramp
 from rbp.paper.display import Columns, shown
 from rbp.paper.families import measure_label, of_measure
-from rbp.paper.training.grid import millions, percent
+from rbp.paper.training.grid import millions
 from rbp.stats.resampling import interval, log_neg_log_share, without_each
+from rbp.stats.rivals import percent
 from rbp.stats.surface import ADDITIVE, KAPLAN, OFFSET, POWER, PRODUCT, SUM, fit_surface, floor_interval
 
 KS: tuple[int | None, ...] = (None, 1, 10, 100, 1000)  # the cross-entropy first
@@ -389,7 +389,6 @@ def floor_shown(table: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, *,
         ax.set_ylabel("cross-entropy − true floor, nats")
         ax.set_title("What is above the floor")
         label_line_ends(ax, ends)
-        sns.despine(ax=ax)
 
     def fitted(ax: Axes) -> None:
         places, true = np.arange(len(found)), found["floor"]
@@ -400,7 +399,6 @@ def floor_shown(table: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, *,
         ax.set_ylim(min(0.0, ax.get_ylim()[0]))
         ax.set_ylabel("fitted floor over the true one")
         ax.set_title("The floor by a fit")
-        sns.despine(ax=ax)
 
     def errors(ax: Axes) -> None:
         forms = list(dict.fromkeys(laws["form"].replace(OFFSET, POWER).replace(ADDITIVE, SUM)))
@@ -416,7 +414,6 @@ def floor_shown(table: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, *,
         ax.set_ylim(0)
         ax.set_ylabel("error of the forecast, % (median of y)")
         ax.set_title("Who foretells")
-        sns.despine(ax=ax)
         legend_below(ax, {f"floor: {name}": style for name, style in styles.items()})
 
     draw = {"excess": excess, "fitted": fitted, "errors": errors}
