@@ -142,11 +142,13 @@ def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
 
     fits: of `laws` of `Source.table`, whose rows `table` is: each family is of one time.
     """
-    tokens = table.groupby("family")["training_tokens"].agg(["min", "max"]).astype("Float64")
-    tokens = tokens.loc[tokens["min"] == tokens["max"], "max"]
-    known = fits[fits["alpha"].notna() & fits["family"].isin(tokens.index)]
-    at, run = known["family"].map(tokens).astype("float64"), known["family"].str.split(" at ").str[0]
-    return known.assign(at=at, run=run)[at.groupby(run).transform("nunique") > 1]
+    of_family = table.groupby("family")["training_tokens"]
+    first, last = (each.astype("float64") for each in (of_family.min(), of_family.max()))
+    tokens = last[first == last]
+    at, run = fits["family"].map(tokens), fits["family"].str.split(" at ").str[0]
+    later = fits.assign(at=at, run=run)[fits["alpha"].notna() & at.notna()]
+    several: pd.DataFrame = later[later.groupby("run")["at"].transform("nunique") > 1]
+    return several
 
 
 def write_page(
