@@ -93,6 +93,50 @@ def test_rows_of_the_measurement_table(folder: Path) -> None:
     assert entropy["value"].to_dict() == pytest.approx({"toy-1k": 7.75 / 5, "toy-4k": 1.0, "toy-9k": 0.1})
 
 
+def test_ranks_of_every_model_are_summed(folder: Path) -> None:
+    found = shipped.rank_sums(folder=folder).set_index(["model", "greater", "equal"])
+    assert (found["dataset"] == "news").all()
+    assert found.loc["toy-1k", "tokens"].to_dict() == {(0, 1): 2, (1, 2): 1, (3, 1): 1, (9, 1): 1}
+    assert found.loc["toy-1k", "nll"].to_dict() == {(0, 1): 0.75, (1, 2): 1.0, (3, 1): 2.0, (9, 1): 4.0}
+    assert found["tokens"].groupby("model").sum().to_dict() == dict.fromkeys(TOKENS, 5)
+
+
+def test_what_is_not_shipped_is_said(folder: Path) -> None:
+    with pytest.raises(ParameterError, match=r"lstm is not shipped .*\nThere is: toy. Make it: rbp ladder train"):
+        shipped.counted([1], families=["lstm"], folder=folder)
+    with pytest.raises(ParameterError, match=r"no ranks on sports .*\nThere is: news"):
+        shipped.counted([1], datasets=["sports"], folder=folder)
+    for k in (0, VOCABULARY + 1):
+        with pytest.raises(ParameterError, match=f"k = {k} is not among the ranks 1 to 10"):
+            shipped.counted([1, k], folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("[]", "no family is shipped"), ("[1]", "no list of the families' models"), (None, "cannot read the file")],
+)
+def test_a_list_of_models_that_is_none(folder: Path, content: str | None, says: str) -> None:
+    path = folder / "families.json"
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(DataError, match=says):
+        shipped.counted([1], folder=folder)
+
+
+def test_models_that_ranked_other_tokens_or_are_not_there_are_refused(folder: Path) -> None:
+    paths = [folder / "families-sums" / "toy" / f"{name}.parquet" for name in ("counts", "by_document")]
+    for path in paths:  # of one model a document is gone
+        table = pd.read_parquet(path)
+        table[(table["model"] != "toy-9k") | (table["document"] != 7)].to_parquet(path)
+    with pytest.raises(DataError, match="the models did not rank the same tokens of news"):
+        shipped.counted([1], folder=folder)
+    table[table["model"] != "toy-9k"].to_parquet(paths[1])
+    with pytest.raises(DataError, match=r"its models are not those of families.json .*by_document"):
+        shipped.counted([1], folder=folder)
+    paths[0].write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"cannot read the file: .*counts"):
+        shipped.counted([1], folder=folder)
+
+
 def test_tables_that_count_other_tokens_are_refused(folder: Path) -> None:
     path = folder / "families-sums" / "toy" / "counts.parquet"
     counts = pd.read_parquet(path)

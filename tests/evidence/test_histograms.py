@@ -27,6 +27,11 @@ def test_entropy_of_bins_brackets_the_truth() -> None:
     assert greatest - least < 0.03
 
 
+def test_a_rank_without_a_token_has_no_part_in_the_entropy() -> None:
+    counts = RankCounts(np.array([1, 2, 3]), np.array([1, 2, 3]), np.array([2.0, 0.0, 2.0]), 9)
+    assert histograms.entropy(counts) == pytest.approx((np.log(2) + (2 - 1) / (2 * 4),) * 3)
+
+
 def test_entropy_of_a_sample_is_nearly_unbiased() -> None:
     true = RankDistribution(family("power_law"), (1.2,), 500)
     found = [histograms.entropy(RankCounts.of_ranks(drawn(true, 4000, seed), 500))[0] for seed in range(20)]

@@ -157,6 +157,24 @@ def test_own_file(write, name):
     assert str(own.table["k"].dtype) == "Int64"
 
 
+def test_a_ladder_s_counts_are_those_of_its_stores_with_other_seeds():
+    for source, seeds in (("ladder", True), ("ladder:ngrams", False)):
+        ladder = open_source(source)
+        (text,) = (one for one in ladder.counts([1, 10]) if one.dataset == "humaneval")
+        for k, hits in zip((1, 10), text.hits.sum(axis=0).T, strict=True):
+            counted = dict(zip(text.names, hits.tolist(), strict=True))
+            stored = select(ladder.table, dataset="humaneval", k=k).set_index("model")["hits"].to_dict()
+            assert stored.items() <= counted.items()
+            assert any("seed" in name for name in counted.keys() - stored.keys()) == seeds
+
+
+def test_joined_sources_are_told_apart(write):
+    own = write(OWN)
+    both = open_source(["published", own])
+    assert [part.name for part in both.parts] == ["published", str(own)]
+    assert [part.is_exactly("published") for part in both.parts] == [True, False]
+
+
 def test_counts_of_an_own_file(write):
     counted = OWN.iloc[:2].assign(tokens=1000, hits=[600, 700])
     exact = counted.assign(value=-np.log(counted["hits"] / 1000))

@@ -119,6 +119,13 @@ families = ["neox"]
 rungs = ["narrow"]
 budgets = [2_560]
 distinct = 640
+
+[[trials]]
+name = "longer"
+families = ["neox"]
+rungs = ["narrow"]
+budgets = [12_800, 16_000]
+more = 3_840
 """
 WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 

@@ -69,10 +69,11 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
     texts = gather_texts(recipe, folder)
     tokenizer = make_tokenizer(texts, recipe)
     sources = streams(texts, tokenizer)
-    rows = make_rows(sources, recipe)
-    assert rows.shape == (40 * 4, 33)
+    rows = make_rows(sources, recipe, more=20 * 4 * 32)
+    np.testing.assert_array_equal(rows[: 40 * 4], make_rows(sources, recipe))  # more text leaves the first as it is
+    assert rows.shape == (60 * 4, 33)
     assert rows.dtype == np.uint16
-    np.testing.assert_array_equal(rows, make_rows(sources, recipe))
+    np.testing.assert_array_equal(rows, make_rows(sources, recipe, more=20 * 4 * 32))
     whole = {
         name: tokenizer.eos_token + tokenizer.eos_token.join(d.text for d in texts.training[name]) for name in sources
     }
@@ -88,7 +89,7 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
                 assert not mine & predicted[name]
                 predicted[name] |= mine
         assert found == 1
-    assert {len(places) for places in predicted.values()} == {80 * 32}
+    assert {len(places) for places in predicted.values()} == {120 * 32}
 
 
 def test_too_little_text_is_said(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -172,18 +173,16 @@ def test_lines_are_chosen_seed_0_first(made: Making) -> None:
 def test_a_line_says_which_predictions_there_were_before_its_first_step(
     made: Making, tmp_path: Path, monkeypatch
 ) -> None:
-    making = beside(made, tmp_path)
-    line = making.choose(["neox"], ["narrow"], [1])[0]
     predictions = tmp_path / "predictions.toml"
     predictions.write_text("a = 1\n")
-    monkeypatch.setattr(making_module, "PREDICTIONS", predictions)
+    making = replace(beside(made, tmp_path), predictions=predictions)
+    line = making.choose(["neox"], ["narrow"], [1])[0]
     began = hashlib.sha256(b"a = 1\n").hexdigest()
     monkeypatch.setattr(Run, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         making_module.train(quiet, making, line)
     monkeypatch.undo()
     predictions.write_text("a = 2\n")
-    monkeypatch.setattr(making_module, "PREDICTIONS", predictions)
     making_module.train(quiet, making, line)
     assert making.about(line, 2_560)["predictions"] == began
     assert [about["name"] for _, _, about in making.finished([line])] == ["neox-narrow-at-0.00256m-seed1"]

@@ -1,10 +1,17 @@
 import json
+import shutil
+import subprocess
 import tomllib
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
 
 from rbp.core.files import sha256
-from rbp.core.paths import LADDER
-from rbp.evidence.shipped import FIRST
-from rbp.ladder.making import PREDICTIONS
+from rbp.core.paths import LADDER, ROOT
+from rbp.evidence.shipped import FIRST, TRIALS
+from rbp.ladder.making import LONGER, PREDICTIONS
 from rbp.ladder.recipe import read_ladders
 
 
@@ -35,6 +42,59 @@ def test_every_prediction_is_a_number_with_an_interval_a_naive_guess_and_a_reaso
 
 
 def test_the_models_were_trained_after_these_predictions() -> None:
-    entries = [each for each in json.loads((LADDER / "families.json").read_text()) if each["family"] != FIRST]
+    entries = [each for each in records() if each["family"] != FIRST and not longer(each)]
     assert len(entries) > 60
     assert {entry["predictions"] for entry in entries} == {sha256(PREDICTIONS)}
+
+
+def records() -> list[dict]:
+    return json.loads((LADDER / "families.json").read_text())
+
+
+def longer(entry: dict) -> bool:
+    return entry["family"].endswith(TRIALS) and entry["budget"] > 8_000_000
+
+
+def test_the_longer_runs_began_after_what_was_foretold_of_them() -> None:
+    found = [entry for entry in records() if longer(entry)]
+    assert {entry["predictions"] for entry in found} <= {sha256(LONGER)}
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("there is no history")
+    asked = [git, "log", "--follow", "--format=%aI", "--", str(LONGER)]
+    dates = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    if not dates or (ROOT / ".git" / "shallow").exists():
+        pytest.skip("the history is cut")
+    written = max(map(datetime.fromisoformat, dates))
+    assert all(datetime.fromisoformat(entry["begun"]) > written for entry in found)
+
+
+def test_what_was_foretold_is_of_every_model_text_and_measure_by_every_law() -> None:
+    told = tomllib.loads(LONGER.read_text())
+    ladders, base = read_ladders()
+    trials = [trial for trial in ladders.trials if trial.more]
+    models = {(f, rung, tokens) for one in trials for f in one.families for rung in one.rungs for tokens in one.budgets}
+    asked = {(row["family"], row["rung"], row["tokens"], row["dataset"], row["k"]) for row in told["target"]}
+    texts = [domain.name for domain in base.domains]
+    assert len(models) == 16
+    assert asked == {(*model, text, k) for model in models for text in texts for k in (0, 1, 10, 100)}
+    assert len(told["target"]) == len(asked)
+    for row in told["target"]:
+        for law in told["laws"]:
+            low, middle, high = row[law]
+            assert 0 < low < middle < high
+    assert {law for row in told["spread"] for law in row} >= set(told["laws"])
+    assert all(0 < row["sum"]["sigma"] < 1 <= row["sum"]["degrees"] for row in told["spread"])
+    assert [(row["rungs"], row["of"]) for row in told["apart"]] == [(r, o) for r in (3, 6) for o in ("sum", "product")]
+
+
+@pytest.mark.slow
+def test_what_was_foretold_comes_out_again_whatever_was_trained_since(tmp_path: Path) -> None:
+    from rbp.paper.training import longer as study
+
+    study.write(tmp_path / "again.toml")
+    again, told = (tomllib.loads(path.read_text()) for path in (tmp_path / "again.toml", LONGER))
+    assert [again[name] for name in ("level", "known", "laws")] == [told[name] for name in ("level", "known", "laws")]
+    for one, other in zip(again["target"], told["target"], strict=True):
+        assert {name: one[name] for name in one.keys() - told["laws"].keys()}.items() <= other.items()
+        np.testing.assert_allclose([one[law] for law in told["laws"]], [other[law] for law in told["laws"]], rtol=1e-2)

@@ -1,7 +1,9 @@
 """Trials: runs beside the grid's, that differ from it in what they say and in nothing else."""
 
 import json
+import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,15 @@ from transformers import AutoModelForCausalLM
 
 from rbp.cli import app
 from rbp.core.errors import DataError, ParameterError
-from rbp.ladder import aggregates, training, trials
+from rbp.core.files import sha256
+from rbp.evidence import shipped
+from rbp.ladder import aggregates, shipping, text, training, trials
 from rbp.ladder import making as making_module
 from rbp.ladder.making import Line, Making
+from rbp.ladder.recipe import CONFIGURATION, LADDERS
 from rbp.ladder.training import Run, loss_of, losses
 from rbp.ladder.workspace import Workspace
+from rbp.paper.families import costs
 
 pytestmark = pytest.mark.builds  # it trains
 TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
@@ -41,7 +47,9 @@ def test_runs_are_called_by_what_differs_and_narrow_ones_come_first(made: Making
         "seeds": ["neox-narrow", "neox-narrow-seed1", "neox-narrow-seed2"],
         "updates": ["neox-narrow-batch1", "neox-narrow", "neox-narrow-batch4"],
         "data": ["neox-narrow-of0.00064m"],
+        "longer": ["neox-narrow-longer"],
     }
+    assert lines(made, "longer")[0].at(16_000) == "neox-narrow-at-0.016m"
     assert lines(made, "data")[0].at(2_560) == "neox-narrow-at-0.00256m-of0.00064m"
     assert [line.name for line in trials.lines(made, made.ladders.trials[0], ["lstm"])] == [
         *("lstm-narrow-rate0.001", "lstm-narrow-rate0.01")
@@ -212,13 +220,78 @@ def test_the_command_fills_the_table_and_leaves_what_is_there(
     assert run("--trials", "rates,data", "--family", "neox")[0] == 0
     assert table.read_bytes() == before
     code, _, said = run("--trials", "rate")
-    assert (code, "There is: rates, factors, seeds, updates, data" in said) == (2, True)
+    assert (code, "There is: rates, factors, seeds, updates, data, longer" in said) == (2, True)
     (folder / "long.toml").write_text((folder / "ladders.toml").read_text().replace("[2_560]", "[12_800]"))
     code, _, said = run("--config", str(folder / "long.toml"), "--trials", "factors,data")
     assert (code, "a trial reads 12,800 tokens" in said) == (2, True)
     assert not (made.place / "training" / "neox-wide").exists()  # of the other, which would fit
     code, _, said = run("--trials", "rates", "--rungs", "wide")
     assert (code, said.splitlines()[0].startswith("error: no trial has such a run")) == (2, True)
+
+
+def test_a_longer_run_reads_further_rows_after_all_of_the_text_s(made: Making, tmp_path: Path) -> None:
+    (line,) = lines(made, "longer")
+    texts = made.place.folder.parent / "texts"
+    before = made.place.rows(made.base)
+    made.prepare(texts, 3_840)
+    rows = made.rows(line)
+    np.testing.assert_array_equal(made.place.rows(made.base), before)
+    np.testing.assert_array_equal(rows[:400], before)
+    assert rows.shape == (520, 33)
+    about = json.loads((made.place / "more.json").read_text())
+    assert (about["rows"], about["tokens"]) == (120, 3_840)
+    assert about["follows"] == json.loads((made.place / "text.json").read_text())["rows"]["sha256"]
+    told: list[str] = []
+    trials.run(told.append, made, line)
+    assert any("of 188 steps" in each for each in told)  # the trunk as well: up to where the last cool-down begins
+    whole = Run(made.course(line, 16_000), rows, tmp_path / "alone")
+    whole.train()
+    np.testing.assert_array_equal(whole.losses, losses(made.place / "training" / line.at(16_000)))
+    np.testing.assert_array_equal(whole.losses[:150], losses(made.place / "training" / line.at(12_800))[:150])
+    own = made.choose(["neox"], ["narrow"], [0])[0]
+    making_module.train(quiet, made, own)  # in the same folder, and of the same text: neither stands in the other's way
+    np.testing.assert_array_equal(whole.losses[:30], losses(made.place / "training" / own.at(2_560))[:30])
+    assert trials.jobs(made, [line], "cpu", 20.0) == []
+    assert trials.table(made, [line]).empty  # the rows that others are judged by are among those that it read
+    record = made.about(line, 16_000)
+    assert record["predictions"] == sha256(making_module.LONGER) != made.about(own, 2_560)["predictions"]
+    assert (record["budget"], record["tokens"], record["more"]) == (16_000, 16_000, 3_840)
+    with pytest.raises(DataError, match="not those that the training text was made of"):
+        text.prepare_more(made.place, replace(made.base, text=replace(made.base.text, seed=1)), texts, 3_200)
+    assert json.loads((made.place / "more.json").read_text()) == about
+
+
+def test_sums_of_trials_are_kept_apart_and_beside_those_of_others(workshop, tmp_path: Path) -> None:
+    making, folder = workshop
+    shutil.copytree(folder, own := tmp_path / "shipped")
+    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file() and path.name != "families.json"}
+    for name in ("updates", "data"):
+        chosen = trials.apart(making, lines(making, name))
+        with pytest.raises(DataError, match="no model of these trials of neox is ranked"):
+            shipping.ship_trials(making, chosen, own)
+        for line in chosen:
+            making_module.train(quiet, making, line)
+        for job in aggregates.jobs(making, chosen):
+            job.work(quiet, *job.arguments)
+        told = shipping.ship_trials(making, chosen, own)["neox-trials"]
+        assert (told.left_out, told.bytes > 0) == ([], True)
+    assert {path: path.read_bytes() for path in before} == before
+    assert "neox-trials" not in set(shipped.models(folder=own)["family"])
+    assert "neox-trials" not in set(costs_of(own))
+    table = shipped.models(["neox-trials"], folder=own)
+    assert [*table["model"]] == [
+        *("neox-narrow-at-0.00128m-batch1", "neox-narrow-at-0.00128m-batch4", "neox-narrow-at-0.00256m-of0.00064m")
+    ]
+    (one, _) = shipped.counted([1], families=["neox-trials"], folder=own)
+    counts = aggregates.read(making.place / "aggregates" / one.names[1])["counts"]
+    best = counts[(counts["dataset"] == one.dataset) & (counts["greater"] + counts["equal"] <= 1)]
+    assert one.hits[:, 1, 0].sum() == best["tokens"].sum()
+
+
+def costs_of(folder: Path) -> "pd.Series[str]":
+    shutil.copy(LADDERS, folder)
+    shutil.copy(CONFIGURATION, folder)
+    return costs(folder)["family"]
 
 
 def test_a_text_that_is_too_short_for_a_trial_is_refused(made: Making) -> None:

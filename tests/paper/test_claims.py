@@ -153,6 +153,12 @@ CASES = pytest.mark.parametrize(
         (56, recorded("training", "sum_of_both", rejected=3), PART),
         (56, recorded("training", "sum_of_both", closest=2, rejected=3), HOLDS),
         (58, recorded("training", "same_exponent", change_low=-0.01), HOLDS),
+        (70, recorded("training", "fitted_floor", told=5), HOLDS),
+        (70, recorded("training", "fitted_floor", told=3), PART),
+        (70, recorded("training", "fitted_floor", told=2), FAILS),
+        (71, recorded("training", "power_above_floor", size_share=0.6, tokens_share=0.6), HOLDS),
+        (71, recorded("training", "power_above_floor", size_share=0.6, tokens_share=0.5), PART),
+        (71, recorded("training", "power_above_floor", size_share=0.5, tokens_share=0.5), FAILS),
         (32, holds("table_1", rounded=100, agree=50), FAILS),
         (33, decided("not_deduced", seeds_p=0.06), PART),
         (33, decided("not_deduced", seeds_p=0.05, runs_apart=0, texts_apart=0), PART),
@@ -185,6 +191,12 @@ CASES = pytest.mark.parametrize(
         (54, recorded("sister", "others_still", alignment_still=3, confidence_still=3), FAILS),
         (55, recorded("sister", "error_entropy_share", share_falls=4), PART),
         (55, recorded("sister", "error_entropy_share", share_falls=4, share_inside=4), HOLDS),
+        (75, recorded("ladder", "position_and_size", alike=8), HOLDS),
+        (75, recorded("ladder", "position_and_size", alike=7), PART),
+        (75, recorded("ladder", "position_and_size", alike=4), FAILS),
+        (76, recorded("ladder", "memory_ends", surely=18), HOLDS),
+        (76, recorded("ladder", "memory_ends", surely=17, flatter=18), PART),
+        (76, recorded("ladder", "memory_ends", surely=17, flatter=17), FAILS),
         *(
             (number, _predicted(inside, name), verdict)
             for number, name in zip((59, 60, 61, 62, 63, 65, 66), predictions.CLAIMS, strict=True)

@@ -6,13 +6,8 @@ import pytest
 from draws import loop_and_slow, may_be
 from simulated import counts
 
-from rbp.paper.ladder import (
-    exponents,
-    laws_by_document,
-    points_by_document,
-    scatter_parts,
-    split_scatter,
-)
+from rbp.paper.appendix.ladder import laws_by_document, points_by_document, scatter_parts, split_scatter
+from rbp.paper.ladder import exponents
 from rbp.stats.resampling import neg_log_rbp_document_interval, variance, without_each
 
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])

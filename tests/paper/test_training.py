@@ -51,7 +51,6 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
     assert (row.df_num, row.df_den) == (6 * 4, 3)
     told = grid.separability_told(table.dropna(subset="k"))
     assert (told[f"{right}.rejected"], told[f"{wrong}.rejected"]) == (0, 1)
-    assert len(grid.apart_shown(table, level=0.95)["figure"].single("neox").axes) == 1
     assert len(grid.separability_shown(table, level=0.95)["table"]) == len(table)
     with pytest.raises(DataError, match="no family has a grid"):
         grid.separability([text], [1], ["neox"])

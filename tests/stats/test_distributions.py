@@ -36,6 +36,11 @@ def test_bins_that_are_none_are_refused(low: list[int], high: list[int], count: 
         RankCounts(np.array(low), np.array(high), np.array(count, dtype=float), V)
 
 
+def test_parameters_of_no_distribution_are_named() -> None:
+    with pytest.raises(ParameterError, match=r"power_law has no distribution at {'s': nan}"):
+        _ = RankDistribution.of(family("power_law"), {"s": np.nan}, V).masses
+
+
 def test_every_family_has_a_member_here() -> None:
     assert set(MEMBERS) == set(FAMILIES)
 

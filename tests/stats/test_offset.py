@@ -5,6 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import f as f_distribution
 
+from rbp.core.errors import ParameterError
 from rbp.stats.offset_law import extended, fit_offset
 from rbp.stats.power_law import fit_power_law
 
@@ -72,6 +73,8 @@ def test_an_offset_of_0_is_the_pure_law() -> None:
     assert fit.offset == fit.offset_low == 0
     assert (fit.alpha, fit.prefactor) == pytest.approx((pure.alpha, pure.prefactor), rel=1e-9)
     np.testing.assert_allclose(fit.predict(1e9)["value"], pure.predict(1e9)["value"], rtol=1e-9)
+    with pytest.raises(ParameterError, match="size -1 has no logarithm"):
+        fit.predict(-1)
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(15, 300))

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.optimize import least_squares
+from scipy.stats import f as f_distribution
 
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.surface import (
@@ -18,6 +19,7 @@ from rbp.stats.surface import (
     explained_elsewhere,
     fit_shares,
     fit_surface,
+    floor_interval,
 )
 
 SIZES = np.geomspace(5e6, 7e9, 8)
@@ -74,6 +76,50 @@ def test_a_perfect_law_is_recovered(form: str, trials: int | None) -> None:
     assert fit.predict(table["size"], table["training_tokens"]) == pytest.approx(y, rel=1e-7)
     assert fit.explained == pytest.approx(1, abs=1e-9)
     assert fit.dispersion == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("form", [POWER, PRODUCT, SUM, KAPLAN])
+def test_a_law_above_a_known_floor_is_recovered(form: str) -> None:
+    table = grid()
+    y = 0.7 + LAWS[form](table)
+    fit = fit_surface(table.assign(value=y), form, above=0.7)
+    assert (fit.alpha, fit.beta, fit.offset) == pytest.approx((*TRUE[form][:2], 0.7), rel=1e-7, abs=1e-12)
+    assert fit.predict(table["size"], table["training_tokens"]) == pytest.approx(y, rel=1e-7)
+    step = 1e-5  # the local exponent is the slope of ln y in ln S
+    ahead, back = (fit.predict(1e8 * np.exp(by), 5e9) for by in (step, -step))
+    assert fit.exponent(1e8, 5e9) == pytest.approx(-np.log(ahead / back) / (2 * step), rel=1e-6)
+
+
+def test_an_e_is_not_both_given_and_fitted() -> None:
+    with pytest.raises(ParameterError, match="an E of its own"):
+        fit_surface(grid().assign(value=additive(grid())), ADDITIVE, above=0.1)
+
+
+def test_the_interval_of_the_floor_is_where_the_deviance_with_it_held_is_small_enough() -> None:
+    table = grid()
+    noise = np.random.default_rng(3).normal(size=len(table))
+    table = table.assign(value=additive(table) * np.exp(0.01 * noise))
+    best, low, high = floor_interval(table, level=0.9)
+    assert 0 < low < best.offset < high < table["value"].min()
+    cut = best.deviance * (1 + f_distribution.ppf(0.9, 1, len(table) - 5) / (len(table) - 5))
+    x, z = (np.log(table[name] / np.exp(np.log(table[name]).mean())).to_numpy() for name in table.columns[:2])
+    for floor in (low, high):
+
+        def residuals(p: np.ndarray, floor: float = floor) -> np.ndarray:
+            return np.log(floor + np.exp(p[0] - p[1] * x) + np.exp(p[2] - p[3] * z)) - np.log(table["value"].to_numpy())
+
+        assert 2 * by_scipy(residuals, ([-9, 0, -9, 0], [9, 3, 9, 3]), [0, 0.5, -1, 0.5]).cost == pytest.approx(cut)
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_floor_covers_as_often_as_it_says() -> None:
+    table, rng = grid()[::2], np.random.default_rng(5)
+    y = additive(table)
+    held = 0
+    for _ in range(60):
+        _, low, high = floor_interval(table.assign(value=y * np.exp(0.01 * rng.normal(size=len(y)))), level=0.8)
+        held += low <= 0.3 <= high
+    assert 39 <= held <= 57  # 0.8 of 60 is 48, with a standard deviation of 3.1
 
 
 @pytest.mark.parametrize("offset", [0.3, 0.0])

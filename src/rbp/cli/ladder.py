@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rbp.core.processes import Task
-    from rbp.ladder.making import Making
+    from rbp.ladder.making import Line, Making
 
 
 ladder = typer.Typer(
@@ -110,7 +110,7 @@ def sweep(
     out: Out = None,
     to: Annotated[Path | None, typer.Option(help="The table.", show_default="trials.csv in the working folder")] = None,
 ) -> None:
-    """Train what the recipe tries beside the grid (rates, batches, seeds, less text), and its loss on unseen text.
+    """Train what the recipe tries beside the grid (rates, batches, seeds, less text or more), and its unseen loss.
 
     One trial after the other, each written to the table when it ends. What was stopped goes on where it was.
     """
@@ -122,13 +122,44 @@ def sweep(
     chosen = [tried.lines(making, trial, families, wanted) for trial in tried.choose(making, split_names(trials))]
     if not any(chosen):
         raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
-    making.prepare(texts)
+    making.prepare(texts, max(line.change.more or 0 for lines in chosen for line in lines))
     todo = [tried.jobs(making, lines, device, every) for lines in chosen]
     for lines, left in zip(chosen, todo, strict=True):
         try:
             _end(_work(left, jobs, device))
         finally:
             tried.put(tried.table(making, lines), to)
+    typer.echo(str(to))
+
+
+@ladder.command()
+def known(
+    context: typer.Context,
+    rungs: Rungs = None,
+    jobs: Jobs = None,
+    device: Device = "auto",
+    every: Every = 20.0,
+    texts: Texts = None,
+    config: Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/known.toml")] = None,
+    out: Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/known")] = None,
+    to: Annotated[Path | None, typer.Option(help="The tables.", show_default="shipped/ in the working folder")] = None,
+) -> None:
+    """Train on a text drawn from n-grams, and measure by the true distribution of every token: the floor is known.
+
+    What was stopped goes on where it was. Who is finished when the command ends is in the tables.
+    """
+    from rbp.ladder.known import open_drawing, ship
+    from rbp.ladder.recipe import KNOWN
+
+    project: Project = context.find_root().obj
+    drawing = open_drawing(out or project.runs / "known", config or KNOWN)
+    lines = drawing.making.choose([drawing.known.family], split_names(rungs))
+    device = _device(device)
+    drawing.prepare(texts)
+    try:
+        _end(_work(drawing.jobs(lines, device, every), jobs, device))
+    finally:
+        ship(drawing, to := to or drawing.making.place / "shipped")
     typer.echo(str(to))
 
 
@@ -150,7 +181,6 @@ def rank(
     of 1 to 5 tokens (its --rungs) in the text of the largest budget, and ranks by them.
     """
     from rbp.ladder import aggregates, floor
-    from rbp.ladder import trials as tried
 
     making, texts = _open(context, config, out, texts)
     families = split_names(family)
@@ -166,11 +196,7 @@ def rank(
         todo = floor.jobs(making, orders)
     else:
         wanted = families, split_names(rungs), _seeds(seeds)
-        if trials is None:
-            lines = making.choose(*wanted, also=floor.FAMILY)
-        else:
-            chosen = tried.choose(making, split_names(trials))
-            lines = tried.apart(making, [line for trial in chosen for line in tried.lines(making, trial, *wanted)])
+        lines = making.choose(*wanted, also=floor.FAMILY) if trials is None else _tried(making, trials, *wanted)
         if not any(making.finished(lines)):
             other = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
             train = f"Train first: rbp ladder {other}."
@@ -186,24 +212,60 @@ def ship(
     context: typer.Context,
     to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
     family: Ranked = TRANSFORMERS,
+    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
     """Copy models, ranks and what is known about them from the working folder into the project.
 
-    Sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks.
+    Sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks. Of trials sums.
     """
     from rbp.core.paths import LADDER
-    from rbp.ladder.shipping import ship as copy
+    from rbp.ladder import shipping
 
     if to is None:
         context.find_root().obj.whole()
     making, _ = _open(context, config, out, None)
-    for name, shipped in copy(making, split_names(family), to or LADDER).items():
+    if trials is None:
+        found = shipping.ship(making, split_names(family), to or LADDER)
+    else:
+        found = shipping.ship_trials(making, _tried(making, trials, split_names(family)), to or LADDER)
+    for name, shipped in found.items():
         for model in shipped.left_out:
             typer.echo(f"{model}: not ranked, so left out", err=True)
         typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
     typer.echo(str(to or LADDER))
+
+
+@ladder.command()
+def positions(
+    context: typer.Context,
+    family: Families = "neox,lstm",
+    jobs: Jobs = None,
+    out: Out = None,
+    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/ladder/positions.parquet")] = None,
+) -> None:
+    """Rank the evaluation texts by the shipped models in whole windows, and sum by the position in the window."""
+    from rbp.core.paths import LADDER
+    from rbp.ladder import positions as ranked
+
+    project: Project = context.find_root().obj
+    folder = (out or project.runs / "ladders") / "positions"
+    _end(_work(ranked.jobs(split_names(family), folder), jobs))
+    ranked.gather(folder, to or LADDER / ranked.FILE)
+    typer.echo(str(to or LADDER / ranked.FILE))
+
+
+@ladder.command()
+def foretell(
+    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
+) -> None:
+    """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
+    from rbp.ladder.making import LONGER
+    from rbp.paper.training import longer
+
+    longer.write(to or LONGER)
+    typer.echo(str(to or LONGER))
 
 
 def _open(
@@ -231,6 +293,16 @@ def _open(
     if plain or (texts is None and (place / OWN).is_file()):
         base, texts = on_own_text(place, base), (place / OWN).parent
     return Making(ladders.up_to(base.text.tokens), base, place), texts
+
+
+def _tried(
+    making: "Making", trials: str, families: "Sequence[str]", rungs: "Sequence[str]" = (), seeds: "Sequence[int]" = ()
+) -> "list[Line]":
+    """What some trials train beside the grid."""
+    from rbp.ladder import trials as tried
+
+    chosen = tried.choose(making, split_names(trials))
+    return tried.apart(making, [line for one in chosen for line in tried.lines(making, one, families, rungs, seeds)])
 
 
 def _device(name: str) -> str:

@@ -33,6 +33,7 @@ RECORDS, SUMS, RANKS = "families.json", "families-sums", "families-ranks"
 FIRST = "v1"  # the ladder before the families: its heads and depths changed with size
 ABLATION = "ablation"  # two of its rungs with other heads
 APART = (FIRST, ABLATION)  # no families, and there only where they are named
+TRIALS = "-trials"  # ends the name of what is kept of a family's trials, longer runs among them: so are these
 TABLES = {
     "counts": ("document", "greater", "equal", "tokens"),
     "by_rank": ("greater", "equal", "tokens", "nll"),
@@ -56,8 +57,8 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
     tokens_per_second (of training), processors (of what kinds, a list), vocabulary, layers, width, heads (where there
     are such).
 
-    families: some of them; none named: all but APART. Raises ParameterError for a family that is not shipped,
-    DataError for a missing or malformed file.
+    families: some of them; none named: all but APART and trials. Raises ParameterError for a family that is not
+    shipped, DataError for a missing or malformed file.
     """
     path = folder / RECORDS
     try:
@@ -78,9 +79,14 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
         if name not in shipped:
             there = f"There is: {', '.join(shipped) or 'none'}."
             raise ParameterError(f"family {name} is not shipped", "family", f"{there} {how_to_make(name)}")
-    chosen = table[table["family"].isin(families or [name for name in shipped if name not in APART])]
+    chosen = table[table["family"].isin(families or [name for name in shipped if not is_apart(name)])]
     place = chosen["family"].map({name: i for i, name in enumerate(shipped)})
     return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[columns]
+
+
+def is_apart(family: str) -> bool:
+    """Whether what has this name is no family, and is there only where it is named."""
+    return family in APART or family.endswith(TRIALS)
 
 
 def how_to_make(family: str) -> str:

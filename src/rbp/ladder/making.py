@@ -29,6 +29,7 @@ from rbp.ladder.workspace import ABOUT, Workspace, locked
 from rbp.ranks.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
+LONGER = DATA / "predictions" / "tokens.toml"  # of runs beyond the grid's largest budget
 BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
 RUNGS_NOW = {"389k": "390k"}  # rungs that the first ladder alone had, and what has their place
 Rows = npt.NDArray[np.uint16]
@@ -45,8 +46,8 @@ class Line(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As its folder is called: neox-10k, neox-10k-seed1, neox-10k-rate0.004."""
-        return f"{self.family.name}-{self.rung}{self._rest}"
+        """As its folder is called: neox-10k, neox-10k-seed1, neox-10k-rate0.004, neox-10k-longer."""
+        return f"{self.family.name}-{self.rung}{self._rest}" + ("-longer" if self.change.more else "")
 
     def at(self, tokens: int) -> str:
         """As its model at a budget is called: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
@@ -59,11 +60,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Making:
-    """Families, the recipe that has their text, and the folder that they are trained in (see `place`)."""
+    """Families, the recipe that has their text, and the folder that they are trained in (see `place`).
+
+    predictions: what was foretold of them, whose checksum every run keeps.
+    """
 
     ladders: Ladders
     base: Recipe
     place: Workspace
+    predictions: Path = PREDICTIONS
 
     def choose(
         self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = (), *, also: str = ""
@@ -92,10 +97,10 @@ class Making:
                 raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {there}.")
         return sorted((line for line in lines if not seeds or line.seed in seeds), key=lambda line: line.seed > 0)
 
-    def prepare(self, texts: Path | None) -> None:
+    def prepare(self, texts: Path | None, more: int = 0) -> None:
         """Make what is missing of all that training and ranking read; the tokenizer is the shipped one, if it fits.
 
-        texts: the folder of the corpora, or None for their public homes.
+        texts: the folder of the corpora, or None for their public homes; more: tokens that follow those of the text.
         """
         shipped, own = LADDER / "tokenizer", self.place / "tokenizer"
         if not own.is_dir() and shipped.is_dir() and _digest_of_text(LADDER) == self.base.text_digest():
@@ -103,13 +108,18 @@ class Making:
                 shutil.copytree(shipped, new, dirs_exist_ok=True)
                 swap_in(new, own)
         text.prepare(self.place, self.base, texts)
+        if more:
+            text.prepare_more(self.place, self.base, texts, more)
 
     def rows(self, line: Line) -> Rows:
         """The training tokens in the order in which a line reads them: another order is one of what all read.
 
-        Where few of them are distinct, the first of that order, over and over.
+        Where few of them are distinct, the first of that order, over and over. A longer run reads the rows that trials
+        are judged by too: it comes after the others.
         """
         rows = self.place.rows(self.base)
+        if line.change.more:
+            rows = np.concatenate([rows, self.place.more(self.base, line.change.more)])
         order = self.ladders.repeats[line.seed].order if line.seed else 0
         if order == 0 and line.change.distinct is None:
             return rows
@@ -121,8 +131,9 @@ class Making:
         return np.concatenate([rows[:read][drawn], rows[read:]])
 
     def schedule(self, line: Line) -> Ladders:
-        """The recipe with the batch of a line."""
-        return self.ladders.with_batch(line.change.batch)
+        """The recipe with the batch of a line, and with its budgets, if it is longer than the grid's."""
+        own = self.ladders.with_batch(line.change.batch)
+        return own.with_budgets(line.budgets) if line.change.more else own
 
     def course(self, line: Line, tokens: int | None) -> Course:
         """See `Ladders.course`."""
@@ -177,7 +188,7 @@ def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: fl
     torch.set_num_threads(1)
     folder, rows = making.place / "training" / line.name, making.rows(line)
     with full_disk(folder), locked(folder):
-        begun = begin(folder)
+        begun = begin(folder, LONGER if line.change.more else making.predictions)
         trunk = training.Run(making.course(line, None), rows, folder, device)
         training.take_up(trunk)
         for tokens in line.budgets:
@@ -201,12 +212,12 @@ def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: fl
     told(DONE)
 
 
-def begin(folder: Path) -> dict[str, str]:
-    """When a run began, and the SHA-256 that the predictions had then; written before its first step."""
+def begin(folder: Path, predictions: Path) -> dict[str, str]:
+    """When a run began, and the SHA-256 that the predictions of it had then; written before its first step."""
     path = folder / BEGUN
     if not path.exists():
-        predictions = checksum(PREDICTIONS) if PREDICTIONS.is_file() else ""
-        write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": predictions})
+        digest = checksum(predictions) if predictions.is_file() else ""
+        write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": digest})
     begun: dict[str, str] = json.loads(path.read_bytes())
     return begun
 

@@ -20,6 +20,7 @@ from rbp.core.paths import LADDER
 
 CONFIGURATION = LADDER / "ladder.toml"
 LADDERS = LADDER / "ladders.toml"
+KNOWN = LADDER / "known.toml"
 
 STRICT = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -189,15 +190,17 @@ class Repeat:
 class Change(NamedTuple):
     """What a trial does otherwise than the grid; None: as the grid does.
 
-    rate: the highest learning rate; batch: rows that a step reads; distinct: tokens of the text, read over and over.
+    rate: the highest learning rate; batch: rows that a step reads; distinct: tokens of the text, read over and over;
+    more: tokens that follow those of the text.
     """
 
     rate: float | None = None
     batch: int | None = None
     distinct: int | None = None
+    more: int | None = None
 
     def __str__(self) -> str:
-        """As it stands in the name of a run: -rate0.003, -batch4, -of2m; nothing for a run of the grid."""
+        """As it stands in the name of a run: -rate0.003, -batch4, -of2m; nothing for a run of the grid, or a longer."""
         rate = "" if self.rate is None else f"-rate{self.rate:.3g}"
         batch = "" if self.batch is None else f"-batch{self.batch}"
         return rate + batch + ("" if self.distinct is None else f"-of{self.distinct / 1e6:g}m")
@@ -208,7 +211,8 @@ class Trial:
     """Runs that tell how much hangs on how the grid is trained: each rung, seed and budget with each change.
 
     rates: the highest learning rates, by rung, or factors of the rate that the rung has in the grid; batches: rows that
-    a step reads; distinct: tokens of the text, read over and over. What is left out is as in the grid.
+    a step reads; distinct: tokens of the text, read over and over; more: so many tokens of the same sources follow
+    those of the text. What is left out is as in the grid.
     """
 
     name: Name
@@ -220,6 +224,7 @@ class Trial:
     factors: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1.0,)
     batches: tuple[Count, ...] = ()
     distinct: Count | None = None
+    more: Count | None = None
 
     @model_validator(mode="after")
     def _one_kind_of_rates(self) -> Self:
@@ -294,21 +299,29 @@ class Ladders:
 
     def up_to(self, tokens: int) -> "Ladders":
         """The same with the budgets that so much text allows; with all of it, where it is less than any budget."""
-        budgets = tuple(budget for budget in self.training.budgets if budget <= tokens) or (tokens,)
-        return replace(self, training=replace(self.training, budgets=budgets))
+        return self.with_budgets(tuple(budget for budget in self.training.budgets if budget <= tokens) or (tokens,))
 
     def changes(self, trial: Trial, family: Family, rung: str) -> list[Change]:
         """What a trial changes of a rung, in turn; what is the grid's own is no change."""
         own = self.highest(family, rung)
         rates = trial.rates.get(rung) or [factor * own for factor in trial.factors]
         return [
-            Change(None if rate == own else rate, None if batch == self.training.batch else batch, trial.distinct)
+            Change(
+                None if rate == own else rate,
+                None if batch == self.training.batch else batch,
+                trial.distinct,
+                trial.more,
+            )
             for rate, batch in product(rates, trial.batches or [self.training.batch])
         ]
 
     def with_batch(self, rows: int | None) -> "Ladders":
         """The same with so many rows in a step; None: as it is."""
         return self if rows is None else replace(self, training=replace(self.training, batch=rows))
+
+    def with_budgets(self, budgets: tuple[int, ...]) -> "Ladders":
+        """The same with other budgets."""
+        return replace(self, training=replace(self.training, budgets=budgets))
 
     def highest(self, family: Family, rung: str) -> float:
         """The highest learning rate of a rung."""
@@ -366,6 +379,39 @@ class Ladders:
         )
 
 
+@dataclass(frozen=True, config=STRICT)
+class Known:
+    """A text drawn from n-grams of the ladders' own, so that nothing about it is unknown, and who is trained on it.
+
+    ladders: the recipe beside this one, of which all is taken that is not said; order: of the n-grams, counted in what
+    its models read at their largest budget; documents: rows that are drawn for evaluation; seed: of all that is drawn.
+    """
+
+    ladders: str
+    family: Name
+    rungs: Annotated[tuple[Name, ...], Field(min_length=1)]
+    budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
+    order: Count
+    documents: Count
+    seed: Seed
+
+
+def read_known(path: Path = KNOWN) -> tuple[Known, Ladders, Recipe]:
+    """The drawn text of a TOML file, the ladders that are trained on it, and the recipe of the text it is drawn from.
+
+    Raises what `read_ladders` does; ParameterError for a family that is not there.
+    """
+    known = _read(path, Known)
+    ladders, base = read_ladders(path.parent / known.ladders)
+    family = replace(ladders.family(known.family), rungs=known.rungs)
+    training = replace(ladders.training, budgets=known.budgets)
+    try:
+        return known, replace(ladders, training=training, families=(family,), repeated=0, trials=()), base
+    except ValidationError as error:
+        what = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise DataError(what, str(path), "Correct it.") from None
+
+
 def read_recipe(path: Path = CONFIGURATION) -> Recipe:
     """The recipe in a TOML or JSON file. Raises DataError if it is malformed, lacks an entry or has one too many."""
     return _read(path, Recipe)
@@ -381,7 +427,7 @@ def read_ladders(path: Path = LADDERS) -> tuple[Ladders, Recipe]:
     return ladders, base
 
 
-Kind = TypeVar("Kind", Recipe, Ladders)
+Kind = TypeVar("Kind", Recipe, Ladders, Known)
 
 
 #: of a recipe, or a working folder, of the ladder that was there before the families

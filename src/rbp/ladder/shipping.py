@@ -18,9 +18,9 @@ from rbp.core.errors import DataError
 from rbp.core.files import bytes_below, folder_beside, parse_json, swap_in, write_file, write_json
 from rbp.core.paths import LADDER, label
 from rbp.core.tables import checked, read_csv
-from rbp.evidence.shipped import APART, RANKS, RECORDS, SUMS, TABLES
-from rbp.ladder import aggregates, floor
-from rbp.ladder.making import Making
+from rbp.evidence.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS
+from rbp.ladder import aggregates, floor, text
+from rbp.ladder.making import Line, Making
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
 from rbp.ranks.entropies import BY_TEMPERATURE, ENTROPY, Entropies
@@ -47,12 +47,7 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, Shipped
     change. With them go the tokenizer, and what is known of the text. Raises DataError for a family of which nothing is
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
-    new, old = making.place / TEXT, to / TEXT
-    if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
-        what = "the families that are there are of another text, or of another tokenizer"
-        raise DataError(what, str(old), "Give another folder: --to.")
-    path = to / RECORDS
-    there = parse_json(path.read_bytes()) if path.is_file() else []
+    there = _there(making, to)
     known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
     for family in families:
         records, left_out = [], []
@@ -77,11 +72,55 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, Shipped
         _write_sums(making.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
         folders = [to / MODELS / family, to / RANKS / family, to / SUMS / family]
         shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
-    entries += [entry for entry in there if entry["family"] not in families]
-    order = [*(each.name for each in making.ladders.families), floor.FAMILY, *APART]
     _ship_text(making, to)
-    write_json(path, sorted(entries, key=lambda entry: order.index(entry["family"])))
+    _write_records(making, to, [*entries, *(entry for entry in there if entry["family"] not in families)])
     return shipped
+
+
+def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, Shipped]:
+    """Put the sums of what is ranked of trials into a ladder's folder, apart from their families: see TRIALS.
+
+    What is there of other trials stays. Raises DataError where nothing of a family is ranked, and as `ship`.
+    """
+    there, shipped = _there(making, to), {}
+    for family in dict.fromkeys(line.family.name for line in lines):
+        name = family + TRIALS
+        own = [line for line in lines if line.family.name == family]
+        abouts = [(line.at(tokens), making.about(line, tokens)) for line in own for tokens in line.budgets]
+        records = [
+            {**about, "family": name, "ranked": True, "vocabulary": making.base.text.vocabulary}
+            for model, about in abouts
+            if _is_ranked(making, model, about)
+        ]
+        new = {record["name"] for record in records}
+        if not records:
+            remedy = f"Make them: rbp ladder sweep --trials, rbp ladder rank --trials, --family {family}."
+            raise DataError(f"no model of these trials of {family} is ranked", str(making.place.folder), remedy)
+        kept = [entry for entry in there if entry["family"] == name and entry["name"] not in new]
+        folder = to / SUMS / name
+        _write_sums(making.place / "aggregates", records, to / RANKS / name, folder, [entry["name"] for entry in kept])
+        there = [*(entry for entry in there if entry["family"] != name), *kept, *records]
+        shipped[name] = Shipped(bytes_below(folder), [model for model, _ in abouts if model not in new])
+    if (making.place / text.MORE).is_file():
+        _put(to / text.MORE, (making.place / text.MORE).read_bytes())
+    _write_records(making, to, there)
+    return shipped
+
+
+def _there(making: Making, to: Path) -> list[dict[str, Any]]:
+    """The records in a ladder's folder. Raises DataError where they are of another text."""
+    new, old, path = making.place / TEXT, to / TEXT, to / RECORDS
+    if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
+        what = "the families that are there are of another text, or of another tokenizer"
+        raise DataError(what, str(old), "Give another folder: --to.")
+    found: list[dict[str, Any]] = parse_json(path.read_bytes()) if path.is_file() else []
+    return found
+
+
+def _write_records(making: Making, to: Path, entries: Sequence[dict[str, Any]]) -> None:
+    families = [each.name for each in making.ladders.families]
+    order = [*families, floor.FAMILY, *APART, *(name + TRIALS for name in families)]
+    write_json(to / RECORDS, sorted(entries, key=lambda entry: order.index(entry["family"])))
 
 
 def _ship_text(making: Making, to: Path) -> None:
@@ -150,13 +189,21 @@ def _copy_ranks(folder: Path, models: Sequence[str], to: Path) -> None:
         swap_in(new, to)
 
 
-def _write_sums(folder: Path, records: Sequence[dict[str, Any]], ranks: Path, to: Path) -> None:
-    """Write the tables of all models; of those whose stores are shipped, by these: their numbers are the stores'."""
+def _write_sums(
+    folder: Path, records: Sequence[dict[str, Any]], ranks: Path, to: Path, kept: Sequence[str] = ()
+) -> None:
+    """Write the tables of all models; of those whose stores are shipped, by these: their numbers are the stores'.
+
+    kept: models that are in the tables already, and stay.
+    """
     stores: dict[str, list[RankStore]] = {}
     for path in sorted(ranks.glob("*/manifest.json")):
         store = open_store(path.parent)
         stores.setdefault(store.model, []).append(store)
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    for name, parts in tables.items() if kept else ():
+        there = pd.read_parquet(to / f"{name}.parquet")
+        parts.append(there[there["model"].isin(kept)])
     for record in records:
         if own := stores.get(record["name"]):
             made = aggregates.aggregate({store.dataset: _measured(store) for store in own})

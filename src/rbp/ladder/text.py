@@ -153,7 +153,7 @@ def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | N
         write_json(place / OWN, asdict(own))
 
 
-OWN = "texts/recipe.json"
+OWN, MORE = "texts/recipe.json", "more.json"
 
 
 def on_own_text(place: Workspace, recipe: Recipe) -> Recipe:
@@ -299,19 +299,25 @@ def streams(texts: Texts, tokenizer: Any) -> dict[str, npt.NDArray[np.uint16]]:
 
 
 def make_rows(
-    sources: dict[str, npt.NDArray[np.uint16]], recipe: Recipe, left_out: dict[str, list[str]] | None = None
+    sources: dict[str, npt.NDArray[np.uint16]],
+    recipe: Recipe,
+    left_out: dict[str, list[str]] | None = None,
+    more: int = 0,
 ) -> npt.NDArray[np.uint16]:
     """The training tokens [rows, context + 1], in the order in which they are read; uint16.
 
     The stream of a source is cut into rows of context + 1 tokens that overlap by one, so that every token is
-    predicted once. An equal number of rows of each source is drawn, and all are shuffled. Raises DataError if a
-    source has too little text, which names how many of its documents are left out (see `Texts`).
+    predicted once. An equal number of rows of each source is drawn, and all are shuffled. more: so many tokens follow
+    of rows that are not among these, shuffled by themselves: the first rows are the same with and without. Raises
+    DataError if a source has too little text, which names how many of its documents are left out (see `Texts`).
     """
     random = np.random.default_rng(recipe.text.seed)
-    context, rows = recipe.text.context, recipe.text.tokens // recipe.text.context
-    chosen = []
+    context = recipe.text.context
+    parts = [recipe.text.tokens // context, *([more // context] if more else [])]
+    chosen: list[list[npt.NDArray[np.uint16]]] = [[] for _ in parts]
     for number, (name, stream) in enumerate(sources.items()):
-        share = rows // len(sources) + (number < rows % len(sources))
+        shares = [rows // len(sources) + (number < rows % len(sources)) for rows in parts]
+        share = sum(shares)
         there = max(0, len(stream) - 1) // context
         if there < share:
             what = f"{name} has {there * context:,} tokens, and {share * context:,} are wanted"
@@ -321,9 +327,10 @@ def make_rows(
             fewer = f", or fewer tokens: {enough} at most (--tokens, or in the recipe)"
             raise DataError(what, "tokens", f"Give more text{fewer if enough else ''}.")
         starts = random.permutation(there)[:share] * context
-        chosen.append(stream[starts[:, None] + np.arange(context + 1)])
-    whole = np.concatenate(chosen)
-    return whole[random.permutation(len(whole))]
+        for own, part in zip(chosen, np.split(starts, np.cumsum(shares)[:-1]), strict=True):
+            own.append(stream[part[:, None] + np.arange(context + 1)])
+    whole = [np.concatenate(own) for own in chosen]
+    return np.concatenate([part[random.permutation(len(part))] for part in whole])
 
 
 def _stream(documents: list[Document], tokenizer: Any) -> npt.NDArray[np.uint16]:
@@ -448,6 +455,32 @@ def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
     if about and not same:
         write_tokenizer(place, recipe, texts)
     write_all(place, recipe, texts)
+
+
+def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: int) -> None:
+    """Make the rows that follow those of the text, more.npy, and more.json about them, where they are not there.
+
+    The text must be (`prepare`). Raises DataError if the corpora are not those that it was made of.
+    """
+    first = _about(place)["rows"]["sha256"]
+    try:
+        about = json.loads((place / MORE).read_bytes())
+    except (OSError, ValueError):
+        about = {}
+    if about.get("follows") == first and about.get("asked") == more and (place / "more.npy").is_file():
+        return
+    texts = find_texts(recipe, folder)
+    rows = make_rows(streams(texts, read_tokenizer(place)), recipe, texts.left_out, more)
+    there = recipe.text.tokens // recipe.text.context
+    if hashlib.sha256(rows[:there].tobytes()).hexdigest() != first:
+        what = "the corpora are not those that the training text was made of"
+        raise DataError(what, str(place.folder), "Give the same (--texts), or another working folder (--out).")
+    rows = rows[there:]
+    data = io.BytesIO()
+    np.save(data, rows, allow_pickle=False)
+    write_file(place / "more.npy", data.getvalue())
+    found = {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": hashlib.sha256(rows.tobytes()).hexdigest()}
+    write_json(place / MORE, {"asked": more, "follows": first, **found})
 
 
 def _about(place: Workspace) -> dict[str, Any]:

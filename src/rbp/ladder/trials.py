@@ -1,7 +1,8 @@
 """The trials of ladders.toml: runs beside the grid's that differ in one thing, judged on rows that no run reads.
 
 They are lines like the grid's, trained, saved and resumed as those are; what a trial does not change is the grid's own
-run. training/NAME/unseen.json holds what a finished model came to.
+run. training/NAME/unseen.json holds what a finished model came to. Runs over more text than the grid's read those rows
+too, so they have no such loss: what they are worth is what they make of the evaluation texts.
 """
 
 import json
@@ -65,23 +66,29 @@ def apart(making: Making, chosen: Sequence[Line]) -> list[Line]:
 
 def jobs(making: Making, chosen: Sequence[Line], device: str, every: float) -> list[Task]:
     """What is left of some lines. Raises DataError if the text is too short for them."""
-    read = max((line.budgets[-1] for line in chosen), default=0)
-    unseen = making.ladders.unseen * making.base.text.context
-    if read + unseen > (there := making.base.text.tokens):
-        what = f"a trial reads {read:,} tokens and is judged on {unseen:,} others, and there are {there:,}"
-        raise DataError(what, "tokens", "Give more text.")
+    for line in chosen:
+        unseen = 0 if line.change.more else making.ladders.unseen * making.base.text.context
+        if line.budgets[-1] + unseen > (there := making.base.text.tokens + (line.change.more or 0)):
+            what = (
+                f"a trial reads {line.budgets[-1]:,} tokens and is judged on {unseen:,} others, and there are {there:,}"
+            )
+            raise DataError(what, "tokens", "Give more text.")
     return [
         Task(line.name, run, (making, line, device, every))
         for line in chosen
-        if not all(loss(making, line, tokens) for tokens in line.budgets)
+        if not all(_is_done(making, line, tokens) for tokens in line.budgets)
     ]
+
+
+def _is_done(making: Making, line: Line, tokens: int) -> bool:
+    return making.is_done(line, tokens, making.rows(line)) if line.change.more else bool(loss(making, line, tokens))
 
 
 def run(told: Tell, making: Making, line: Line, device: str = "cpu", every: float = 20.0) -> None:
     """Train a line, and write the mean loss of each of its models on the unseen rows, in nats. A job."""
     for tokens in line.budgets:  # so that a shorter run is judged before the longer one begins
         train(told, making, line._replace(budgets=(tokens,)), device, every)
-        if not loss(making, line, tokens):
+        if not line.change.more and not loss(making, line, tokens):
             path = making.place / "training" / line.at(tokens) / LOSS
             write_json(path, {**_key(making, line, tokens), "loss": _measure(making, making.model(line, tokens))})
     told(DONE)

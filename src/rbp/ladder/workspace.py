@@ -27,12 +27,19 @@ class Workspace:
 
     def rows(self, recipe: Recipe) -> npt.NDArray[np.uint16]:
         """The training tokens. Raises DataError if they are missing, or made by another recipe."""
-        path, remedy = self.folder / "rows.npy", "Make the rows again: rbp ladder data."
+        return self._read(recipe, "rows.npy", recipe.text.tokens, "Make the rows again: rbp ladder data.")
+
+    def more(self, recipe: Recipe, tokens: int) -> npt.NDArray[np.uint16]:
+        """The training tokens that follow these. Raises as `rows`."""
+        return self._read(recipe, "more.npy", tokens, "Remove it, and make it again: rbp ladder sweep.")
+
+    def _read(self, recipe: Recipe, name: str, tokens: int, remedy: str) -> npt.NDArray[np.uint16]:
+        path = self.folder / name
         try:
             rows: npt.NDArray[np.uint16] = np.load(path, allow_pickle=False)
         except (OSError, ValueError):
             raise DataError("the training tokens cannot be read", str(path), remedy) from None
-        wanted = recipe.text.tokens // recipe.text.context, recipe.text.context + 1
+        wanted = tokens // recipe.text.context, recipe.text.context + 1
         if rows.shape != wanted or rows.dtype != np.uint16:
             what = f"the training tokens are {rows.shape} of {rows.dtype}, and the recipe wants {wanted} of uint16"
             raise DataError(what, str(path), remedy)

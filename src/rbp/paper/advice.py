@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
 from rbp.evidence import select
-from rbp.paper.cross_entropy.equal import forecasts, pairs_by_k
+from rbp.paper.cross_entropy.family import forecasts, pairs_by_k
 from rbp.stats.power_law import fit_power_law
 
 CELL = ["family", "k"]

@@ -15,7 +15,7 @@ from rbp.core.files import bytes_below, parse_json
 from rbp.core.paths import LADDER, label
 from rbp.evidence.counts import THRESHOLDS, Counts, from_table, to_table
 from rbp.evidence.ranked import SHARES, large
-from rbp.evidence.shipped import ABLATION, FIRST, RANKS, RECORDS, SUMS, counted, models
+from rbp.evidence.shipped import ABLATION, FIRST, RANKS, RECORDS, SUMS, TRIALS, counted, models
 from rbp.ladder.recipe import LADDERS, Ladders, read_ladders
 from rbp.paper.wording import dataset_order
 
@@ -101,7 +101,8 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
     sums: bytes. Raises DataError for a missing or malformed file.
     """
     try:
-        table = pd.DataFrame(each for each in parse_json((folder / RECORDS).read_bytes()) if each["family"] != FIRST)
+        entries = parse_json((folder / RECORDS).read_bytes())
+        table = pd.DataFrame(e for e in entries if e["family"] != FIRST and not e["family"].endswith(TRIALS))
         cooldown = read_ladders(folder / LADDERS.name)[0].training.cooldown
         rate = table["tokens"] / table["cpu_seconds"].clip(lower=0.1)
         last = table["budget"] == table.groupby(["family", "rung", "seed"])["budget"].transform("max")

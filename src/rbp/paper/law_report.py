@@ -147,10 +147,10 @@ def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     fits: of `laws` of `Source.table`, whose rows `table` is: each family is of one time.
     """
     tokens = table.groupby("family")["training_tokens"].agg(["min", "max"]).astype("Float64")
-    tokens = tokens.loc[tokens["min"] == tokens["max"], "max"]
-    known = fits[fits["alpha"].notna() & fits["family"].isin(tokens.index)]
-    at, run = known["family"].map(tokens).astype("float64"), known["family"].str.split(" at ").str[0]
-    return known.assign(at=at, run=run)[at.groupby(run).transform("nunique") > 1]
+    one = tokens["max"][tokens["min"] == tokens["max"]]
+    known = fits[fits["alpha"].notna() & fits["family"].isin(one.index)]
+    at, run = known["family"].map(one).astype("float64"), known["family"].str.split(" at ").str[0]
+    return known.assign(at=at, run=run).loc[at.groupby(run).transform("nunique") > 1]
 
 
 def write_page(

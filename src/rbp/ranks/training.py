@@ -7,14 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rbp.core import registry
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import parse_json
-
-if TYPE_CHECKING:
-    from rbp.ranks.models import ModelFiles
 
 TABLE = "checkpoints.csv"  # beside the models: a row for each, named as its folder
 STATE = "trainer_state.json"  # in a checkpoint of transformers' Trainer
@@ -24,6 +21,19 @@ PYTHIA_STEPS = (0, *(2**i for i in range(10)), *range(1000, PYTHIA_LAST + 1, 100
 ADAPTER = "adapter_config.json"
 _PYTHIA = re.compile(r"EleutherAI/pythia-[\d.]+[mb](-deduped)?")
 _STEP = re.compile(r"(?:step|checkpoint|iter)[-_]?(\d+)")  # in a revision's name
+
+
+class Files(Protocol):
+    """What is asked of a model's files (`rbp.ranks.models`), or of a model in memory, which has no folder."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def folder(self) -> Path | None: ...  # noqa: D102
+    @property
+    def revision(self) -> str | None: ...  # noqa: D102
+    @property
+    def checkpoint(self) -> str | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def training_of(files: "ModelFiles | Loaded", said: Training | None = None) -> Training:
+def training_of(files: Files, said: Training | None = None) -> Training:
     """What is known of the training of a model: from `said`, its own files, its revision's name, and TABLE.
 
     Raises DataError where two of these say different things, and for a table or a file that is malformed.
@@ -107,11 +117,11 @@ def training_of(files: "ModelFiles | Loaded", said: Training | None = None) -> T
         raise DataError(error.what, _called(files), error.remedy) from None
 
 
-def _called(files: "ModelFiles | Loaded") -> str:
+def _called(files: Files) -> str:
     return files.name if files.checkpoint is None else f"{files.name}, {files.checkpoint}"
 
 
-def _voices(files: "ModelFiles | Loaded", said: Training) -> Iterator[tuple[str, dict[str, Any]]]:
+def _voices(files: Files, said: Training) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "what was asked for", said.known
     step = step_of(files.checkpoint or "")
     if step is not None:

@@ -116,16 +116,16 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
         largest *= 2
     offset = float(np.exp(point[2]))
     alpha = float(point[1])
-    alpha_low = _edge(profile.at_alpha, alpha, min(profile.rising, alpha), cut)
-    alpha_high = _edge(profile.at_alpha, alpha, max(profile.steepest, alpha), cut)
+    alpha_low = edge(profile.at_alpha, alpha, min(profile.rising, alpha), cut)
+    alpha_high = edge(profile.at_alpha, alpha, max(profile.steepest, alpha), cut)
 
     jacobian = _sensitivity(point, x)
     with np.errstate(over="ignore"):  # a step-like fit has an A beyond the largest float: inf says so
         prefactor = unit * float(np.exp(point[0] + alpha * centre))
     return OffsetFit(
         offset=unit * offset,
-        offset_low=unit * _edge(profile.at_offset, offset, 0.0, cut),
-        offset_high=unit * _edge(profile.at_offset, offset, largest, cut),
+        offset_low=unit * edge(profile.at_offset, offset, 0.0, cut),
+        offset_high=unit * edge(profile.at_offset, offset, largest, cut),
         alpha=alpha,
         alpha_low=-np.inf if alpha_low <= profile.rising else alpha_low,
         alpha_high=np.inf if alpha_high >= profile.steepest else alpha_high,
@@ -283,7 +283,7 @@ class _Profile:
         return rss if np.isfinite(rss) else np.inf
 
 
-def _edge(rss: Callable[[float], float], best: float, far: float, cut: float) -> float:
+def edge(rss: Callable[[float], float], best: float, far: float, cut: float) -> float:
     """The outermost crossing of ``rss`` and ``cut`` from ``best`` to ``far``; ``far`` if that is inside."""
     outside = far
     for halving in range(60):

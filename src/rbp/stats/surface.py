@@ -18,11 +18,13 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.linalg import block_diag
 from scipy.optimize import nnls
-from scipy.special import stdtrit, xlogy
+from scipy.special import fdtri, stdtrit, xlogy
 
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.newton import minimum
+from rbp.stats.offset_law import edge
+from rbp.stats.power_law import ROUNDING
 
 POWER, OFFSET, PRODUCT = "power of one", "power of one above E", "product"
 SUM, ADDITIVE, KAPLAN = "sum without a floor", "sum", "Kaplan’s form"
@@ -40,11 +42,11 @@ _Loss = Callable[[Reals], tuple[float, Reals, Reals]]
 class Surface:
     """A fitted law of S and D.
 
-    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0. `size_term` is A·S^(−a) and `token_term`
-    B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole and `token_term` 0.
-    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant: R² of ln y
-    in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of
-    freedom (1 where counting is all the noise).
+    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0, fitted or given. `size_term` is A·S^(−a) and
+    `token_term` B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole and
+    `token_term` 0. `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a
+    constant: R² of ln y in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over
+    its degrees of freedom (1 where counting is all the noise).
     """
 
     form: str
@@ -69,8 +71,9 @@ class Surface:
         by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
         if self.form == KAPLAN:
             inner = by_size ** (1 / self.beta) + by_tokens ** (1 / self.beta)
-            of_size = np.asarray(by_size ** (1 / self.beta) / inner)
-            return np.asarray(inner**self.beta), of_size, 1 - of_size
+            y = np.asarray(inner**self.beta + self.offset)
+            of_size, above = np.asarray(by_size ** (1 / self.beta) / inner), 1 - self.offset / y
+            return y, above * of_size, above * (1 - of_size)
         y = np.asarray(self.offset + by_size + by_tokens)
         return y, np.asarray(by_size / y), np.asarray(by_tokens / y)
 
@@ -87,18 +90,22 @@ class Surface:
         return np.asarray(self.alpha * of_size + along * self.beta * of_tokens)
 
 
-def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None) -> Surface:
+def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None, above: float = 0.0) -> Surface:
     """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
 
-    trials: None where `value` is y, positive: least squares of ln y. Else `value` is the share of so many trials that
-    succeed, 0 and 1 included, and y is its −ln: binomial likelihood. More scatter than counting makes leaves the
-    estimate as it is, and stands in `dispersion`. E is held at 0 where the likelihood would have it below.
+    above: an E that is known, above which the law is fitted; for the forms that fit none. trials: None where `value` is
+    y, positive: least squares of ln y. Else `value` is the share of so many trials that succeed, 0 and 1 included, and
+    y is its −ln: binomial likelihood. More scatter than counting makes leaves the estimate as it is, and stands in
+    `dispersion`. E is held at 0 where the likelihood would have it below.
 
-    Raises ParameterError for an unknown form, DataError for a missing column or shares outside 0 … 1, FitError for
-    fewer than three sizes (or token counts, in a law of both), too few rows, or values that do not determine the law.
+    Raises ParameterError for an unknown form, and for one that fits an E where one is given; DataError for a missing
+    column or shares outside 0 … 1, FitError for fewer than three sizes (or token counts, in a law of both), too few
+    rows, or values that do not determine the law.
     """
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
+    if above and form in (OFFSET, ADDITIVE):
+        raise ParameterError(f"the {form} fits an E of its own", "above", "Leave it out, or take a form without one.")
     if missing := [name for name in COLUMNS if name not in table.columns]:
         raise DataError(f"the table has no column {', '.join(missing)}", remedy=f"It needs {', '.join(COLUMNS)}.")
     size, tokens = (as_positive(table[name], name) for name in COLUMNS[:2])
@@ -109,7 +116,12 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
     centre = float(np.exp(np.log(size).mean())), float(np.exp(np.log(tokens).mean()))
     x, z = np.log(size / centre[0]), np.log(tokens / centre[1])
     one = np.ones_like(x)
-    y, loss, least, of_constant = _data(table["value"], trials)
+    y, of_whole, least, of_constant = _data(table["value"], trials)
+    y = np.maximum(y - above, 0.01 * y)  # to start from
+
+    def loss(risen: Reals) -> tuple[float, Reals, Reals]:
+        return of_whole(risen + above)
+
     if form == KAPLAN:
         found = _kaplan(x, z, loss, y)
         at_middle, alpha, of_tokens, beta, offset = np.append(found[3] * found[:3], [found[3], 0.0])
@@ -130,15 +142,35 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
         form=form,
         alpha=float(alpha),
         beta=float(beta),
-        offset=float(offset),
+        offset=float(offset) + above,
         size_term=float(np.exp(at_middle)),
         token_term=float(np.exp(of_tokens)),
         centre=centre,
         n=len(table),
         deviance=missed,
         explained=1 - missed / of_constant,
-        dispersion=_dispersion(fitted, table["value"], trials) / (len(table) - len(found)),
+        dispersion=_dispersion(fitted + above, table["value"], trials) / (len(table) - len(found)),
     )
+
+
+def floor_interval(table: pd.DataFrame, *, level: float = 0.95) -> tuple[Surface, float, float]:
+    """The sum with a fitted E, by least squares of ln y, and the interval of E by its profile.
+
+    It holds every E above which the sum of two terms has a deviance of at most 1 + F(level; 1, n − 5)/(n − 5) times the
+    least; 0 and the smallest y are its ends at most. Raises what `fit_surface` does.
+    """
+    check_level(level)
+    best = fit_surface(table, ADDITIVE)
+    df = best.n - PARAMETERS[ADDITIVE]
+    cut = max(best.deviance, best.n * ROUNDING**2) * (1 + float(fdtri(1, df, level)) / df)
+
+    def missed(floor: float) -> float:
+        with suppress(FitError):
+            return fit_surface(table, SUM, above=floor).deviance
+        return np.inf
+
+    low, high = (edge(missed, best.offset, far, cut) for far in (0.0, float(table["value"].min())))
+    return best, low, high
 
 
 def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:

@@ -268,8 +268,8 @@ def _folder(study: Study, cell: Cell) -> Path | None:
         said = read_json(study.out / job.output)
         if said is not None and (study.ranks / said["store"] / "manifest.json").is_file():
             return Path(study.ranks / said["store"])
-    wanted = (model_label(cell), cell.model.revision, dataset_name(cell.corpus.name))
-    wanted += (study.protocol.as_dict(), study.content.dtype)
+    of = model_label(cell), cell.model.revision, dataset_name(cell.corpus.name)
+    wanted = *of, study.protocol.as_dict(), study.content.dtype
     for path in sorted(study.ranks.glob("*/manifest.json")):
         try:
             manifest = Store(path.parent).manifest

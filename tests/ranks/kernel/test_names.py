@@ -1,6 +1,7 @@
 """Which rows of weight are equal: found once, and anew whenever weight or bias is no longer what it was."""
 
 import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from looks import looks
 from ranking_cases import Case, gaussian, uneven
 
+from rbp.core.errors import ParameterError
 from rbp.ranks import kernel
 from rbp.ranks.kernel import linear_rank, names
 
@@ -152,6 +154,14 @@ def test_looks_are_counted() -> None:
         some[some > 3] = 0.0
         _ = torch.equal(some, some)
     assert seen.total() == 8
+
+
+def test_without_triton_its_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, _ = small()
+    monkeypatch.delattr(kernel, "triton_kernel", raising=False)
+    monkeypatch.setitem(sys.modules, "rbp.ranks.kernel.triton_kernel", None)
+    with pytest.raises(ParameterError, match="triton is not installed"):
+        linear_rank(case.hidden, case.weight, case.target, backend="triton")
 
 
 @pytest.mark.parametrize(("capability", "backend"), [((7, 5), "blocked"), ((8, 0), "triton"), ((9, 0), "triton")])

@@ -95,7 +95,8 @@ def tightest(table: pd.DataFrame, by: Sequence[str] = CELL[:2]) -> pd.DataFrame:
     five models at several k. Columns `by`, k, in_entropy.
     """
     means = along_k(table[table["k"] <= 1000]).groupby([*by, "k"], as_index=False)["in_entropy"].mean()
-    return means.loc[means.groupby(list(by))["in_entropy"].idxmin()].reset_index(drop=True)
+    least: pd.DataFrame = means.loc[means.groupby(list(by))["in_entropy"].idxmin()]
+    return least.reset_index(drop=True)
 
 
 def along_k(table: pd.DataFrame) -> pd.DataFrame:

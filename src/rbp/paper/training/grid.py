@@ -102,37 +102,6 @@ def _cell_label(row: Any) -> str:
     return f"{dataset_label(row.dataset)}, {measure_label(row.k)}"
 
 
-def apart_shown(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
-    """What `Page.figure` takes for `separability`: the p of a sum, a product and the best power of y, row by row."""
-    marks = {"p_sum": ("sum", "o"), "p_product": ("product", "s"), "p_power": ("best power of y", "D")}
-    colours = dict(zip(marks, ("#2A7FC0", "#D55E00", "#8a8d91"), strict=True))
-    least = float(table[list(marks)].to_numpy().min())
-
-    def draw(ax: Axes, family: str) -> None:
-        own = table[table["family"] == family]
-        place = own["dataset"].map({name: i for i, name in enumerate(dataset_order(own["dataset"]))})
-        own = own.assign(place=place).sort_values(["place", "k"], kind="stable").reset_index(drop=True)
-        for column, (name, marker) in marks.items():
-            ax.plot(own[column], own.index, marker, color=colours[column], mfc="none", mew=1.4, ms=6, label=name)
-        ax.axvline(1 - level, color=INK, lw=1, ls="--")
-        ax.set_xscale("log")
-        ax.set_xlim(least / 3, 2)
-        ax.set_yticks(range(len(own)), [_cell_label(row) for row in own.itertuples()])
-        ax.set_ylim(len(own) - 0.5, -0.5)
-        ax.set_xlabel("p, by chance alone")
-        ax.set_title(family_label(family))
-        ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.13), ncols=3, handletextpad=0.3, columnspacing=1)
-
-    return {
-        "figure": Panels(list(table["family"].unique()), draw, size=(4.6, 5.0)),
-        "caption": "<b>Is there a sum u(S) + v(D), or a product, with any u and v?</b> How often the seeds’ chance "
-        "would leave as much of the grid unexplained: for y, for ln y, and for the power of y that comes nearest. Left "
-        f"of the dashed line, p = {1 - level:.2g}, it is rejected.",
-        "alt": "p of a sum, a product and the best power for each text and measure, nearly all left of the dashed line",
-        "data": table,
-    }
-
-
 def separability_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The rows of `separability`, for `Page.table`."""
     rows = table.assign(family=table["family"].map(family_label), measure=[measure_label(k) for k in table["k"]])

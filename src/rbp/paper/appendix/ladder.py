@@ -1,0 +1,616 @@
+"""What the chapter on the ladder asks of a family's rank stores: the law, its intervals, its scatter, and Pythia's."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from math import nan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy import stats
+
+from rbp.book.figure_style import INK, LABELS, Panels, family_style, legend_below, log_axis, neg_log_rbp_label
+from rbp.core.arrays import Reals
+from rbp.core.errors import FitError, ParameterError
+from rbp.evidence import Source, open_source, select
+from rbp.evidence.counts import Counts, LeftOut
+from rbp.evidence.published import models
+from rbp.evidence.ranked import SHARES
+from rbp.paper.curves import LINES, curves, fitted_lines, off_the_line, ramp
+from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
+from rbp.paper.ladder import counts_at, exponents, pairs_again, trained_again
+from rbp.paper.wording import dataset_label, dataset_order
+from rbp.stats.cells import fit_table, with_holm
+from rbp.stats.power_law import curvature, fit_power_law
+from rbp.stats.resampling import Interval, covariance, interval, student, variance
+
+_NEAR = np.log(1.1)  # a published threshold within ten per cent of a share of the vocabulary stands for it
+
+
+def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
+    """−ln RBP_k of every model at every k, with its interval by documents.
+
+    Columns dataset, family, model, size, k, value, low, high (NaN where all misses lie in one document). An interval
+    says what other documents of the kind could have given this very model.
+    """
+    one, rows = left.counts, []
+    values = np.exp(np.stack(interval(left.y, level=level), axis=-1))
+    for m, about in enumerate(one.models[["family", "model", "size"]].itertuples(index=False, name=None)):
+        rows += [(one.dataset, *about, k, *values[m, i]) for i, k in enumerate(one.thresholds)]
+    columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def laws_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
+    """The power law through the rungs at each k, with two intervals of α that answer different questions.
+
+    alpha_low, alpha_high: ordinary least squares, from the scatter about the line. It covers what moves single rungs:
+    seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: by documents, each left
+    out of all rungs. It covers which documents there are, and takes the rungs as they are.
+
+    One row for each k: dataset, family, k, documents, tokens, misses (fewest of a rung), n, alpha, alpha_low,
+    alpha_high, alpha_se, df, text_low, text_high (NaN where all misses of a rung lie in one document), r_squared,
+    residual_se, note (why there is no fit; its numbers are then NaN).
+    """
+    first = left.keep(left.counts.firsts)
+    one, values = first.counts, np.exp(first.y[0])
+    total = int(one.tokens.sum())
+    rows = []
+    for i, k in enumerate(one.thresholds):
+        row: dict[str, Any] = {
+            "dataset": one.dataset,
+            "family": one.families[0],
+            "k": k,
+            "documents": len(one.tokens),
+            "tokens": total,
+            "misses": total - int(one.hits[:, :, i].sum(axis=0).max()),
+            "n": len(one.sizes),
+        }
+        _, low, high = interval(exponents(one.sizes, first.y[:, :, i]), level=level)
+        try:
+            fit = fit_power_law(one.sizes, values[:, i], level=level)
+        except FitError as error:
+            row["note"] = error.what
+        else:
+            names = ("alpha", "alpha_low", "alpha_high", "alpha_se", "r_squared", "residual_se", "df")
+            row |= {name: getattr(fit, name) for name in names}
+            row |= {"text_low": low, "text_high": high, "note": ""}
+        rows.append(row)
+    columns = ["alpha", "alpha_low", "alpha_high", "alpha_se", "df", "text_low", "text_high", "r_squared"]
+    wanted = ["dataset", "family", "k", "documents", "tokens", "misses", "n", *columns, "residual_se", "note"]
+    return pd.DataFrame(rows, columns=wanted)
+
+
+@dataclass(frozen=True)
+class ScatterParts:
+    """Variances of ln(−ln RBP_k) about the line: total = document + seed + lack, of which the last two can be negative.
+
+    total: the squared scatter of the fit, over n − 2 degrees of freedom.
+    document: what drawing other documents moves the rungs apart by.
+    seed, seed_low, seed_high: the variance between seeds of one size, less what documents add to it, with an interval;
+    seed_df: its degrees of freedom. NaN without repeated sizes; their part is then in lack.
+    lack: the rest.
+    f, df_num, df_den, p: the F test of lack = 0, with Satterthwaite's degrees of freedom. It is cautious, as the first
+    seeds are on both sides: a true line is rejected more rarely than p says.
+    """
+
+    total: float
+    document: float
+    seed: float
+    seed_low: float
+    seed_high: float
+    lack: float
+    n: int
+    seed_df: int
+    f: float
+    df_num: float
+    df_den: float
+    p: float
+
+
+def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -> ScatterParts:
+    """Split the scatter of ln(−ln RBP_k) about the line through the first model of each of `sizes`.
+
+    Models of one size stand side by side and differ in their seed. values: of the text and of it without each of its D
+    documents, shape (1 + D, models), all finite; at least three different sizes, and two documents.
+    """
+    y, documents = values[0], len(values) - 1
+    size, rung = np.unique(np.asarray(sizes, dtype=np.float64), return_inverse=True)
+    first = np.unique(rung, return_index=True)[1]
+    design = np.column_stack([np.ones(len(size)), np.log(size)])
+    residual = np.eye(len(size)) - design @ np.linalg.pinv(design)
+    df = len(size) - 2
+    member = np.eye(len(size))[rung]
+    within = np.eye(len(rung)) - member @ (member / member.sum(axis=0)).T
+    seed_df = len(rung) - len(size)
+
+    text = covariance(values)
+    moved = residual @ text[np.ix_(first, first)] @ residual  # the residuals' covariance by documents
+    total = float(np.sum((residual @ y[first]) ** 2)) / df
+    document = float(np.trace(moved)) / df
+    seed = low = high = nan
+    kept, between = 0.0, 0.0  # the seeds' part where it is known and positive
+    if seed_df:
+        between = float(np.sum((within @ y) ** 2)) / seed_df
+        shared = float(np.trace(within @ text @ within)) / seed_df
+        seed = between - shared
+        tails = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], seed_df)
+        low, high = np.maximum(seed_df * between / tails - shared, 0)
+        kept = max(seed, 0.0)
+    noise = moved + kept * residual
+    expected = document + kept
+    df_num = float(np.trace(noise) ** 2 / np.sum(noise**2))
+    df_den = expected**2 / (document**2 / (documents - 1) + (between**2 / seed_df if seed_df else 0))
+    f = total / expected
+    return ScatterParts(
+        total=total,
+        document=document,
+        seed=seed,
+        seed_low=float(low),
+        seed_high=float(high),
+        lack=total - document - (seed if seed_df else 0),
+        n=len(size),
+        seed_df=seed_df,
+        f=f,
+        df_num=df_num,
+        df_den=df_den,
+        p=float(stats.f.sf(f, df_num, df_den)),
+    )
+
+
+def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
+    """The `ScatterParts` of a text at every k: dataset, family, k and its fields.
+
+    A k at which all misses of a model lie in one document has no row.
+    """
+    one, rows = left.counts, []
+    for k in one.thresholds:
+        if np.isfinite(left.at(k)).all():
+            found = split_scatter(one.sizes, left.at(k), level=level)
+            rows.append({"dataset": one.dataset, "family": one.families[0], "k": k} | asdict(found))
+    return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
+
+
+@dataclass(frozen=True)
+class LadderLaws:
+    """A family's law on each dataset.
+
+    texts: the counts behind it; shown: the thresholds asked for, k → its name ("10", "0.4 V"); points: see
+    `points_by_document`, of the first model of each size; laws: see `laws_by_document`; splits: see `scatter_parts`.
+    The tables hold THRESHOLDS as well.
+    """
+
+    texts: list[Counts]
+    shown: dict[int, str]
+    points: pd.DataFrame
+    laws: pd.DataFrame
+    splits: pd.DataFrame
+
+    def at(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of one of the tables at the thresholds asked for, with the column `threshold`, their names."""
+        own = table[table["k"].isin(list(self.shown))]
+        return own.assign(threshold=own["k"].map(self.shown))
+
+
+def ladder_laws(
+    source: Source,
+    datasets: Sequence[str] = (),
+    ks: Sequence[int] = (1, 10, 100),
+    shares: Sequence[float] = SHARES,
+    *,
+    level: float = 0.95,
+) -> LadderLaws:
+    """Read the rank stores, and fit: the text, and it without each of its documents.
+
+    source: rank stores of one family, such as "ladder"; datasets: none named means all; shares: large k, as shares of
+    the vocabulary. The ladder's own counts come from `shipped_counts`, as far as it has them.
+    Raises ParameterError for an unknown dataset and for values that make no sense, FitError for fewer than three
+    sizes or two documents; else what `Source.counts` raises.
+    """
+    if wrong := [share for share in shares if not 0 < share < 1]:
+        raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
+    if not [*ks, *shares]:
+        raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
+    counts, shown = counts_at(source, ks, shares)
+    there = {one.dataset: one for one in counts}
+    if unknown := [name for name in datasets if name not in there]:
+        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
+    texts = [there[name] for name in (datasets or dataset_order(there))]
+    tables: list[list[pd.DataFrame]] = [[], [], []]
+    for one in texts:
+        if len(one.firsts) < 3:
+            what = f"{len(one.firsts)} sizes are too few for a law"
+            raise FitError(what, f"{one.families[0]} on {one.dataset}", "Give the ranks of at least three sizes.")
+        if len(one.tokens) < 2:
+            raise FitError("one document cannot be left out", one.dataset, "Give a text of several documents.")
+        left = one.left_out()
+        tables[0].append(points_by_document(left.keep(one.firsts), level=level))
+        tables[1].append(laws_by_document(left, level=level))
+        tables[2].append(scatter_parts(left, level=level))
+    return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
+
+
+def departures(found: LadderLaws, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
+    """How the rungs leave their lines at the thresholds `ks` (none named: all that were asked for), a row a line.
+
+    Columns dataset, family, k, threshold; farthest: the largest distance of a rung, in per cent of the line.
+    p, alarm, p_holm, alarm_holm (`with_holm`, over these lines): the F test of `split_scatter`, whether it is more
+    than documents and seeds make, in whatever pattern.
+    coefficient, low, high, p_bend, alarm_bend, p_holm_bend, alarm_holm_bend: the coefficient of (ln S)², which asks for
+    a bend alone (`curvature`). sag: how far a bend of half that interval's width moves the middle of a line off its
+    chord, in per cent. A line without a test has missing numbers, and no alarm.
+    """
+    small, key = list(ks) or list(found.shown), ["dataset", "family", "k"]
+    points, splits = (table[table["k"].isin(small)] for table in (found.at(found.points), found.at(found.splits)))
+    rows = []
+    for cell, own in points.groupby([*key, "threshold"], sort=False):
+        row: dict[str, Any] = dict(zip([*key, "threshold"], cell, strict=True))
+        with suppress(FitError):
+            law = fit_power_law(own["size"], own["value"]).predict(own["size"])["value"].to_numpy()
+            row["farthest"] = 100 * np.abs(own["value"].to_numpy() / law - 1).max()
+            bend = curvature(own["size"], own["value"], level=level)
+            half = np.log(own["size"].max() / own["size"].min()) / 2
+            row |= {name: getattr(bend, name) for name in ("coefficient", "low", "high", "p")}
+            row["sag"] = 100 * (bend.high - bend.low) / 2 * half**2
+        rows.append(row)
+    bends = pd.DataFrame(rows, columns=[*key, "threshold", "farthest", "coefficient", "low", "high", "p", "sag"])
+    tests = with_holm(splits, level)[[*key, "p", "alarm", "p_holm", "alarm_holm"]]
+    table = with_holm(bends, level).merge(tests, how="left", on=key, suffixes=("_bend", ""))
+    return table.assign(**{name: table[name].eq(True) for name in ("alarm", "alarm_holm")})
+
+
+def seed_variance(texts: Sequence[Counts], k: int) -> tuple[float, int]:
+    """The variance between models of one size that differ in their seed, of the mean over the texts of ln y at k.
+
+    Pooled over the sizes with several; and its degrees of freedom, 0 (and NaN) where no size has.
+    """
+    y = np.mean([text.log_neg_log_rbp[:, text.place(k)] for text in texts], axis=0)
+    size, rung = np.unique(texts[0].sizes, return_inverse=True)
+    df = len(rung) - len(size)
+    away = y - (np.bincount(rung, y) / np.bincount(rung))[rung]
+    return (float(away @ away) / df if df else nan), df
+
+
+def zigzag(
+    texts: Sequence[Counts],
+    sizes: tuple[int, int],
+    k: int,
+    between: tuple[float, int],
+    *,
+    level: float = 0.95,
+) -> Interval:
+    """The residual of one rung less that of another about the law at k, in ln y, mean over the texts; and its interval.
+
+    sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`seed_variance`), of
+    these or of like models. The interval is Student's with those degrees of freedom, from the seeds and from the
+    documents, each text's apart from the others'. Raises FitError where a text lacks one of the sizes.
+    """
+    values = []
+    for text in texts:
+        own = text.keep(text.firsts, [k])
+        if missing := [each for each in sizes if each not in own.sizes]:
+            raise FitError(f"there is no rung of {missing[0]:,} parameters", own.dataset, "Give two that are there.")
+        x = np.log(own.sizes.astype(np.float64))
+        design = np.column_stack([np.ones_like(x), x])
+        residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
+        contrast = np.subtract(*(residual[own.sizes.tolist().index(size)] for size in sizes))
+        values.append(own.left_out().at(k) @ contrast)
+    (at, by_text), (of_seeds, df) = _mean_of_texts(values), between
+    return student(at, by_text + of_seeds * float(contrast @ contrast), df, level=level)
+
+
+def _mean_of_texts(values: Sequence[Reals]) -> tuple[Any, Any]:
+    """The mean of a statistic over texts, and its variance by documents; values: of each text, shape (1 + D, …)."""
+    means = [np.mean(parts, axis=0) for parts in zip(*((own[0], variance(own)) for own in values), strict=True)]
+    return means[0], means[1] / len(values)
+
+
+def points_at(texts: Sequence[Counts], k: int) -> pd.DataFrame:
+    """−ln RBP_k of the first model of each size on each text: columns dataset, family, model, size, k, value."""
+    rows = pd.concat([text.keep(text.firsts, [k]).table() for text in texts], ignore_index=True)
+    return rows.loc[rows["k"].notna(), ["dataset", "family", "model", "size", "k", "value"]].astype({"k": "int64"})
+
+
+def moved(
+    texts: Sequence[Counts],
+    k: int,
+    between: tuple[float, int],
+    *,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """How far each rung that was trained with something changed lies from its first training, mean over the texts.
+
+    texts: see `with_ablations`; between: the variance between seeds (`seed_variance`): each training has its own.
+    Columns model, first, size, difference (of ln(−ln RBP_k), times 100), low, high (Student's interval, from seeds and
+    from documents, each text's apart from the others').
+    """
+    (again, firsts), (of_seeds, df) = trained_again(texts[0]), between
+    y = [text.keep(ks=[k]).left_out().at(k) for text in texts]
+    difference, by_text = _mean_of_texts([own[:, again] - own[:, firsts] for own in y])
+    at, low, high = student(difference, by_text + 2 * of_seeds, df, level=level)
+    return pairs_again(texts[0]).assign(difference=100 * at, low=100 * low, high=100 * high)
+
+
+def published_laws(datasets: Sequence[str], *, level: float = 0.95) -> pd.DataFrame:
+    """The power laws through Pythia's published −ln RBP_k on those of `datasets` that have them (`fit_table`).
+
+    Only thresholds at which as many models are published as at any other; none where no dataset is the authors'.
+    """
+    table = select(open_source("published").table, metric="neg_log_rbp", family="Pythia")
+    fits = fit_table(table[table["dataset"].isin(datasets)], ["dataset", "family", "k"], level=level)
+    whole: pd.DataFrame = fits[fits["n"] == fits["n"].max()].reset_index(drop=True)
+    return whole
+
+
+def beside(found: LadderLaws, others: pd.DataFrame, shares: Sequence[float], *, level: float = 0.95) -> pd.DataFrame:
+    """The laws at the thresholds asked for beside those of `others` (`published_laws`), where both are there.
+
+    The other family's threshold is the same k; or, for a share of the vocabulary, the published one nearest to that
+    share of its own smallest vocabulary, if within ten per cent. Columns dataset, k, threshold, other_k, alpha,
+    alpha_low, alpha_high, text_low, text_high, r_squared, other_alpha, other_low, other_high, other_r_squared,
+    difference (α here − α there), low, high: Welch's interval, from the scatter about the two lines.
+    """
+    vocabulary = models().query("family in @families", local_dict={"families": set(others["family"])}).vocab_size.min()
+    named = {f"{share:g} V": share for share in shares}
+    kept = ["dataset", "k", "threshold", "alpha", "alpha_low", "alpha_high", "text_low", "text_high", "r_squared"]
+    rows = []
+    for row in found.at(found.laws).dropna(subset="alpha").to_dict("records"):
+        there = others[others["dataset"] == row["dataset"]].dropna(subset="alpha")
+        wanted = named[row["threshold"]] * vocabulary if row["threshold"] in named else row["k"]
+        distance = np.abs(np.log(there["k"].astype(float) / wanted))
+        near = distance <= (_NEAR if row["threshold"] in named else 0)
+        if not near.any():
+            continue
+        other = there.loc[distance.idxmin()]
+        difference = row["alpha"] - other["alpha"]
+        parts = np.array([row["alpha_se"], other["alpha_se"]]) ** 2
+        df = parts.sum() ** 2 / (parts[0] ** 2 / row["df"] + parts[1] ** 2 / other["df"])
+        reach = stats.t.ppf((1 + level) / 2, df) * np.sqrt(parts.sum())
+        rows.append(
+            {name: row[name] for name in kept}
+            | {"other_k": int(other["k"]), "other_alpha": other["alpha"], "other_low": other["alpha_low"]}
+            | {"other_high": other["alpha_high"], "other_r_squared": other["r_squared"], "difference": difference}
+            | {"low": difference - reach, "high": difference + reach}
+        )
+    names = ["other_k", "other_alpha", "other_low", "other_high", "other_r_squared", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=[*kept, *names])
+
+
+# ── Figures
+
+PARTS = {
+    "document": ("documents", "#2A7FC0", "o"),
+    "seed": ("seeds", "#D55E00", "s"),
+    "lack": ("lack of fit", "#009E73", "D"),
+}
+
+
+def beside_panels(laws: pd.DataFrame, others: pd.DataFrame) -> Panels:
+    """α against k, by dataset: a family with both its intervals, and the published one with its only one.
+
+    `laws` has dataset, family, k, alpha, alpha_low, alpha_high, text_low, text_high; `others` the same without the
+    text's. Thin bars: scatter about the line; thick bars: which text was drawn.
+    """
+    families = [str(laws["family"].iloc[0]), *map(str, others["family"].unique())]
+    both = pd.concat([laws, others])
+    low, high = min(0.0, float(both["alpha"].min())), float(both["alpha"].max())
+    margin = 0.15 * (high - low)
+    bottom = low - margin if low < 0 else 0
+
+    def draw(ax: Axes, dataset: str) -> None:
+        styles = {}
+        for family in families:
+            own = (
+                both[(both["dataset"] == dataset) & (both["family"] == family)].dropna(subset="alpha").sort_values("k")
+            )
+            if own.empty:
+                continue
+            colour, marker = styles[family] = family_style(family, families)
+            x = own["k"].to_numpy(float)
+            gaps = np.flatnonzero(x[1:] > 30 * x[:-1]) + 1  # what happens between is not known
+            for stretch in np.split(np.arange(len(x)), gaps):
+                ax.plot(x[stretch], own["alpha"].iloc[stretch], color=colour, lw=1)
+            ax.plot(x, own["alpha"], marker, color=colour, ms=5, mew=0, zorder=4)
+            ax.vlines(x, own["alpha_low"], own["alpha_high"], color=colour, lw=1, alpha=0.7)
+            ax.vlines(x, own["text_low"], own["text_high"], color=colour, lw=4.5, alpha=0.35)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_ylim(bottom, high + margin)
+        ax.set_xlim(0.7, both["k"].max() * 1.6)
+        log_axis(ax, "x", plain=False)
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("exponent α")
+        ax.set_title(dataset_label(dataset))
+        legend_below(ax, styles)
+
+    return Panels(dataset_order(laws["dataset"]), draw, size=(4.6, 4.1))
+
+
+def scatter_panels(splits: pd.DataFrame) -> Panels:
+    """The scatter about the line and its parts, by dataset, beside each other for each threshold.
+
+    `splits` has dataset, k, threshold, and the variances total, document, seed, seed_low, seed_high, lack of
+    ln(−ln RBP_k). Drawn are square roots in per cent, on a logarithmic axis. Hollow marks at the lower edge: parts
+    whose variance comes out at zero or below.
+    """
+    drawn = 100 * np.sqrt(splits[["total", *PARTS]].clip(lower=0))
+    least = float(drawn[drawn > 0].min().min()) / 2
+    most = 2 * float(max(drawn.max().max(), 100 * np.sqrt(splits["seed_high"].max())))
+    thresholds: Sequence[str] = splits.sort_values("k")["threshold"].drop_duplicates().tolist()
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = splits[splits["dataset"] == dataset]
+        place = own["threshold"].map(thresholds.index).to_numpy(float)
+        whole = 100 * np.sqrt(own["total"].to_numpy(float))
+        ax.hlines(whole, place - 0.42, place + 0.42, color=INK, lw=1.3, label="whole scatter")
+        for i, (part, (name, colour, marker)) in enumerate(PARTS.items()):
+            if own[part].isna().all():
+                continue
+            x = place + 0.25 * (i - 1)
+            height = 100 * np.sqrt(own[part].clip(lower=0).to_numpy(float))
+            seen = height > least
+            ax.plot(x[seen], height[seen], marker, color=colour, ms=6, mew=0, label=name)
+            if not seen.all():
+                edge = np.full((~seen).sum(), least)
+                ax.plot(x[~seen], edge, marker, color=colour, mfc="none", ms=6, mew=1.3, clip_on=False)
+            if part == "seed":
+                ends = 100 * np.sqrt(own[["seed_low", "seed_high"]].to_numpy(float).T)
+                ax.vlines(x, np.maximum(ends[0], least), ends[1], color=colour, lw=1.2)
+        for border in range(1, len(thresholds)):
+            ax.axvline(border - 0.5, color=INK, lw=0.4, alpha=0.4)
+        ax.set_xticks(range(len(thresholds)), thresholds)
+        ax.set_xlim(-0.5, len(thresholds) - 0.5)
+        ax.set_yscale("log")
+        ax.set_ylim(least, most)
+        log_axis(ax, "y")
+        ax.tick_params(axis="x", length=0, pad=8)
+        ax.grid(visible=False, axis="x")
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel(f"per cent of {neg_log_rbp_label()}")
+        ax.set_title(dataset_label(dataset))
+        legend_below(ax)
+
+    return Panels(dataset_order(splits["dataset"]), draw, size=(4.6, 4.0))
+
+
+# ── What `Page.figure` takes
+
+
+def law_shown(points: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """−ln RBP_k of a family's rungs against S, by dataset, with the power law of each threshold and its band.
+
+    `points` has dataset, size, k, threshold (its name), value, low, high. Where there is no fit, there is no line.
+    """
+    rows = points[points["value"] > 0].sort_values("k")  # 0 has no logarithm
+    rows = rows.assign(line="k = " + rows["threshold"])
+    names = list(dict.fromkeys(rows["line"]))
+    figure = curves(
+        rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label()), log="xy", ends=True, ylim="shared",
+        styles={name: (colour, "o") for name, colour in zip(names, ramp(len(names)), strict=True)},
+        fitted=fitted_lines(rows, ["dataset", "line"], level), size=(4.6, 4.2),
+    )  # fmt: skip
+    return {
+        "figure": figure,
+        "caption": f"<b>−ln RBPₖ of the rungs.</b> One line for each threshold, with the {level:.0%} confidence band "
+        f"of the line. Bars: the {level:.0%} interval of each rung, by documents. They move together, as a hard "
+        "document is hard for all rungs: points can lie closer to their line than their bars are long. V is the "
+        "vocabulary.",
+        "alt": "Log-log plots of −ln RBP at each threshold against model size with fitted lines, one panel a text",
+        "data": points,
+    }
+
+
+def zigzag_shown(residuals: pd.DataFrame, k: int) -> dict[str, Any]:
+    """How far each rung lies from its line at k, by text, a line for each ladder.
+
+    residuals: dataset, ladder (its label), size, residual (a share of the line).
+    """
+    styles = dict(zip(residuals["ladder"].unique(), (LINES[0], LINES[3]), strict=False))
+    return {
+        "figure": off_the_line(residuals, line="ladder", styles=styles),
+        "caption": f"<b>How far each rung lies from its line at k = {k},</b> in per cent of it, on both ladders. Lines "
+        "join neighbouring sizes; they are no fits.",
+        "alt": "Distance of each rung from its power law against model size, for two ladders, one panel a text",
+        "data": residuals,
+    }
+
+
+def scatter_shown(splits: pd.DataFrame) -> dict[str, Any]:
+    """`scatter_panels`."""
+    return {
+        "figure": scatter_panels(splits),
+        "caption": "<b>The scatter about the law and its parts,</b> as standard deviations in per cent of −ln RBPₖ. "
+        "Line: the whole; its square is the sum of the squares of its parts. Hollow, on the lower edge: a part that "
+        "comes out at zero or below. Bars: the interval of the seeds’ part.",
+        "alt": "For each text and threshold a line, the whole scatter, and three marks: documents, seeds, lack of fit",
+        "data": splits,
+    }
+
+
+def beside_shown(laws: pd.DataFrame, others: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """`beside_panels`."""
+    return {
+        "figure": beside_panels(laws, others.dropna(subset="alpha")),
+        "caption": f"<b>The exponent against k, here and of Pythia’s published values.</b> Thin bars: {level:.0%} "
+        "interval from the scatter about the line; thick, pale bars: from the text, which only ranks token by token "
+        "allow.",
+        "alt": "Exponent against threshold for the ladder and Pythia, one panel a text, with intervals",
+        "data": pd.concat([laws, others]),
+    }
+
+
+# ── Tables: what `Page.table` takes
+
+
+def texts_shown(text: pd.DataFrame) -> dict[str, Any]:
+    """The text that was trained and evaluated on (`shipping.shipped_text`)."""
+    use = text["use"].map({"training": "trained on", "evaluation": "evaluated on"})
+    table = text.assign(use=use, name=text["name"].map(dataset_label))
+    caption = (
+        "<b>The text.</b> An equal share of the tokens was drawn from each training source. Evaluation documents were "
+        "ranked whole."
+    )
+    columns: Columns = {
+        "use": "use",
+        "name": "name",
+        "documents": ("documents", "{:,}"),
+        "tokens": ("tokens", "{:,}"),
+        "licence": "licence",
+        "origin": "origin",
+    }
+    return shown(table, columns, caption=caption, data=text)
+
+
+def laws_shown(laws: pd.DataFrame, *, level: float, data: pd.DataFrame) -> dict[str, Any]:
+    """The law of each text and k with both intervals of α; data: the laws at all k, for the CSV."""
+    columns: Columns = {
+        "dataset": "Text",
+        "threshold": "k",
+        "misses": ("missed, fewest", "{:,}"),
+        "alpha": ("α", "{:.3f}"),
+        ("alpha_low", "alpha_high"): ("from the scatter", INTERVAL),
+        ("text_low", "text_high"): ("from the text", INTERVAL),
+        "r_squared": ("R²", "{:.4f}"),
+        "scatter": ("scatter, %", "{:.1f}"),
+    }
+    caption = (
+        f"<b>The fits, with both {level:.0%} intervals of α.</b> Missed, fewest: tokens of rank above k, for the rung "
+        "that misses fewest. Scatter: the standard deviation of the residuals, as a percentage of −ln RBPₖ."
+    )
+    return shown(laws.assign(scatter=100 * laws["residual_se"]), columns, caption=caption, data=data)
+
+
+def reruns_shown(again: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """How far rungs trained again lie from their first training (`reruns`, with `what` differs)."""
+    columns: Columns = {
+        "dataset": "Text",
+        "size": ("S", "{:,}"),
+        "what": "another",
+        "difference": ("difference, %", "{:+.1f}"),
+        ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
+    }
+    caption = "<b>Trained again:</b> −ln RBP<sub>k</sub> beside the first training’s; intervals by documents."
+    rows = again.replace({"what": {"weights": "start", "order": "order of the text", "heads": "size of heads"}})
+    return shown(rows, columns, caption=caption, data=again)
+
+
+def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The exponents of `beside`, those found here and Pythia's."""
+    columns: Columns = {
+        "dataset": "Text",
+        "threshold": "k",
+        "alpha": ("α, here", "{:.3f}"),
+        "other_k": "k, Pythia",
+        "other_alpha": ("α, Pythia", "{:.3f}"),
+        "difference": ("difference", "{:+.3f}"),
+        ("low", "high"): (f"{level:.0%} interval", INTERVAL),
+        "r_squared": ("R², here", "{:.3f}"),
+        "other_r_squared": ("R², Pythia", "{:.3f}"),
+    }
+    caption = (
+        "<b>Exponents side by side.</b> The interval of the difference is Welch’s, from the scatter about both lines. "
+        "It does not cover that the texts, though of one kind, are not the same."
+    )
+    return shown(pairs, columns, caption=caption)

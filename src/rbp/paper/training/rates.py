@@ -1,0 +1,87 @@
+"""How much of the exponents in size, and of their bend, hangs on learning rates and seeds: trials on unseen rows."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from rbp.core.paths import LADDER
+from rbp.core.tables import checked, read_csv
+from rbp.paper.display import Columns, shown
+from rbp.paper.families import TRANSFORMER
+
+TRIALS = LADDER / "trials.csv"
+_COUNT = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
+_POSITIVE = pa.Column("float64", pa.Check.gt(0, error="must be positive"))
+_SCHEMA = pa.DataFrameSchema(
+    {
+        **dict.fromkeys(("model", "family", "rung"), pa.Column("str")),
+        **dict.fromkeys(("seed", "budget", "batch"), _COUNT),
+    }
+    | {"rate": _POSITIVE, "distinct": pa.Column("float64", nullable=True), "loss": _POSITIVE}
+)
+
+
+def trials() -> pd.DataFrame:
+    """The losses of all trials (data/ladder/README.md). Raises DataError for a missing or malformed file."""
+    return checked(read_csv(TRIALS), _SCHEMA, TRIALS, keys=["model"], remedy="Restore it: git checkout -- data/ladder.")
+
+
+def hangs(table: pd.DataFrame, sizes: "pd.Series[int]", family: str = TRANSFORMER) -> pd.DataFrame:
+    """The local exponent of the loss in S between neighbouring sizes, with the grid's rates and with the best tried.
+
+    table: `trials`; sizes: S by rung. Sizes of which three rates were tried at a budget. A row for each step, and then
+    for each bend, by which the exponent falls from one step to the next: budget, what, grid, best (of those tried),
+    seeds: how far two such numbers lie apart by seeds alone, a standard deviation; sure: they lie apart by more than
+    twice that. Of the loss on rows that no run reads, ln nats.
+    """
+    own = table[(table["family"] == family) & table["distinct"].isna()]
+    own = own[own["batch"] == own["batch"].mode().iloc[0]].assign(log=lambda rows: np.log(rows["loss"]))
+    own["changed"] = own["model"].str.contains("-rate")
+    cells = own[~own["changed"]].groupby(["rung", "budget"])["log"].agg(["var", "size"]).query("size > 1")
+    chance = float(np.sqrt((cells["var"] * (cells["size"] - 1)).sum() / (cells["size"] - 1).sum()))
+    rows = []
+    for budget, there in own[own["seed"] == 0].groupby("budget"):
+        count = there.groupby("rung")["rate"].nunique()
+        rungs = sorted(
+            set(count[count >= 3].index) & set(there[~there["changed"]]["rung"]), key=lambda rung: sizes[rung]
+        )
+        grid = there[~there["changed"]].set_index("rung")["log"]
+        best = there.groupby("rung")["log"].min()
+        x = np.log([sizes[rung] for rung in rungs])
+        steps = np.diff(np.eye(len(rungs)), axis=0) / np.diff(x)[:, None] if len(rungs) > 1 else np.zeros((0, 0))
+        weights = np.concatenate([-steps, np.diff(steps, axis=0)]) if len(steps) > 1 else -steps
+        names = [f"{a} to {b}" for a, b in pairwise(rungs)]
+        names += [f"bend at {rung}" for rung in rungs[1:-1]]
+        for name, weight in zip(names, weights, strict=True):
+            ends = {kind: float(weight @ logs[rungs]) for kind, logs in (("grid", grid), ("best", best))}
+            seeds = chance * float(np.sqrt(weight @ weight))
+            sure = abs(ends["best"] - ends["grid"]) > 2 * seeds
+            rows.append({"budget": budget, "what": name, **ends, "seeds": seeds, "sure": sure})
+    return pd.DataFrame(rows, columns=["budget", "what", "grid", "best", "seeds", "sure"])
+
+
+def hangs_told(found: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `hangs`."""
+    moved = (found["best"] - found["grid"]).abs()
+    return {"rates.rows": len(found), "rates.sure": int(found["sure"].sum()), "rates.moved": moved.max()}
+
+
+def hangs_shown(found: pd.DataFrame) -> dict[str, Any]:
+    """The rows of `hangs`, for `Page.table`."""
+    columns: Columns = {
+        "tokens": "D",
+        "what": "sizes",
+        "grid": ("with the grid’s rates", "{:.4f}"),
+        "best": ("with the best of those tried", "{:.4f}"),
+        "seeds": ("by seeds alone, ±", "{:.4f}"),
+    }
+    caption = (
+        "<b>How much hangs on rates and seeds.</b> The exponent in S of the cross-entropy between two sizes, and the "
+        "bend, by which it falls at a size; on rows of the training text that no run reads. Seeds: a standard "
+        "deviation."
+    )
+    rows = found.assign(tokens=(found["budget"] / 1e6).map("{:g} M".format))
+    return shown(rows, columns, caption=caption, data=found)

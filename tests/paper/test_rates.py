@@ -1,0 +1,50 @@
+"""What hangs on rates and seeds, by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.paper.training import rates
+
+SIZES = pd.Series({"s": 1_000, "m": 10_000, "l": 1_000_000})
+
+
+def row(rung: str, loss: float, rate: float | None = None, seed: int = 0, budget: int = 2_000_000, **other) -> dict:
+    name = f"neox-{rung}-at-{budget / 1e6:g}m" + (f"-rate{rate}" if rate else "") + (f"-seed{seed}" if seed else "")
+    about = {"model": name, "family": "neox", "rung": rung, "seed": seed, "budget": budget, "rate": rate or 0.01}
+    return about | {"batch": 8, "distinct": pd.NA, "loss": loss} | other
+
+
+def table() -> pd.DataFrame:
+    grid, best = {"s": 5.0, "m": 4.5, "l": 4.2}, {"s": 5.0, "m": 4.5, "l": 4.0}
+    rows = [row(rung, grid[rung]) for rung in grid]
+    rows += [row(rung, best[rung] + (rung != "l") * 0.1, 0.02) for rung in grid]
+    rows += [row(rung, best[rung] + 0.3, 0.005) for rung in grid]
+    rows += [row("s", 5.01, seed=1), row("s", 1.0, batch=4), row("m", 1.0, distinct=7), row("l", 1.0, family="lstm")]
+    return pd.DataFrame([*rows, row("s", 4.7, budget=8_000_000), row("s", 4.8, 0.02, budget=8_000_000)])
+
+
+def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
+    found = rates.hangs(table(), SIZES).set_index("what")
+    assert found.index.tolist() == ["s to m", "m to l", "bend at m"]
+    assert set(found["budget"]) == {2_000_000}
+    first, grid, best = np.log(5 / 4.5) / np.log(10), np.log(4.5 / 4.2) / np.log(100), np.log(4.5 / 4) / np.log(100)
+    np.testing.assert_allclose(found["grid"], [first, grid, first - grid])
+    np.testing.assert_allclose(found["best"], [first, best, first - best])
+    chance = np.std(np.log([5, 5.01]), ddof=1)
+    assert found["seeds"]["s to m"] == pytest.approx(chance * np.sqrt(2) / np.log(10))
+    ends = 1 / np.log(10), 1 / np.log(10) + 1 / np.log(100), 1 / np.log(100)
+    assert found["seeds"]["bend at m"] == pytest.approx(chance * np.linalg.norm(ends))
+    assert found["sure"].tolist() == [False, True, True]
+    told = rates.hangs_told(found)
+    assert (told["rates.rows"], told["rates.sure"]) == (3, 2)
+    assert told["rates.moved"] == pytest.approx(best - grid)
+
+
+def test_the_trials_that_are_there_are_shown() -> None:
+    trials = rates.trials()
+    there = {"10k": 9_872, "22k": 21_720, "59k": 59_240, "150k": 150_080, "390k": 393_640, "1m": 1_022_952}
+    found = rates.hangs(trials, pd.Series(there | {"2.7m": 2_674_576}))
+    assert {"22k to 150k"} <= set(found["what"])
+    assert (found["seeds"] > 0).all()
+    assert len(rates.hangs_shown(found)["table"]) == len(found)
