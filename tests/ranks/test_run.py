@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,36 @@ def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, request, apar
     assert open_store(folder).manifest["complete"]
     with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
         extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
+
+
+@pytest.mark.builds
+def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path):
+    """torchrun's two processes make one store between them, of the same bytes as one process; so do srun's."""
+    asked = [
+        "--model",
+        str(saved("neox")),
+        "--corpus",
+        corpus,
+        "--protocol",
+        "windows",
+        "--length",
+        "64",
+        "--pack",
+        "4",
+    ]
+    rbp = [sys.executable, "-m", "rbp.cli", "extract", *asked]
+    alone, launched, tasks = (tmp_path / name for name in ("alone", "launched", "tasks"))
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    subprocess.run([*rbp, "--out", alone], check=True, capture_output=True)
+    subprocess.run([sys.executable, *launcher, *rbp, "--out", launched], check=True, capture_output=True)
+    for i in (0, 1):  # as a task of srun sees itself
+        line = shlex.join([*rbp, "--out", str(tasks)]) + " --shard $((SLURM_PROCID+1))/$SLURM_NTASKS"
+        task = os.environ | {"SLURM_PROCID": str(i), "SLURM_NTASKS": "2"}
+        subprocess.run(["bash", "-c", line], check=True, capture_output=True, env=task)
+    (whole,), *others = (list(out.iterdir()) for out in (alone, launched, tasks))
+    for (shared,) in others:
+        assert parts(shared) == parts(whole)
+        assert open_store(shared).manifest["complete"]
 
 
 def test_a_shard_whose_process_fails_is_named(saved, corpus, tmp_path, monkeypatch):

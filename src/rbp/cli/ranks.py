@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,7 @@ _DTYPE = (
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
 )
 _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
+_SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
 _FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
 _EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
 _INTERVALS = (
@@ -69,7 +71,7 @@ def extract(
     family: Annotated[str | None, typer.Option(help="The family the models belong to.")] = None,
     pack: Annotated[int, typer.Option(help="Rows in a part of the store.")] = 64,
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
-    shard: Annotated[str | None, typer.Option(metavar="I/N", help="Only the I-th of N shares of the packs.")] = None,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help=_SHARD)] = None,
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
     from rbp.ranks.protocols import own_protocol, window_length
@@ -87,6 +89,8 @@ def extract(
     if batch is not None and batch < 1:
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     share = _shard(shard)
+    if shard is None and (share := _launched()) and device in ("auto", "cuda"):
+        device = _own_gpu()
     trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
 
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
@@ -314,6 +318,19 @@ def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore
     from rbp.ranks.store import open_store, store_folders
 
     return [open_store(folder) for folder in store_folders(_paths(context, paths))]
+
+
+def _launched() -> tuple[int, int] | None:
+    """The share of this process among those that a launcher such as torchrun started; None if it is alone."""
+    place, count = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
+    return (int(place) + 1, int(count)) if place.isdecimal() and count.isdecimal() and int(count) > 1 else None
+
+
+def _own_gpu() -> str:
+    """The GPU of this process among those of its machine."""
+    import torch
+
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
