@@ -80,8 +80,8 @@ def test_the_law_that_made_the_counts_predicts_long_windows():
 
 
 def test_the_closest_law_is_undecided_where_two_are_as_close():
-    rows = [("a", "markov", 1.3, ""), ("a", "beta-binomial", 1.2, ""), ("a", "renewed", 1.2, "beta-binomial")]
-    rows += [("b", "markov", 1.3, ""), ("b", "beta-binomial", 1.1, ""), ("b", "renewed", 1 / 1.1 + 1e-12, "")]
+    rows = [("a", "markov", 1.3, ""), ("a", "beta-binomial", 1.2, ""), ("a", "third", 1.2, "beta-binomial")]
+    rows += [("b", "markov", 1.3, ""), ("b", "beta-binomial", 1.1, ""), ("b", "third", 1 / 1.1 + 1e-12, "")]
     found = pd.DataFrame(rows, columns=["model", "law", "factor", "edge"]).assign(k=1)
     assert emergence.closest(found).to_dict() == {("a", 1): "beta-binomial", ("b", 1): "undecided"}
 

@@ -8,7 +8,7 @@ from simulated import chain
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.stats import hit_models
-from rbp.stats.hit_models import LAWS, beta_binomial, fit_distance, markov, renewed
+from rbp.stats.hit_models import LAWS, beta_binomial, fit_distance, markov
 from rbp.stats.windows import window_counts
 
 
@@ -19,18 +19,6 @@ def test_the_chain_is_what_simulated_windows_show():
     assert -np.log(shares) == pytest.approx(markov(found["n"], 0.6, 0.8), rel=0.03)
 
 
-def test_renewed_contexts_are_what_a_simulation_shows():
-    rng = np.random.default_rng(3)
-    documents, length, renewal = 300_000, 6, 0.3
-    rate = rng.beta(1.5, 1.0, documents)
-    good = np.empty((documents, length), dtype=bool)
-    for i in range(length):
-        rate = np.where((rng.random(documents) < renewal) & (i > 0), rng.beta(1.5, 1.0, documents), rate)
-        good[:, i] = rng.random(documents) < rate
-    shares = np.cumprod(good, axis=1).mean(axis=0)
-    assert -np.log(shares) == pytest.approx(renewed(np.arange(1, length + 1), 1.5 / 2.5, 1 / 3.5, renewal), rel=0.01)
-
-
 def test_the_beta_binomial_is_a_ratio_of_beta_functions():
     n, a, b = np.array([1, 2, 10, 300]), 0.7, 3.0
     expected = betaln(a, b) - betaln(a + n, b)
@@ -39,9 +27,6 @@ def test_the_beta_binomial_is_a_ratio_of_beta_functions():
 
 def test_the_ends_of_its_parameters_are_the_simpler_laws():
     n = np.array([1, 2, 7, 50])
-    assert renewed(n, 2 / 3, 0.25, 0.0) == pytest.approx(beta_binomial(n, 2 / 3, 0.25))
-    assert renewed(n, 2 / 3, 0.25, 1.0) == pytest.approx(-n * np.log(2 / 3))
-    assert renewed(n, 0.6, 1.0, 0.5) == pytest.approx(markov(n, 0.6, 0.8))  # 0.5 + 0.5 · 0.6
     assert beta_binomial(n, 0.3, 0.0) == pytest.approx(-n * np.log(0.3))
     assert beta_binomial(n, 0.3, 1.0) == pytest.approx(np.full(4, -np.log(0.3)))
 
@@ -53,7 +38,6 @@ MADE = [
     ("markov", {"hit": 0.995, "stay": 0.999}),
     ("beta-binomial", {"hit": 0.37, "correlation": 0.34}),
     ("beta-binomial", {"hit": 0.993, "correlation": 0.03}),
-    ("renewed", {"hit": 0.87, "correlation": 0.3, "renewal": 0.1}),
 ]
 
 
@@ -67,23 +51,18 @@ def test_a_fit_finds_the_law_that_made_the_values(law, parameters):
     assert fit.edge == ""
 
 
-@pytest.mark.parametrize(
-    ("made", "law"),
-    [(MADE[0], "beta-binomial"), (MADE[0], "renewed"), (MADE[4], "renewed"), (MADE[2], "renewed")],
-)
-def test_a_law_that_needs_no_more_than_a_simpler_one_is_that_one(made, law):
+def test_a_law_that_needs_no_more_than_a_simpler_one_is_that_one():
     n = [1, 2, 5, 10]
-    simpler, parameters = made
-    fit = fit_distance(n, LAWS[simpler](n, **parameters), law)
-    assert fit.edge == ("beta-binomial" if (simpler, law) == ("independence", "renewed") else simpler)
-    assert fit.neg_log([100])[0] == pytest.approx(LAWS[simpler]([100], **parameters)[0], rel=1e-9)
+    fit = fit_distance(n, LAWS["independence"](n, hit=0.4), "beta-binomial")
+    assert fit.edge == "independence"
+    assert fit.neg_log([100])[0] == pytest.approx(LAWS["independence"]([100], hit=0.4)[0], rel=1e-9)
 
 
-@pytest.mark.parametrize("law", ["markov", "beta-binomial", "renewed"])
+@pytest.mark.parametrize("law", ["markov", "beta-binomial"])
 def test_noisy_values_give_the_same_fit_from_anywhere(law, monkeypatch):
     n = np.array([1, 2, 5, 10])
     noise = np.exp(0.02 * np.random.default_rng(6).normal(size=4))
-    y = renewed(n, 0.8, 0.4, 0.2) * noise
+    y = beta_binomial(n, 0.8, 0.4) * noise
     fit = fit_distance(n, y, law)
     starts = hit_models._starts
     free = [np.log(-np.log(v)) if law == "markov" else logit(v) for v in fit.parameters.values()]

@@ -84,7 +84,7 @@ def argument(
 ) -> Panels:
     """Four panels: −ln RBP_k by size, forecasts of hidden models, RBP_1 by cross-entropy, N tokens in a row.
 
-    pairs and curves: of `exponents.pair_metrics` and `equal.straight_lines` of `paper.cross_entropy`. Each panel's
+    pairs and curves: of `exponents.pair_metrics` and `family.straight_lines` of `paper.cross_entropy`. Each panel's
     title has its verdict, which follows from what it draws.
     """
     panels = {

@@ -483,7 +483,6 @@ LAWS = {
     "independence": ("#7F7F7F", "s"),
     "markov": ("#D55E00", "^"),
     "beta-binomial": ("#2A7FC0", "o"),
-    "renewed": ("#009E73", "D"),
 }
 
 
@@ -562,8 +561,7 @@ def laws_figure(laws: pd.DataFrame, *, up_to: int) -> dict[str, Any]:
         "figure": panels,
         "caption": f"<b>Laws fitted to windows of up to {up_to} tokens, held against longer ones.</b> Predicted −ln p "
         "over the measured one (1 is right): medians over models, and their range.",
-        "alt": "Independence and the Markov chain lie far above 1 at small k; the beta-binomial and the renewed rate "
-        "lie near 1",
+        "alt": "Independence and the Markov chain lie far above 1 at small k; the beta-binomial lies near 1",
         "data": laws,
     }
 

@@ -1,7 +1,7 @@
 """Laws of hits along a document: closed forms of −ln p(n), and fits by minimum distance."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,31 +23,10 @@ def markov(n: npt.ArrayLike, hit: float, stay: float) -> Reals:
 def beta_binomial(n: npt.ArrayLike, hit: float, correlation: float) -> Reals:
     """−ln p(n) where each window draws a rate of its own and keeps it. `correlation`: 0 (independence) to 1 (p = π)."""
     lengths = np.asarray(n, dtype=int)
-    return np.asarray(np.cumsum(_steps(int(lengths.max()), hit, correlation))[lengths - 1])
-
-
-def _steps(longest: int, hit: Any, correlation: Any) -> Any:
-    """−ln of the probability that a context with i hits goes on with another, i = 0 … longest − 1."""
-    i = np.arange(1, longest)
-    one = 1 - correlation
-    return -np.log(np.append(hit, (hit * one + i * correlation) / (one + i * correlation)))
-
-
-def renewed(n: npt.ArrayLike, hit: float, correlation: float, renewal: float) -> Reals:
-    """−ln p(n) where the beta-binomial's rate is drawn anew before each token with probability `renewal`.
-
-    By the length j of the last stretch of one rate, with m(j) the beta-binomial's p(j):
-    p(n) = (1 − r)^(n−1)·m(n) + Σ over j < n of r·(1 − r)^(j−1)·m(j)·p(n − j).
-    r = 0 is the beta-binomial, r = 1 independence; a stretch lasts 1/r tokens in the mean.
-    """
-    lengths = np.asarray(n, dtype=int)
-    longest = int(lengths.max())
-    kept = np.exp(-np.cumsum(_steps(longest, hit, correlation))) * (1 - renewal) ** np.arange(longest)
-    p = np.ones(longest + 1, dtype=kept.dtype)
-    for i in range(1, longest + 1):
-        p[i] = kept[i - 1] + renewal * (kept[: i - 1] @ p[i - 1 : 0 : -1])
-    with np.errstate(divide="ignore"):
-        return np.asarray(-np.log(p[lengths]))
+    i, one = np.arange(1, lengths.max()), 1 - correlation
+    # the probability that a context with i hits goes on with another, i = 0 … N − 1
+    steps = -np.log(np.append(hit, (hit * one + i * correlation) / (one + i * correlation)))
+    return np.asarray(np.cumsum(steps)[lengths - 1])
 
 
 Law = Callable[..., Reals]
@@ -55,13 +34,11 @@ LAWS: dict[str, Law] = {
     "independence": lambda n, hit: markov(n, hit, hit),
     "markov": markov,
     "beta-binomial": beta_binomial,
-    "renewed": renewed,
 }
 PARAMETERS = {
     "independence": ("hit",),
     "markov": ("hit", "stay"),
     "beta-binomial": ("hit", "correlation"),
-    "renewed": ("hit", "correlation", "renewal"),
 }
 
 
@@ -69,7 +46,7 @@ PARAMETERS = {
 class SequenceFit:
     """A law of `LAWS` with its parameters, and the root mean square distance of ln(−ln p) at the lengths fitted.
 
-    edge: the simpler law that it has become, where that comes as near as any member of its own; else "".
+    edge: "independence" where that comes as near as any member of the beta-binomial; else "".
     """
 
     law: str
@@ -101,7 +78,10 @@ def fit_distance(n: npt.ArrayLike, neg_log: npt.ArrayLike, law: str) -> Sequence
         parameters = dict(zip(PARAMETERS[law], map(float, values), strict=True))
         return SequenceFit(law, parameters, float(np.sqrt((away**2).mean())), edge)
 
-    found = [fit(values, edge) for edge, values in _edges(law, lengths, y)]
+    found = []
+    if law == "beta-binomial":
+        (hit,) = fit_distance(n, y, "independence").parameters.values()
+        found.append(fit((hit, 0.0), "independence"))
     for start in _starts(law, lengths, y):
         with contextlib.suppress(FitError):  # it runs to an edge
             inside = least_squares(lambda free: np.log(LAWS[law](lengths, *_bound(law, free))) - target, start)
@@ -111,18 +91,6 @@ def fit_distance(n: npt.ArrayLike, neg_log: npt.ArrayLike, law: str) -> Sequence
 
 
 _NEARER = 1e-9  # relatively: an edge that is as near as the best inside, but for rounding, is the fit
-
-
-def _edges(law: str, n: npt.NDArray[np.int_], y: Reals) -> Iterator[tuple[str, Sequence[float]]]:
-    """The best members of the simpler laws within `law`, where they are at the ends of its parameters."""
-    if law == "beta-binomial":
-        (hit,) = fit_distance(n, y, "independence").parameters.values()
-        yield "independence", (hit, 0.0)
-    if law == "renewed":
-        yield "beta-binomial", (*fit_distance(n, y, "beta-binomial").parameters.values(), 0.0)
-        hit, stay = fit_distance(n, y, "markov").parameters.values()
-        if stay > hit:  # contexts of hits alone and of misses alone
-            yield "markov", (hit, 1.0, (1 - stay) / (1 - hit))
 
 
 def _bound(law: str, free: Any) -> Any:
@@ -137,7 +105,4 @@ def _starts(law: str, n: npt.NDArray[np.int_], y: Reals) -> list[Reals]:
     if law == "markov":
         step = (y[-1] - y[0]) / (n[-1] - 1)
         return [np.array([first, np.log(max(step, 1e-9))])]
-    pairs = [np.array([logit(np.exp(-y[0])), logit(correlation)]) for correlation in (0.05, 0.2, 0.5, 0.8)]
-    if law == "beta-binomial":
-        return pairs
-    return [np.append(pair, logit(renewal)) for pair in pairs for renewal in (0.03, 0.3)]
+    return [np.array([logit(np.exp(-y[0])), logit(correlation)]) for correlation in (0.05, 0.2, 0.5, 0.8)]
