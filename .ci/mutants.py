@@ -214,7 +214,8 @@ class Suite:
             return set()
         if any(each[3] for each in around[:-1]):  # within a function: who runs the statement
             first, last = around[-1][0], around[-1][2]
-            return set().union(*(self.lines[file][each] for each in range(first, last + 1)))
+            if found := set().union(*(self.lines[file][each] for each in range(first, last + 1))):
+                return found  # else it may be compiled, which runs no lines: who names the function
         # Run when the module is imported: who runs what is in it, or what names it, and test files that name it.
         first, last, _, _, names = around[-1] if around[-1][3] else around[0]  # a method's head, or all of its class
         if (file, first) in seen or not names:
