@@ -106,6 +106,7 @@ def test_independent_tries_are_foretold_by_one_model():
     assert told.tried.to_numpy() == pytest.approx(found.ratio.to_numpy(), rel=0.01)
     assert ratios.as_tries(1e-9 - np.log(0.3), -np.log(0.3)) == pytest.approx(1)  # one try
     assert told.moved.notna().all()
+    assert ratios.own_curves(points.assign(value=0.5), [10]).moved.isna().all()  # a flat curve has no exponent
     two = ratios.own_curves(points[points.k.isin([1, 10])], [10])
     assert two.moved.isna().all()  # two k are no curve
     assert ratios.off(told.assign(ratio=1.1 * told.tried), "tried") == pytest.approx(100 * np.log(1.1))

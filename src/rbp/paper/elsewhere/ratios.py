@@ -172,7 +172,7 @@ def own_curves(points: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
         if len(wide.columns) > 2:
             curve = [one.dropna() for _, one in both.iterrows()]
             ends = [[local_exponent(one.index.to_numpy(), one, at) for at in (1, k)] for one in curve]
-            told["moved"] = [later / first for first, later in ends]
+            told["moved"] = [later / first if first else np.nan for first, later in ends]
         parts.append(told)
     of_each = pd.concat(parts).groupby(["dataset", "family", "k"])
     found = [of_each.agg(how).add_suffix(end) for how, end in (("median", ""), ("min", "_low"), ("max", "_high"))]
