@@ -15,7 +15,9 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.ranks import paths, worse
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.models import find_model, load_model, load_tokenizer
-from rbp.ranks.paths import THRESHOLDS, WHOLE, measured, read_paths, run, scored_rows
+from rbp.ranks.path_sums import CELL, TEMPERATURES, THRESHOLDS, read_paths
+from rbp.ranks.paths import WHOLE_STEP as WHOLE
+from rbp.ranks.paths import measured, run, scored_rows
 from rbp.ranks.protocols import Row
 from rbp.ranks.worse import CONTEXTS, Step, made_worse, matrices, readings, rounded, steps
 
@@ -192,7 +194,7 @@ def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
         ]
     )
     targets = torch.from_numpy(np.concatenate([row.ids[row.scored] for row in rows]))
-    for temperature in paths.TEMPERATURES:
+    for temperature in TEMPERATURES:
         beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)
         total = torch.nn.functional.cross_entropy(logits * beta, targets, reduction="sum")
         (slope,) = torch.autograd.grad(total, beta)
@@ -231,7 +233,7 @@ def test_a_run_goes_on_where_it_was_stopped(measure, monkeypatch):
     assert (folder / "sums.parquet").read_bytes() == kept
     assert len(done) == 8
     sums = read_paths(folder).sums
-    assert not sums.duplicated([*paths.CELL, "document"]).any()
+    assert not sums.duplicated([*CELL, "document"]).any()
     assert json.loads((folder / "manifest.json").read_text())["about"]["dataset"] == "c"
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from rbp.core.errors import DataError
 from rbp.core.files import write_file
 from rbp.evidence.counts import Counts
-from rbp.ranks.paths import CELL, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, Paths, read_paths
+from rbp.ranks.path_sums import CELL, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Paths, read_paths
 from rbp.ranks.store import full_disk
 from rbp.stats.equal_loss import Curve, best_temperature, curve, offset_table, offsets
 from rbp.stats.resampling import without_each
@@ -49,7 +49,7 @@ class Worse:
     @property
     def tokens(self) -> int:
         """How many were scored at each step."""
-        return int(self.measured.sums.loc[self.measured.sums["path"] == "whole", "tokens"].sum())
+        return int(self.measured.sums.loc[self.measured.sums["path"] == WHOLE, "tokens"].sum())
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -74,10 +74,10 @@ class Worse:
     @cached_property
     def curves(self) -> list[Curve]:
         """All paths, a curve for each draw."""
-        whole = self.measured.sums[self.measured.sums["path"] == "whole"]
+        whole = self.measured.sums[self.measured.sums["path"] == WHOLE]
         found = []
         for (path, draw), own in self.measured.sums.groupby(["path", "draw"], sort=False):
-            if path == "whole":
+            if path == WHOLE:
                 continue
             order = own.drop_duplicates(["step", "model"]).sort_values("step", ascending=path not in _FALLING)
             parts = [

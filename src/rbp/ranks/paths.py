@@ -1,15 +1,8 @@
-"""Measure a model at every step of the paths on which it is made worse (`rbp.ranks.worse`), and keep sums by document.
+"""Measure a model at every step of the paths on which it is made worse (`rbp.ranks.worse`): sums by document."""
 
-A folder holds one model on one text: manifest.json (what was measured, how, and when it began) and sums.parquet, a row
-for each step and document. It is written anew, whole, after every step, so that a run which was stopped goes on.
-"""
-
-import io
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,60 +11,23 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import parse_json, sha256, write_file, write_json
-from rbp.core.paths import label
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.extraction import circumstances, quiet
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel.problem import ieee
 from rbp.ranks.models import Dtype, ModelFiles, load_model, load_tokenizer, longest_input
+from rbp.ranks.path_sums import EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
 from rbp.ranks.protocols import Protocol, Row, RowPlan, plan_rows
 from rbp.ranks.soundness import wide
-from rbp.ranks.store import Store, find_place, full_disk
+from rbp.ranks.store import find_place
 from rbp.ranks.worse import CONTEXTS, Reading, Step, made_worse, readings, steps
 
 log = logging.getLogger(__name__)
 
-THRESHOLDS = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200, 300, 500, 700, 1000)
-#: from 0.5 to 4: with the slope at each, a cubic between neighbours is right to 1e-4 nats a token
-TEMPERATURES = (0.5, 0.7071, 1.0, 1.4142, 2.0, 2.8284, 4.0)
-WHOLE, SMALLER, EARLIER = Step("whole", 0), "parameters", "training"
-SUMS, MANIFEST = "sums.parquet", "manifest.json"
-CELL = ["path", "step", "draw", "model"]
+WHOLE_STEP = Step(WHOLE, 0)
 _READ = 2**13  # tokens that the model reads at once
 _LOGITS = {"cpu": 2**21, "cuda": 2**27}  # entries of the logits that are looked at together
-_REMEDY = "Restore it, or measure it again: rbp paths run."
-
-
-@dataclass(frozen=True)
-class Paths:
-    """What was measured of one model on one text: the manifest, and sums by step and document.
-
-    sums: columns CELL, document, tokens, entropy (Σ, nats), hits_K for each of THRESHOLDS (tokens of rank ≤ K, by
-    greater + equal), and for each of TEMPERATURES nll_T (Σ −ln p with all logits divided by T, nats) and slope_T (its
-    derivative by 1/T).
-    """
-
-    manifest: dict[str, Any]
-    sums: pd.DataFrame
-
-    @property
-    def title(self) -> tuple[str, str]:
-        """The model and the text."""
-        return self.manifest["about"]["model"], self.manifest["about"]["dataset"]
-
-
-def read_paths(folder: Path) -> Paths:
-    """What `run` left in a folder. Raises DataError where it is missing or damaged."""
-    try:
-        manifest = parse_json((folder / MANIFEST).read_bytes())
-        sums = pd.read_parquet(folder / SUMS)
-    except (OSError, ValueError):
-        raise DataError("the folder holds no paths of a model", label(folder), _REMEDY) from None
-    provenance.note(folder / MANIFEST, folder / SUMS)
-    return Paths(manifest, sums)
 
 
 def run(
@@ -99,7 +55,7 @@ def run(
     """
     with quiet(), ieee(device):
         language = load_model(files, dtype, device)
-        todo = [WHOLE, *(step for path in paths for step in steps(path, language))]
+        todo = [WHOLE_STEP, *(step for path in paths for step in steps(path, language))]
         tokenizer = load_tokenizer(files)
         longest = longest_input(files.config)
         length = min(1024, longest or 1024) if length is None else length
@@ -124,14 +80,14 @@ def run(
         }
         place = find_place(out, f"{Path(files.name).name}-{corpus.name}", key)
         with place.lock():
-            kept = _Kept(place, key, files, corpus, predictions)
-            ranker = _ranker(language, rows)
-            kept.begin(circumstances(ranker))
+            kept, ranker = Growing(place.folder), _ranker(language, rows)
+            about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
+            kept.begin(key, about, predictions)
             _along(kept, ranker, rows, todo, files.name)
             for path, other in others:
                 language = load_model(other, dtype, device)
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
-                if kept.lacks(Step(path, number), other.name):
+                if kept.lacks(*Step(path, number), other.name):
                     _along(kept, _ranker(language, rows), rows, [Step(path, number)], other.name)
     return place.folder
 
@@ -158,42 +114,6 @@ def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, docume
     return chosen
 
 
-class _Kept:
-    """The folder of one measurement, as it grows."""
-
-    def __init__(
-        self, place: Store, key: dict[str, Any], files: ModelFiles, corpus: Corpus, predictions: Path | None
-    ) -> None:
-        self.folder = place.folder
-        self.about = {"model": files.name, "dataset": corpus.name}
-        self.key, self.predictions = key, predictions
-        self.parts = [read_paths(self.folder).sums] if (self.folder / SUMS).exists() else []
-
-    def begin(self, about: dict[str, Any]) -> None:
-        """Write the manifest, if it is not there."""
-        if (self.folder / MANIFEST).exists():
-            return
-        begun = datetime.now(UTC).isoformat(timespec="seconds")
-        registered = None if self.predictions is None else sha256(self.predictions)
-        manifest = {"key": self.key, "about": self.about | about, "begun": begun, "predictions": registered}
-        with full_disk(self.folder):
-            write_json(self.folder / MANIFEST, manifest)
-
-    def lacks(self, step: Step, model: str) -> bool:
-        """Whether a step is still to be measured."""
-        return not any((part[CELL] == [*step, model]).all(axis=1).any() for part in self.parts)
-
-    def add(self, step: Step, model: str, sums: pd.DataFrame) -> None:
-        """Keep what was measured at a step."""
-        self.parts.append(sums.assign(path=step.path, step=step.step, draw=step.draw, model=model))
-        table = pd.concat(self.parts, ignore_index=True)
-        self.parts = [table[[*CELL, *table.columns.drop(CELL)]]]
-        data = io.BytesIO()
-        self.parts[0].to_parquet(data, index=False, compression="zstd", compression_level=19)
-        with full_disk(self.folder):
-            write_file(self.folder / SUMS, data.getvalue())
-
-
 def _ranker(language: Any, rows: list[Row]) -> Ranker:
     """One that has looked at the model."""
     ranker = Ranker(language, "reference", 1, compiled=False)
@@ -201,15 +121,15 @@ def _ranker(language: Any, rows: list[Row]) -> Ranker:
     return ranker
 
 
-def _along(kept: _Kept, ranker: Ranker, rows: list[Row], todo: Sequence[Step], model: str) -> None:
+def _along(kept: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step], model: str) -> None:
     """Measure the steps that are missing."""
     for step in todo:
-        if not kept.lacks(step, model):
+        if not kept.lacks(*step, model):
             continue
         start = time.monotonic()
         with made_worse(ranker.language, step):
             sums = measured(ranker, readings(rows, step), step)
-        kept.add(step, model, sums)
+        kept.add(*step, model, sums)
         tokens = sums["tokens"].sum()
         log.warning(
             "%s %g, draw %d: cross-entropy %.3f, −ln RBP₁ %.3f (%.0f s)",
@@ -220,7 +140,7 @@ def _along(kept: _Kept, ranker: Ranker, rows: list[Row], todo: Sequence[Step], m
 
 
 @torch.inference_mode()
-def measured(ranker: Ranker, read: Sequence[Reading], step: Step = WHOLE) -> pd.DataFrame:
+def measured(ranker: Ranker, read: Sequence[Reading], step: Step = WHOLE_STEP) -> pd.DataFrame:
     """The sums of `Paths` by document, of what the model says after each of the places that it is asked for."""
     parts = list(_of_logits(ranker, read, step))
     documents, values = (np.concatenate(each) for each in zip(*parts, strict=True))

@@ -140,7 +140,7 @@ def spread_interval(values: Reals, *, level: float = 0.95) -> Interval:
 def as_least(values: Reals, *, level: float = 0.95) -> tuple[int, npt.NDArray[np.bool_]]:
     """Where `spread` is least among the thresholds, and where it is not shown to be larger than there."""
     least = int(values[0].argmin())
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         away = np.log(values) - np.log(values[:, [least]])
     low = interval(away, level=level).low
     same = ~(low > 0)
