@@ -131,12 +131,11 @@ def _along(kept: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step],
             sums = measured(ranker, readings(rows, step), step)
         kept.add(*step, model, sums)
         tokens = sums["tokens"].sum()
-        log.warning(
-            "%s %g, draw %d: cross-entropy %.3f, −ln RBP₁ %.3f (%.0f s)",
-            *(model if step.path == SMALLER else step.path, step.step, step.draw + 1),
-            *(sums["nll_1.0"].sum() / tokens, -np.log(max(sums["hits_1"].sum(), 1) / tokens)),
-            time.monotonic() - start,
+        told = (
+            Path(model).name if step.path in (SMALLER, EARLIER) else f"{step.path} {step.step:g}, draw {step.draw + 1}"
         )
+        values = sums["nll_1.0"].sum() / tokens, -np.log(max(sums["hits_1"].sum(), 1) / tokens)
+        log.warning("%s: cross-entropy %.3f, −ln RBP₁ %.3f (%.0f s)", told, *values, time.monotonic() - start)
 
 
 @torch.inference_mode()

@@ -34,7 +34,8 @@ class Curve:
     def at(self, level: Reals, *, tempered: bool = False) -> Reals | None:
         """ln(−ln RBP_k) at a level of ln cross-entropy, shape (1 + D,), gives (1 + D, thresholds); None if not reached.
 
-        Linear between the first two neighbouring steps that enclose the level of the whole text.
+        Linear between the first two neighbouring steps that enclose the level of the whole text; NaN at a k that no
+        token, or each, reaches there.
         """
         x = self.tempered if tempered else self.x
         below = x[0] <= level[0]
@@ -43,8 +44,9 @@ class Curve:
             return None
         i = int(places[0])
         share = ((level - x[:, i]) / (x[:, i + 1] - x[:, i]))[:, None]
-        found: Reals = self.y[:, i] + share * (self.y[:, i + 1] - self.y[:, i])
-        return found if np.isfinite(found[0]).all() else None
+        with np.errstate(invalid="ignore"):  # where nothing has rank ≤ k at one of the two, or everything
+            found: Reals = self.y[:, i] + share * (self.y[:, i + 1] - self.y[:, i])
+        return np.where(np.isfinite(found), found, np.nan)
 
 
 def curve(
@@ -99,6 +101,7 @@ def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: boo
         raise KeyError(rung)
     place = base.names.index(rung)
     level, own = (base.tempered if tempered else base.x)[:, place], base.y[:, place]
+    own = np.where(np.isfinite(own), own, np.nan)
     found: dict[str, Reals] = {}
     for path in dict.fromkeys(one.path for one in curves):
         draws = [own] if path == reference else [one.at(level, tempered=tempered) for one in curves if one.path == path]
@@ -139,7 +142,7 @@ def spread_interval(values: Reals, *, level: float = 0.95) -> Interval:
 
 def as_least(values: Reals, *, level: float = 0.95) -> tuple[int, npt.NDArray[np.bool_]]:
     """Where `spread` is least among the thresholds, and where it is not shown to be larger than there."""
-    least = int(values[0].argmin())
+    least = int(np.nanargmin(values[0]))
     with np.errstate(divide="ignore", invalid="ignore"):
         away = np.log(values) - np.log(values[:, [least]])
     low = interval(away, level=level).low

@@ -250,7 +250,7 @@ def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
         return float("nan")
     ks = cell.worse.thresholds
     if row.kind == "least_k":
-        return float(np.log(ks[int(cell.spread()[0].argmin())]))
+        return float(np.log(ks[int(np.nanargmin(cell.spread()[0]))]))
     at = ks.index(int(row.k))
     if row.kind == "offset":
         return float(cell.equal[row.path][:, 0, at].mean()) if row.path in cell.equal else float("nan")
@@ -258,7 +258,7 @@ def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
 
 
 def _event(what: str, found: Sequence[Cell]) -> float:
-    """Whether it came true in each cell, all of which an event speaks of."""
+    """Whether it came true in each cell, all of which an event speaks of; missing where one has no such path."""
 
     def ordered(cell: Cell, k: int) -> list[str]:
         """The paths at the level, the lowest −ln RBP_k first."""
@@ -288,7 +288,10 @@ def _event(what: str, found: Sequence[Cell]) -> float:
         "the spread at k = 1000": lambda one: before(one, 1000) > before(one, 10),
     }
     rule = next(rule for start, rule in rules.items() if what.startswith(start))
-    return float(all(map(rule, found)))
+    try:
+        return float(all(map(rule, found)))
+    except KeyError:
+        return float("nan")
 
 
 # ── What the page shows
