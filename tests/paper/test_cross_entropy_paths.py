@@ -115,7 +115,10 @@ def test_every_prediction_has_its_outcome_and_events_come_true_or_not(folder):
     events = study.outcomes(own, [cell]).query("kind == 'event'").set_index("what")["outcome"]
     assert np.isnan(events[events.index.str.startswith("training")]).all()
     others = events[~events.index.str.startswith("training")].tolist()
-    assert others == [1, 1, 0, 1, 1]  # replaced is the lowest at 1000 too
+    assert others == [1, 1, 1, 1, 1]
+    cell.__dict__["equal"] = {path: -own for path, own in cell.equal.items()}  # now replaced is the highest at 1
+    events = study.outcomes(own, [cell]).query("kind == 'event'")["outcome"].dropna()
+    assert events.tolist() == [1, 0, 0, 1, 1]
     elsewhere = study.outcomes(table[table["kind"] == "spread"], [cell])
     assert elsewhere["outcome"].isna().all()  # of other models
 

@@ -199,6 +199,8 @@ def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
             found[f"paths.{k}.apart"], found[f"paths.{k}.compared"] = int(own["apart"].sum()), len(own)
     for row in others[others["k"].isin([1, 10, 100, 1000])].itertuples():
         found[f"paths.{row.dataset}.{row.family}.{row.path}.k{row.k}"] = row.offset
+    least = spread_at.loc[spread_at["is_least"], "k"]
+    found |= {"paths.least.lowest": int(least.min()), "paths.least.highest": int(least.max())}
     for row in spread_at[spread_at["is_least"]].itertuples():
         found[f"paths.least.{row.dataset}.{row.family}"] = int(row.k)
         found[f"paths.spread.{row.dataset}.{row.family}.least"] = row.spread
@@ -223,6 +225,14 @@ def claims(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, dict[str, 
 
 # ── What was foretold
 
+#: the kinds of prediction, as a figure names them
+KINDS = {
+    "offset": "offset of a path",
+    "spread": "spread of paths",
+    "spread_tempered": "spread after the best temperature",
+    "least_k": "ln of the least k",
+}
+
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
     """The predictions in their order, as `rbp.paper.appendix.predictions.scored` takes them, and their probability."""
@@ -235,6 +245,19 @@ def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
     numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive", "what", "path", "k", *CELL]
     table = pd.DataFrame(rows)
     return table.reindex(columns=["kind", *numbers, "reason"]).assign(sure=False), float(content["level"])
+
+
+def described(table: pd.DataFrame) -> "pd.Series[str]":
+    """Each prediction in a few words."""
+
+    def words(row: Any) -> str:
+        if row.kind == "event":
+            return str(row.what)
+        kind = LABELS[row.path] if row.kind == "offset" else KINDS[row.kind]
+        k = "" if pd.isna(row.k) else f", k = {row.k:.0f}"
+        return f"{kind}, {row.family}{k}, {row.dataset}"
+
+    return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
 
 
 def outcomes(table: pd.DataFrame, found: Sequence[Cell]) -> pd.DataFrame:
