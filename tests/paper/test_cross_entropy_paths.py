@@ -128,7 +128,7 @@ def test_a_folder_without_smaller_models_has_no_level(tmp_path):
         study.cells(str(tmp_path))
 
 
-@pytest.mark.parametrize("each", [], ids=lambda each: f"{each.family}-{each.worse.dataset}")
+@pytest.mark.parametrize("each", study.cells(), ids=lambda each: f"{each.family}-{each.worse.dataset}")
 def test_what_ships_is_what_the_ladders_sums_say_and_is_interpolated_by_hand(each):
     """The offset of less training from the tables of hits by hand; the others from the steps as they are shown."""
     worse = each.worse

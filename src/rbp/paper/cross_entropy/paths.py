@@ -152,10 +152,9 @@ def at_equal(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
         after = offset_table(each.tempered, ks, level=level)[["path", "k", "offset", "low", "high"]]
         after.columns = pd.Index(["path", "k", "tempered", "tempered_low", "tempered_high"])
         about = {"family": each.family, "dataset": each.worse.dataset, "rung": each.rung, "nats": each.nats}
-        parts.append(table.merge(after, how="outer", on=["path", "k"]).assign(**about))
+        own = table.merge(after, how="left", on=["path", "k"]).assign(**about)
+        parts.append(own.assign(place=own["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
     whole = pd.concat(parts, ignore_index=True)
-    place = whole["path"].map(list(LABELS).index)
-    whole = whole.assign(place=place).sort_values([*CELL, "place", "k"], kind="stable", ignore_index=True)
     return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart",
                   "tempered", "tempered_low", "tempered_high"]]  # fmt: skip
 
@@ -191,22 +190,20 @@ def all_steps(found: Sequence[Cell]) -> pd.DataFrame:
 
 def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
     """What the page's sentences name."""
-    others = equal[equal["path"] != SMALLER]
+    others = equal[(equal["path"] != SMALLER) & equal["k"].isin([1, 10, 100, 1000])].dropna(subset="offset")
     found: dict[str, Any] = {}
     for k, own in others.groupby("k"):
-        if k in (1, 10, 100, 1000):
-            found[f"paths.{k}.lowest"], found[f"paths.{k}.highest"] = own["offset"].min(), own["offset"].max()
-            found[f"paths.{k}.apart"], found[f"paths.{k}.compared"] = int(own["apart"].sum()), len(own)
-    for row in others[others["k"].isin([1, 10, 100, 1000])].itertuples():
+        found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
+        found |= {f"paths.{k}.apart": int(own["apart"].sum()), f"paths.{k}.compared": len(own)}
+    for row in others[others["k"].isin([1, 100])].itertuples():
         found[f"paths.{row.dataset}.{row.family}.{row.path}.k{row.k}"] = row.offset
-    least = spread_at.loc[spread_at["is_least"], "k"]
-    found |= {"paths.least.lowest": int(least.min()), "paths.least.highest": int(least.max())}
-    for row in spread_at[spread_at["is_least"]].itertuples():
+    least, first = spread_at[spread_at["is_least"]], spread_at[spread_at["k"] == 1]
+    for row in least.itertuples():
         found[f"paths.least.{row.dataset}.{row.family}"] = int(row.k)
-        found[f"paths.spread.{row.dataset}.{row.family}.least"] = row.spread
-    for row in spread_at[spread_at["k"].isin([1, 10, 100, 1000])].itertuples():
-        found[f"paths.spread.{row.dataset}.{row.family}.k{row.k}"] = row.spread
-        found[f"paths.tempered.{row.dataset}.{row.family}.k{row.k}"] = row.tempered
+    found |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
+    for end, which in (("lowest", "min"), ("highest", "max")):
+        found[f"paths.least.spread.{end}"] = float(least["spread"].agg(which))
+        found[f"paths.spread.{end}.k1"] = float(first["spread"].agg(which))
     return found
 
 
@@ -319,6 +316,8 @@ def _event(what: str, found: Sequence[Cell]) -> float:
 
 # ── What the page shows
 
+_VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the table
+
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
     families = {"neox": "attention", "lstm": "LSTM"}
@@ -326,7 +325,7 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(cell=cell, line=table["path"].map(LABELS)) if "path" in table else table.assign(cell=cell)
 
 
-def fingerprint_shown(equal: pd.DataFrame) -> dict[str, Any]:
+def fingerprint_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     """What `Page.figure` takes for the offsets of all paths over k, a panel for each model and text."""
     rows = _named(equal.dropna(subset="offset"))
     return {
@@ -339,10 +338,12 @@ def fingerprint_shown(equal: pd.DataFrame) -> dict[str, Any]:
             styles=STYLES,
             band=True,
             at=[0],
+            ylim=_VIEW,
             size=(4.6, 5.0),
         ),
         "caption": "<b>How a model is worse shows in its ranks.</b> One model made worse in several ways, each to the "
-        "same cross-entropy: −ln RBPₖ, over that of a smaller model (0) of the same loss. Bands: 95% by documents.",
+        "same cross-entropy: −ln RBPₖ over that of a smaller model (0) of the same loss. Bands: "
+        f"{level:.0%} by documents. All panels show the same range; lines leave it at large k.",
         "alt": "Lines that part from zero at k = 1, cross near k = 10, and part farther at k = 1000",
         "data": equal,
     }
