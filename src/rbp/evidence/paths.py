@@ -59,7 +59,7 @@ class Worse:
         """
         rows = []
         for cell, own in self.measured.sums.groupby(CELL, sort=False):
-            total = own.drop(columns=CELL).sum().astype(np.float64)
+            total = own.drop(columns=CELL).astype(np.float64).sum()
             tokens = total["tokens"]
             temperature, nll = best_temperature(*_by_temperature(total.to_frame().T), TEMPERATURES)
             row = dict(zip(CELL, cell, strict=True)) | {
@@ -76,7 +76,7 @@ class Worse:
         """All paths, a curve for each draw."""
         whole = self.measured.sums[self.measured.sums["path"] == WHOLE]
         found = []
-        for (path, draw), own in self.measured.sums.groupby(["path", "draw"], sort=False):
+        for (path, _), own in self.measured.sums.groupby(["path", "draw"], sort=False):
             if path == WHOLE:
                 continue
             order = own.drop_duplicates(["step", "model"]).sort_values("step", ascending=path not in _FALLING)
@@ -91,7 +91,7 @@ class Worse:
                     for s, m in order[["step", "model"]].itertuples(index=False)
                 ),
             ]
-            found.append(self._curve(str(path), int(draw), names, parts))
+            found.append(self._curve(str(path), int(own["draw"].iloc[0]), names, parts))
         return found
 
     def _curve(self, path: str, draw: int, names: Sequence[str], parts: Sequence[pd.DataFrame]) -> Curve:

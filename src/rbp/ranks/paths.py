@@ -16,9 +16,9 @@ from rbp.ranks.corpora import Corpus
 from rbp.ranks.extraction import circumstances, quiet
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel.problem import ieee
-from rbp.ranks.models import Dtype, ModelFiles, load_model, load_tokenizer, longest_input
+from rbp.ranks.models import Dtype, ModelFiles, load_model, load_tokenizer
 from rbp.ranks.path_sums import EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from rbp.ranks.protocols import Protocol, Row, RowPlan, plan_rows
+from rbp.ranks.protocols import Protocol, Row, longest_input, plan_rows, window_length
 from rbp.ranks.soundness import wide
 from rbp.ranks.store import find_place
 from rbp.ranks.worse import CONTEXTS, Reading, Step, made_worse, readings, steps
@@ -58,7 +58,7 @@ def run(
         todo = [WHOLE_STEP, *(step for path in paths for step in steps(path, language))]
         tokenizer = load_tokenizer(files)
         longest = longest_input(files.config)
-        length = min(1024, longest or 1024) if length is None else length
+        length = window_length([files.config]) if length is None else length
         if length < 2 * CONTEXTS[-1] or (longest is not None and length > longest):
             what = f"windows of {length} tokens are too short, or more than the model reads"
             raise ParameterError(what, "--length", f"Give {2 * CONTEXTS[-1]} to {longest or 'any number of'} tokens.")
@@ -117,7 +117,7 @@ def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, docume
 def _ranker(language: Any, rows: list[Row]) -> Ranker:
     """One that has looked at the model."""
     ranker = Ranker(language, "reference", 1, compiled=False)
-    ranker.check(RowPlan(rows, 1).rows)
+    ranker.check(rows)
     return ranker
 
 

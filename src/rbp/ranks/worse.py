@@ -137,7 +137,7 @@ def rounded(weights: torch.Tensor, bits: int) -> torch.Tensor:
     A group is GROUP weights next to one another in a row (the last one of a row may be shorter).
     """
     parts = []
-    for group in weights.float().split(GROUP, dim=-1):
+    for group in torch.split(weights.float(), GROUP, dim=-1):
         unit = group.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
         parts.append((group / unit.clamp(min=torch.finfo(torch.float32).tiny)).round() * unit)
     return torch.cat(parts, -1).to(weights.dtype)

@@ -151,7 +151,12 @@ def at_equal(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
         table = offset_table(each.equal, ks, level=level)
         after = offset_table(each.tempered, ks, level=level)[["path", "k", "offset", "low", "high"]]
         after.columns = pd.Index(["path", "k", "tempered", "tempered_low", "tempered_high"])
-        about = {"family": each.family, "dataset": each.worse.dataset, "rung": each.rung, "nats": each.nats}
+        about: dict[str, Any] = {
+            "family": each.family,
+            "dataset": each.worse.dataset,
+            "rung": each.rung,
+            "nats": each.nats,
+        }
         own = table.merge(after, how="left", on=["path", "k"]).assign(**about)
         parts.append(own.assign(place=own["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
     whole = pd.concat(parts, ignore_index=True)
@@ -198,8 +203,8 @@ def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
     for row in others[others["k"].isin([1, 100])].itertuples():
         found[f"paths.{row.dataset}.{row.family}.{row.path}.k{row.k}"] = row.offset
     least, first = spread_at[spread_at["is_least"]], spread_at[spread_at["k"] == 1]
-    for row in least.itertuples():
-        found[f"paths.least.{row.dataset}.{row.family}"] = int(row.k)
+    for family, dataset, k in least[[*CELL, "k"]].to_numpy():
+        found[f"paths.least.{dataset}.{family}"] = int(k)
     found |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
     for end, which in (("lowest", "min"), ("highest", "max")):
         found[f"paths.least.spread.{end}"] = float(least["spread"].agg(which))
@@ -260,7 +265,9 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
 def outcomes(table: pd.DataFrame, found: Sequence[Cell]) -> pd.DataFrame:
     """The predictions with what came (`outcome`; missing where a path did not reach the level)."""
     by_name = {(each.family, each.worse.dataset): each for each in found}
-    values = [_event(row.what, found) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()]
+    values = [
+        _event(str(row.what), found) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
+    ]
     return table.assign(outcome=values)
 
 
