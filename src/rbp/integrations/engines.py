@@ -24,7 +24,7 @@ class Said:
     """What a file of ranks does not say of itself.
 
     model, dataset, family: their labels; size: S; vocabulary: how many logits there are; dtype: of the scores that
-    were compared; tie_rule: how equal scores were counted (vLLM's present engine: paper; before version 1: strict).
+    were compared; tie_rule: how equal scores were counted (vLLM's V1 engine: paper).
     Raises ParameterError for what cannot be.
     """
 
