@@ -160,7 +160,9 @@ def import_(
     size: Annotated[int, typer.Option(help="S, its parameters but the embeddings'.")],
     vocabulary: Annotated[int, typer.Option(help="How many tokens have a logit.")],
     dtype: Annotated[str, typer.Option(help="Of the scores that were compared, such as bfloat16.")],
-    tie_rule: Annotated[str, typer.Option(help="How equal scores were counted: paper (so vLLM's V1 engine) or strict.")],
+    tie_rule: Annotated[
+        str, typer.Option(help="How equal scores were counted: paper (so vLLM's V1 engine) or strict.")
+    ],
     dataset: Annotated[
         str | None, typer.Option(help="What the text is called.", show_default="the file's name")
     ] = None,
