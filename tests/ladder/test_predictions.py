@@ -55,17 +55,22 @@ def longer(entry: dict) -> bool:
     return entry["family"].endswith(TRIALS) and entry["budget"] > 8_000_000
 
 
-def test_the_longer_runs_began_after_what_was_foretold_of_them() -> None:
-    found = [entry for entry in records() if longer(entry)]
-    assert {entry["predictions"] for entry in found} <= {sha256(LONGER)}
+def committed(path: Path) -> datetime:
+    """When a file was last changed, by the history; the test is skipped where there is none."""
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
         pytest.skip("there is no history")
-    asked = [git, "log", "--follow", "--format=%aI", "--", str(LONGER)]
+    asked = [git, "log", "--follow", "--format=%aI", "--", str(path)]
     dates = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     if not dates or (ROOT / ".git" / "shallow").exists():
         pytest.skip("the history is cut")
-    written = max(map(datetime.fromisoformat, dates))
+    return max(map(datetime.fromisoformat, dates))
+
+
+def test_the_longer_runs_began_after_what_was_foretold_of_them() -> None:
+    found = [entry for entry in records() if longer(entry)]
+    assert {entry["predictions"] for entry in found} <= {sha256(LONGER)}
+    written = committed(LONGER)
     assert all(datetime.fromisoformat(entry["begun"]) > written for entry in found)
 
 
@@ -98,3 +103,36 @@ def test_what_was_foretold_comes_out_again_whatever_was_trained_since(tmp_path: 
     for one, other in zip(again["target"], told["target"], strict=True):
         assert {name: one[name] for name in one.keys() - told["laws"].keys()}.items() <= other.items()
         np.testing.assert_allclose([one[law] for law in told["laws"]], [other[law] for law in told["laws"]], rtol=1e-2)
+
+
+FORETOLD = PREDICTIONS.with_name("paths.toml")  # of one model made worse
+
+
+def test_every_prediction_of_paths_is_a_number_or_a_probability_and_none_is_there_twice() -> None:
+    predictions = tomllib.loads(FORETOLD.read_text())
+    assert predictions.pop("level") == 0.8
+    assert predictions.pop("written").isoformat() == "2026-11-23"
+    asked = set()
+    for kind, rows in predictions.items():
+        for row in rows:
+            key = (kind, *(row.get(name) for name in ("path", "family", "dataset", "k", "what")))
+            assert key not in asked, f"{key} is there twice"
+            asked.add(key)
+            if kind == "event":
+                assert 0 < row["probability"] < 1
+                assert 0 < row["naive"] < 1
+                continue
+            assert row["low"] < row["middle"] < row["high"], key
+            assert row["naive"][0] < row["naive"][1], key
+            assert row["reason"].endswith("."), key
+    assert len(asked) > 50
+
+
+def test_models_were_made_worse_after_these_predictions() -> None:
+    manifests = [json.loads(path.read_text()) for path in sorted((LADDER / "paths").glob("*/manifest.json"))]
+    assert len(manifests) == 4
+    assert {each["predictions"] for each in manifests} == {sha256(FORETOLD)}
+    written = tomllib.loads(FORETOLD.read_text())["written"]
+    begun = [datetime.fromisoformat(each["begun"]) for each in manifests]
+    assert min(begun).date() >= written
+    assert committed(FORETOLD) < min(begun)

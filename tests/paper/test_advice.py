@@ -7,8 +7,8 @@ import pytest
 from rbp.core.errors import FitError
 from rbp.paper import advice
 from rbp.paper.advice import argument
-from rbp.paper.cross_entropy.family import straight_lines
 from rbp.paper.cross_entropy.exponents import pair_metrics
+from rbp.paper.cross_entropy.family import straight_lines
 
 SIZES = np.geomspace(1e6, 1e10, 6)
 

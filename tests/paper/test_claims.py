@@ -27,6 +27,7 @@ from rbp.paper.ledger.rules import Bar, Rule, every, met, r_squared, share, shar
 EXPECTED = results.read_book(Project().expected)
 ACCEPTED = {key: str(each.value) for key, each in EXPECTED["ledger"].items() if key.startswith("verdict.")}
 CLAIMS = sorted(ledger.read_claims(), key=lambda claim: claim.number)
+CLAIMED = [*predictions.CLAIMS, "predicted_paths"]  # decided by intervals of predictions
 UNDECIDABLE = {30, 35, 57, 64}  # whatever the chapters record
 
 
@@ -185,6 +186,12 @@ CASES = pytest.mark.parametrize(
         (47, decided("tightest", at_1=2), HOLDS),
         (48, decided("rank_forecasts", nearer=3), PART),
         (48, decided("rank_forecasts", nearer=4), HOLDS),
+        (67, decided("one_model", apart=2, paths=20), HOLDS),
+        (67, decided("one_model", apart=10, paths=20), PART),
+        (67, decided("one_model", apart=11, paths=20), FAILS),
+        (68, decided("one_threshold", apart=2, paths=20), HOLDS),
+        (68, decided("one_threshold", apart=10, paths=20), PART),
+        (68, decided("one_threshold", apart=11, paths=20), FAILS),
         (53, recorded("sister", "error_entropy", entropy_high=4), PART),
         (53, recorded("sister", "error_entropy", entropy_high=4, entropy_closer=4), HOLDS),
         (54, recorded("sister", "others_still", alignment_still=3), PART),
@@ -199,7 +206,7 @@ CASES = pytest.mark.parametrize(
         (76, recorded("ladder", "memory_ends", surely=17, flatter=17), FAILS),
         *(
             (number, _predicted(inside, name), verdict)
-            for number, name in zip((59, 60, 61, 62, 63, 65, 66), predictions.CLAIMS, strict=True)
+            for number, name in zip((59, 60, 61, 62, 63, 65, 66, 69), CLAIMED, strict=True)
             for inside, verdict in ((8, HOLDS), (7, PART), (5, PART), (4, FAILS))
         ),
     ],

@@ -105,6 +105,7 @@ def test_cells_are_named_with_their_r_squared(cells: pd.DataFrame) -> None:
     assert holds.named(differs) == "GPT-2, Wikipedia, k = 10000"
     assert holds.named(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10000 (0.915)"
     assert holds.named(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
+    assert holds.named(cells[:0]) == ""  # as where a table of one's own has none that differ
 
 
 def test_the_largest_change_has_a_slope_that_prints_as_zero() -> None:

@@ -12,7 +12,6 @@ from rbp.stats.law_in_k import (
     beside_size,
     exact_factor,
     exchange,
-    exchange_by_k,
     fit_in_k,
     local_factor,
     size_with_value,
@@ -50,17 +49,6 @@ def test_several_steps_at_once_are_those_taken_one_by_one():
         pd.testing.assert_frame_equal(own.reset_index(drop=True), exchange(points, fits, 1, k))
     with pytest.raises(DataError, match="at k = 1 and at k = 3, 4"):
         exchange(points, fits, 1, [3, 4])
-
-
-def test_by_k_the_largest_model_of_the_family_that_spans_most_is_exchanged():
-    far, near = separable(), separable().assign(family="near", model=lambda t: "n" + t["model"])
-    near["size"] = np.sqrt(near["size"])  # a thousandfold span, and one of thirty
-    points = pd.concat([far, near])
-    in_k = fit_in_k(points)
-    table = exchange_by_k(points, in_k, exchange(points, in_k, 1, 5), 1, [1, 2, 10])
-    assert set(table["model"]) == {"m3"}
-    assert table["k_to"].tolist() == [2, 5, 10]
-    assert table["exact"].tolist() == pytest.approx([2**-4, 5**-4, 10**-4])
 
 
 def test_exponents_stand_beside_those_of_their_family():

@@ -28,7 +28,7 @@ def sources() -> list[str]:
     return [text for file in files if len(text := file.read_text(encoding="utf-8")) > 2000]
 
 
-@pytest.fixture(scope="module", params=loop_and_slow(("10k", 2), ("59k", 30)))
+@pytest.fixture(scope="module", params=loop_and_slow(("10k", 10), ("59k", 30)))
 def run(request, tmp_path_factory):
     """A folder with `my-run`, five checkpoints of a rung, each of twice the steps of the one before, and a text."""
     rung, first = request.param
@@ -45,7 +45,7 @@ def run(request, tmp_path_factory):
         (home / "texts" / f"{number}.txt").write_text(text)
     trained = here(
         *("ladder", "train", "--config", str(home / "ladders.toml"), "--texts", str(home / "texts")),
-        *("--tokens", str(2 * budgets[-1]), "--rungs", rung, "--seeds", "0", "--out", str(home / "ladder")),
+        *("--tokens", str(budgets[-1]), "--rungs", rung, "--seeds", "0", "--out", str(home / "ladder")),
         root=home,
     )
     assert trained.returncode == 0, trained.stderr
@@ -74,12 +74,12 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     assert len({store.manifest["key"]["weights"] for store in stores}) == 5
     for k in (1, 10):
         rows = [(s.training.training_tokens, ((s.ranks()["greater"] + s.ranks()["equal"]) <= k).mean()) for s in stores]
-        tokens, share = np.array(sorted(rows)).T
+        tokens, share = np.array(sorted(row for row in rows if row[1])).T  # without a hit there is no point
         fit = fit_power_law(tokens, -np.log(share))
         (line,) = [line for line in lines if line.startswith(f"−ln RBP_{k} ")]
         assert f"D^(−{fit.alpha:.4f})" in line.replace("D^(0", "D^(−-0")
         assert f"α {fit.alpha_low:.4f} to {fit.alpha_high:.4f}" in line
-        assert "5 checkpoints" in line
+        assert f"{len(tokens)} checkpoints" in line
     entropy = [line for line in lines if line.startswith("cross-entropy")]
     assert "D^(−" in entropy[0], "it learns"
 

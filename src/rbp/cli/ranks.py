@@ -35,6 +35,10 @@ _DTYPE = (
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
 )
 _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
+_IMPORTED = (
+    "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
+    "csv: columns document, position, token, rank, and logprob or nll."
+)
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
 _FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
 _EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
@@ -145,6 +149,32 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
             f"on {about['dataset']}, {key['protocol']['name']} of {key['protocol'].get('length')}, "
             f"{manifest['tokens']:,} tokens, {key['dtype']}, {key['device']}{state}"
         )
+
+
+@ranks.command("import")
+def import_(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="What the other program wrote.")],
+    form: Annotated[str, typer.Option("--from", help=_IMPORTED)],
+    model: Annotated[str, typer.Option(help="What the model is called.")],
+    size: Annotated[int, typer.Option(help="S, its parameters but the embeddings'.")],
+    vocabulary: Annotated[int, typer.Option(help="How many tokens have a logit.")],
+    dtype: Annotated[str, typer.Option(help="Of the scores that were compared, such as bfloat16.")],
+    tie_rule: Annotated[
+        str, typer.Option(help="How equal scores were counted: paper (so vLLM's V1 engine) or strict.")
+    ],
+    dataset: Annotated[
+        str | None, typer.Option(help="What the text is called.", show_default="the file's name")
+    ] = None,
+    family: Annotated[str, typer.Option(help="The family the model belongs to.")] = "unknown",
+    out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
+) -> None:
+    """Keep the ranks that another program found as a rank store, which all commands read."""
+    from rbp.integrations.engines import Said, import_ranks
+
+    said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule)
+    project: Project = context.find_root().obj
+    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks")))
 
 
 @ranks.command()

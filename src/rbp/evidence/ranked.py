@@ -42,10 +42,19 @@ def usual(vocabulary: int) -> list[int]:
 
 @dataclass(frozen=True, repr=False)
 class Ranked:
-    """The ranks of a store under one tie rule. Reading raises DataError for a damaged store."""
+    """The ranks of a store under one tie rule. Reading raises DataError for a damaged store.
+
+    Raises ParameterError for imported ranks that were counted under another.
+    """
 
     store: RankStore
     rule: TieRule = "paper"
+
+    def __post_init__(self) -> None:
+        counted = self.store.manifest["key"].get("tie_rule", self.rule)
+        if counted != self.rule:  # another program's, which keeps no ties apart
+            what = f"its ranks were counted under the tie rule {counted}, and are asked for under {self.rule}"
+            raise ParameterError(what, str(self.store.folder), f"Ask for {counted}: --tie-rule {counted}.")
 
     @cached_property
     def tokens(self) -> pd.DataFrame:

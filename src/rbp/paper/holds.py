@@ -415,10 +415,9 @@ def metric_names(cells: pd.DataFrame) -> list[str]:
 
 def named(cells: pd.DataFrame, *, r_squared: bool = False) -> str:
     """The cells in one line, each by family, dataset and metric, on request with the printed R²."""
-    texts = cells["family"] + ", " + cells["dataset"].map(dataset_label) + ", " + metric_names(cells)
-    if r_squared:
-        texts += cells["printed_r_squared"].map(" ({:.3f})".format)
-    return "; ".join(texts)
+    datasets, printed = map(dataset_label, cells["dataset"]), cells["printed_r_squared"]
+    rows = zip(cells["family"], datasets, metric_names(cells), printed, strict=True)
+    return "; ".join(", ".join(names) + (f" ({value:.3f})" if r_squared else "") for *names, value in rows)
 
 
 def recomputed_shown(cells: pd.DataFrame, level: float) -> dict[str, Any]:

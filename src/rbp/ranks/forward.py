@@ -224,6 +224,11 @@ class Ranker:
     def _gap(self, row: Row) -> int:
         return self._width(row) - len(row.ids)
 
+    def read(self, ids: torch.Tensor) -> torch.Tensor:
+        """What is ranked of rows of one length [B, n]: the last hidden states [B, n, d], or logits without a head."""
+        with torch.inference_mode(), self._running(ids.shape[1]):
+            return self._outputs(self._reader(), ids)
+
     def rank(self, rows: Sequence[Row]) -> Ranks:
         """The ranks of all scored tokens of `rows`, in order. Raises DataError for NaN, naming the document."""
         parts: dict[int, Ranks] = {}

@@ -31,7 +31,7 @@ from rbp.core.paths import LADDER, label
 from rbp.evidence.counts import Counts
 from rbp.evidence.shipped import SUMS, TRIALS, counted
 from rbp.ladder.making import LONGER
-from rbp.paper.display import Columns, shown
+from rbp.paper.display import shown
 from rbp.paper.families import LSTM, TRANSFORMER, measure_label
 from rbp.paper.wording import dataset_label
 from rbp.stats.resampling import interval, without_each
@@ -60,14 +60,13 @@ def _each_size(law: Callable[[Reals, Reals, Reals], Reals], known: pd.DataFrame,
         own = known[known["size"] == size]
         columns = (own["training_tokens"], own["value"], rows["training_tokens"])
         found[rows.index] = law(*(column.to_numpy(np.float64) for column in columns))
-    return found.to_numpy(np.float64)
+    return np.asarray(found, dtype=np.float64)
 
 
 def _power(tokens: Reals, value: Reals, asked: Reals) -> Reals:
     if len(tokens) < 2:
         raise FitError("one budget gives no power", "training_tokens")
-    found: Reals = np.polyval(np.polyfit(np.log(tokens), np.log(value), 1), np.log(asked))
-    return found
+    return np.asarray(np.polyval(np.polyfit(np.log(tokens), np.log(value), 1), np.log(asked)), dtype=np.float64)
 
 
 def _above(tokens: Reals, value: Reals, asked: Reals) -> Reals:
@@ -103,7 +102,8 @@ def _in_lines(known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
 
     def curve(point: Reals, x: Reals, z: Reals) -> Reals:
         a, more_a, alpha, more_alpha, e, more_e = point
-        return np.maximum(e + more_e * z, 0) + np.exp(a + more_a * z - (alpha + more_alpha * z) * x)
+        floor = np.maximum(e + more_e * z, 0)
+        return np.asarray(floor + np.exp(a + more_a * z - (alpha + more_alpha * z) * x))
 
     y = known["value"].to_numpy(float)
     starts = [
@@ -128,7 +128,8 @@ def _box_cox(known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
         c, a, alpha, b, beta, power = point
         right = c + a * boxcox(np.exp(-x), alpha) + b * boxcox(np.exp(-z), beta)
         inner = 1 + power * right if abs(power) > 1e-6 else np.ones_like(right)
-        return np.log(np.maximum(inv_boxcox(np.where(inner > 1e-6, right, (1e-6 - 1) / (power or 1)), power), 1e-6))
+        y = inv_boxcox(np.where(inner > 1e-6, right, (1e-6 - 1) / (power or 1)), power)
+        return np.asarray(np.log(np.maximum(y, 1e-6)))
 
     y = np.log(known["value"].to_numpy(float) / unit)
     starts = [[0, a, a, b, b, power] for a, b, power in product((0.1, 0.4), (0.1, 0.4), (-1.0, 0.0, 1.0, 3.0))]
@@ -238,7 +239,7 @@ def seeds_scatter(table: pd.DataFrame) -> "pd.Series[float]":
     each = logs.agg(["var", "size"]).query("size > 1").reset_index()
     each["weight"] = each["size"] - 1
     sums = each.assign(sum=each["var"] * each["weight"]).groupby(["family", "k"])[["sum", "weight"]].sum()
-    return np.sqrt(sums["sum"] / sums["weight"])
+    return (sums["sum"] / sums["weight"]) ** 0.5
 
 
 def spreads(errors: pd.DataFrame, seeds: "pd.Series[float]") -> dict[tuple[str, int, str, int], Spread]:
@@ -247,8 +248,9 @@ def spreads(errors: pd.DataFrame, seeds: "pd.Series[float]") -> dict[tuple[str, 
     A law that could not be asked for so many times as much has its smaller factor's spread, widened as the others'.
     """
     found: dict[tuple[str, int, str, int], Spread] = {}
-    for key, own in errors.groupby(["family", "k", "law", "factor"]):
-        family, k, law, factor = key
+    keys: Any
+    for keys, own in errors.groupby(["family", "k", "law", "factor"]):
+        family, k, law, factor = keys
         sigma = max(float(np.sqrt(np.mean(own["error"] ** 2))), float(seeds[family, k]))
         found[str(family), int(k), str(law), int(factor)] = Spread(sigma, degrees(own))
     for family, k, law in product(RUNGS, (*KS, 0), LAWS):
@@ -271,7 +273,10 @@ def foretold(table: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
     Columns CELL, rung, training_tokens, law, low, middle, high (of y; the interval's level is LEVEL).
     """
     rows = []
-    for (family, dataset, k), own in table[table["seed"] == 0].groupby(CELL):
+    keys: Any
+    row: Any
+    for keys, own in table[table["seed"] == 0].groupby(CELL):
+        family, dataset, k = keys
         sizes = own.drop_duplicates("rung").set_index("rung")["size"]
         asked = pd.DataFrame(list(product(RUNGS[str(family)], ASKED)), columns=["rung", "training_tokens"])
         asked["size"] = asked["rung"].map(sizes)
@@ -299,6 +304,7 @@ def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads, alpha: float 
         names = RUNGS[TRANSFORMER][:rungs]
         for law in (None, *LAWS):
             tests = []
+            cell: Any
             for cell, there in own[own["rung"].isin(names)].groupby(["dataset", "k"]):
                 last = own[(own["dataset"] == cell[0]) & (own["k"] == cell[1]) & (own["training_tokens"] == KNOWN)]
                 seeds = [values["value"].to_numpy() for _, values in last.groupby("rung") if len(values) > 1]
@@ -307,10 +313,10 @@ def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads, alpha: float 
                     tests.append([_rejected(grid.to_numpy(), seeds, alpha)])
                     continue
                 told = ahead[(ahead["dataset"] == cell[0]) & (ahead["k"] == cell[1]) & (ahead["law"] == law)]
-                told = told.set_index(["rung", "training_tokens"])["middle"]
-                if told.empty:
+                middle = told.set_index(["rung", "training_tokens"])["middle"]
+                if middle.empty:
                     continue
-                new = np.array([[told[name, budget] for budget in ASKED] for name in names])
+                new = np.array([[middle[name, budget] for budget in ASKED] for name in names])
                 sigma = np.array([wide[TRANSFORMER, int(cell[1]), law, budget // KNOWN].sigma for budget in ASKED])
                 noise = (random.normal(size=(DRAWS, 1, 1)) + random.normal(size=(DRAWS, *new.shape))) * np.sqrt(0.5)
                 drawn = new * np.exp(noise * sigma)
@@ -374,9 +380,10 @@ def text_of(found: pd.DataFrame, apart: pd.DataFrame, wide: Spreads) -> str:
     for row in apart.itertuples():
         lines += ["", "[[apart]]", f'of = "{row.of}"']
         lines += [f"{name} = {getattr(row, name)}" for name in ("rungs", "cells", "now", "low", "middle", "high")]
-    for (family, k, factor), own in _by_factor(wide):
+    for (family, k, factor), spreads in _by_factor(wide):
         lines += ["", "[[spread]]", f'family = "{family}"', f"k = {k}", f"tokens = {factor * KNOWN}"]
-        lines += [f"{law} = {{sigma = {spread.sigma:.4f}, degrees = {spread.df:.1f}}}" for law, spread in own.items()]
+        lines += [f"{law} = {{sigma = {one.sigma:.4f}, degrees = {one.df:.1f}}}" for law, one in spreads.items()]
+    key: Any
     for key, own in found.groupby([*CELL, "rung", "training_tokens"], sort=False):
         family, dataset, k, rung, tokens = key
         lines += ["", "[[target]]", f'family = "{family}"', f'rung = "{rung}"', f"tokens = {tokens}"]
@@ -471,6 +478,8 @@ def best(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def longer_told(said: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
     """What the page says of `read` and `scored`: how many models are asked for and trained, each law's score."""
     models = [*KEY[:1], "rung", "training_tokens"]
+    row: Any
+    found: dict[str, Any]
     found = {"longer.asked": len(said[models].drop_duplicates()), "longer.models": len(table[models].drop_duplicates())}
     found |= {"longer.texts": said["dataset"].nunique(), "longer.laws": said["law"].nunique()}
     for row in by_law(table).itertuples() if len(table) else ():
@@ -481,7 +490,8 @@ def longer_told(said: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
 def said_shown(said: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> dict[str, Any]:
     """What the laws say of the transformers' ends on a text, for `Page.table`."""
     own = said[(said["family"] == TRANSFORMER) & (said["dataset"] == dataset) & (said["k"] == k)]
-    rows, columns = pd.DataFrame({"law": SAID}).rename_axis("key"), dict[Any, Any](law="law")
+    rows = pd.DataFrame({"law": SAID}).rename_axis("key")
+    columns: dict[Any, Any] = {"law": "law"}
     for rung, tokens in product((RUNGS[TRANSFORMER][0], RUNGS[TRANSFORMER][-1]), ASKED):
         one = own[(own["rung"] == rung) & (own["training_tokens"] == tokens)].set_index("law")
         names = tuple(f"{end}.{rung}.{tokens}" for end in ("middle", "low", "high"))
@@ -499,7 +509,12 @@ def laws_shown(table: pd.DataFrame) -> dict[str, Any]:
     whole = by_law(table).set_index("law")
     rows = pd.DataFrame({"law": [SAID[law] for law in whole.index]}, index=whole.index)
     rows[["n", "inside", "error"]] = whole[["n", "inside", "error"]]
-    columns: Columns = {"law": "law", "n": "intervals", "inside": ("hold", "{:.0%}"), "error": ("error, %", "{:.1f}")}
+    columns: dict[Any, Any] = {
+        "law": "law",
+        "n": "intervals",
+        "inside": ("hold", "{:.0%}"),
+        "error": ("error, %", "{:.1f}"),
+    }
     for name, values in (("training_tokens", ASKED), ("k", (*KS, 0))):
         own = by_law(table, [name]).set_index(["law", name])["error"]
         for value in values:

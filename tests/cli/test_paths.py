@@ -1,0 +1,64 @@
+"""`rbp paths run`, from a folder of a model to tables; and what it refuses, before anything is written."""
+
+import pandas as pd
+import pytest
+from test_cli import here, refused
+from tiny import make_tokenizer, save_model, texts, write_texts
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Two models of one tokenizer, one that has no norm at its end, and a text."""
+    root, tokenizer = tmp_path_factory.mktemp("paths"), make_tokenizer()
+    for kind in ("gpt2", "neox", "opt"):
+        save_model(root / kind, kind, tokenizer)
+    write_texts(root / "mine.jsonl", texts(6, seed=3, longest=400))
+    return root
+
+
+def test_a_model_is_made_worse_and_compared(place, caplog):
+    command = [
+        "paths",
+        "run",
+        "--model",
+        "gpt2",
+        "--corpus",
+        "mine.jsonl",
+        "--paths",
+        "depth,bits",
+        "--smaller",
+        "neox",
+    ]
+    done = here(*command, cwd=place)
+    assert done.returncode == 0, done.stderr
+    folder = place / done.stdout.strip()
+    steps = pd.read_csv(folder / "steps.csv")
+    assert steps["path"].value_counts().to_dict() == {"whole": 1, "depth": 2, "bits": 5, "parameters": 1}
+    assert (steps["tempered"] <= steps["cross_entropy"] + 1e-4).all()
+    assert (steps["k1"] >= steps["k10"]).all()
+    assert (folder / "equal.csv").read_text().startswith("at,rung,nats,path,k,offset")
+    assert "cross-entropy" in caplog.text
+    caplog.clear()
+    here(*command, cwd=place)
+    assert "cross-entropy" not in caplog.text  # nothing is measured twice
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (["--paths", "luck"], ["there is no path 'luck'", "context, depth"]),
+        (["--paths", "bits,bits"], ["one twice"]),
+        (["--paths", ""], ["names no paths"]),
+        (["--model", "opt", "--paths", "depth"], ["opt has no final norm"]),
+        (["--model", "nowhere/at/all"], ["no such model folder"]),
+        (["--predictions", "none.toml"], ["no such file", "none.toml"]),
+        (["--length", "90"], ["windows of 90 tokens", "128"]),
+        (["--device", "abacus"], ["there is no device"]),
+        (["--dtype", "int3"], ["unknown dtype"]),
+    ],
+)
+def test_bad_input_is_refused(place, changed, words):
+    given = {"--model": "gpt2", "--corpus": "mine.jsonl", "--paths": "bits", "--length": "128", "--out": "refused"}
+    given |= dict(zip(changed[::2], changed[1::2], strict=True))
+    refused(here("paths", "run", *(part for pair in given.items() for part in pair), cwd=place), *words)
+    assert not (place / "refused").exists()
