@@ -12,7 +12,7 @@ from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
 from rbp.paper.appendix.ladder import LadderLaws, beside, departures, ladder_laws, published_laws
-from rbp.paper.ladder import reruns
+from rbp.paper.families import reruns
 from rbp.stats.power_law import fit_power_law
 
 SIZES = {"a": 1000, "b": 4000, "c": 16000, "d": 64000}

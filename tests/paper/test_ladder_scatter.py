@@ -7,7 +7,7 @@ from draws import loop_and_slow, may_be
 from simulated import counts
 
 from rbp.paper.appendix.ladder import laws_by_document, points_by_document, scatter_parts, split_scatter
-from rbp.paper.ladder import exponents
+from rbp.paper.families import exponents
 from rbp.stats.resampling import neg_log_rbp_document_interval, variance, without_each
 
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])

@@ -10,8 +10,7 @@ from scipy.stats import t as student
 from rbp.core.errors import FitError
 from rbp.evidence import shipped
 from rbp.paper.appendix.ladder import moved, points_at, seed_variance, zigzag
-from rbp.paper.families import TRANSFORMER
-from rbp.paper.ladder import first_ladder, with_ablations
+from rbp.paper.families import TRANSFORMER, first_ladder, with_ablations
 
 KINK = {SIZES["59k"]: 0.04, SIZES["150k"]: -0.03}
 

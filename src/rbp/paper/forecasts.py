@@ -347,7 +347,7 @@ def cut_panels(told: pd.DataFrame) -> Panels:
     return Panels(list(named), draw, size=(4.6, 3.7))
 
 
-BEYOND, SECOND = 100, "#D55E00"
+BEYOND, SECOND = 100, "#8A7A00"  # no family’s colour
 
 
 def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) -> Figure:

@@ -21,7 +21,7 @@ from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES
 from rbp.paper.curves import LINES, curves, fitted_lines, off_the_line, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
-from rbp.paper.ladder import counts_at, exponents, pairs_again, trained_again
+from rbp.paper.families import counts_at, exponents, pairs_again, trained_again
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.cells import fit_table, with_holm
 from rbp.stats.power_law import curvature, fit_power_law

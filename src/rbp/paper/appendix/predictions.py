@@ -31,8 +31,7 @@ from rbp.ladder.making import PREDICTIONS
 from rbp.paper.appendix import sister
 from rbp.paper.curves import K_SHADES, SIGNED
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import LSTM, TRANSFORMER, planned, rung_of
-from rbp.paper.ladder import exponents
+from rbp.paper.families import LSTM, TRANSFORMER, exponents, planned, rung_of
 from rbp.stats.power_law import curvature
 
 EVENT = "event"
@@ -91,7 +90,7 @@ class Findings:
     """What the predictions are compared with.
 
     texts: what all models of the ladder make of each text; stores: the rank stores of each family at its largest
-    budget; ablated: rungs of the first ladder with their ablations (`rbp.paper.ladder.with_ablations`).
+    budget; ablated: rungs of the first ladder with their ablations (`rbp.paper.families.with_ablations`).
     """
 
     texts: Sequence[Counts]

@@ -22,7 +22,7 @@ from rbp.evidence.counts import LeftOut
 from rbp.paper.cross_entropy.exponents import pair_metrics
 from rbp.paper.curves import curves, in_cells, melted
 from rbp.paper.display import shown
-from rbp.paper.ladder import counts_at
+from rbp.paper.families import counts_at
 from rbp.stats import cells
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.resampling import interval, variance

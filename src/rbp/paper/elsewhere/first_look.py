@@ -11,7 +11,7 @@ from rbp.evidence.published import models
 from rbp.paper.cross_entropy import large
 from rbp.paper.display import Columns, shown
 from rbp.paper.elsewhere.ratios import IMAGES, LADDER, SNAPSHOT, TEXT
-from rbp.paper.ladder import exponents
+from rbp.paper.families import exponents
 
 _SETS = tuple(outside.PICTURES)
 _BOUND = 5e-6  # a probability printed as 0 with five digits is less

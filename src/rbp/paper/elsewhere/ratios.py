@@ -14,8 +14,7 @@ from rbp.evidence import open_source, outside
 from rbp.evidence.counts import Counts
 from rbp.paper.curves import curves, ramp
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import LSTM, TRANSFORMER
-from rbp.paper.ladder import exponents
+from rbp.paper.families import LSTM, TRANSFORMER, exponents
 from rbp.paper.wording import dataset_label
 from rbp.stats.difficulty import local_exponent
 from rbp.stats.resampling import interval, without_each

@@ -17,7 +17,7 @@ from rbp.core.files import sha256
 from rbp.core.paths import DATA, label
 from rbp.paper.curves import K_SHADES, curves
 from rbp.paper.display import Columns, shown
-from rbp.paper.ladder import exponents
+from rbp.paper.families import exponents
 from rbp.paper.wording import dataset_label
 from rbp.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve
 

@@ -16,8 +16,7 @@ from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import TRANSFORMER, family_label, measure_label, of_measure
-from rbp.paper.ladder import exponents
+from rbp.paper.families import TRANSFORMER, exponents, family_label, measure_label, of_measure
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.cells import with_holm
 from rbp.stats.compare import aicc

@@ -12,8 +12,7 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import FitError
 from rbp.paper.curves import curves, ramp
 from rbp.paper.display import INTERVAL, Columns, shown
-from rbp.paper.families import LSTM, TRANSFORMER, family_label, measure_label, of_measure
-from rbp.paper.ladder import exponents
+from rbp.paper.families import LSTM, TRANSFORMER, exponents, family_label, measure_label, of_measure
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.resampling import interval, without_each
 from rbp.stats.surface import OFFSET, POWER, fit_surface

@@ -1,1 +1,0 @@
-"""The figures of the chapters, a module for each kind."""
