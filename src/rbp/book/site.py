@@ -156,7 +156,7 @@ def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html"
     said, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
     if process.returncode:
         lines = said.splitlines()
-        warned = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "rror:"))]
+        warned = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "CRITICAL", "rror:"))]
         text = "\n".join(dict.fromkeys(warned or lines[-20:])).replace(f"{source}{os.sep}", "")
         raise RbpError("the pages cannot be built", None, text)
     return output / "_build" / builder
