@@ -1,5 +1,7 @@
 """Ranks while a model is trained, beside those of the logits and of `rbp extract`."""
 
+import doctest
+
 import numpy as np
 import pytest
 import tiny
@@ -9,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from rbp.core.errors import DataError, ParameterError
+from rbp.integrations import transformers as integration
 from rbp.integrations.transformers import RankCallback, rank_metrics
 from rbp.ranks.extraction import extract
 from rbp.ranks.protocols import protocol
@@ -65,6 +68,11 @@ def test_a_batch_against_its_logits():
         },
         abs=1e-5,
     )
+
+
+def test_the_example_runs():
+    found = doctest.testmod(integration)
+    assert (found.failed, found.attempted) == (0, 2)
 
 
 @pytest.mark.parametrize(
