@@ -121,7 +121,7 @@ def test_whatever_is_damaged_is_done_again(model, tmp_path, how, caplog):
 
 
 def test_the_ladder_s_own_stores_are_sealed():
-    stores = [path.parent for path in (ROOT / "data" / "ladder").rglob("manifest.json")]
+    stores = [path.parent for path in (ROOT / "data" / "ladder" / "families-ranks").rglob("manifest.json")]
     assert stores
     for folder in stores:
         read_manifest(folder)

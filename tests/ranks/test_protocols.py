@@ -19,6 +19,9 @@ class Characters:
     def __init__(self, begin=False):
         self.begin = begin
 
+    def decode(self, ids, skip_special_tokens):
+        return "".join(chr(i) for i in ids if not (skip_special_tokens and i in self.all_special_ids))
+
     def __call__(self, documents, truncation=False, max_length=None, verbose=True, return_special_tokens_mask=True):
         encoded = [[ord(c) for c in ("^" if self.begin else "") + text] for text in documents]
         masks = [[int(self.begin and i == 0) for i in range(len(ids))] for ids in encoded]

@@ -197,7 +197,8 @@ def named(source: str | bytes, package: str) -> tuple[str, ...]:
             base = ".".join([*parents, *([node.module] if node.module else [])])
             found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
         # what holds statements: expressions, which are most of a tree, hold no imports
-        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        unread = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for block in ("orelse",) if unread else ("body", "orelse", "finalbody", "handlers", "cases"):
             waiting += getattr(node, block, [])
     return tuple(found)
 

@@ -29,7 +29,7 @@ from rbp.stats import equal_loss
 from rbp.stats.equal_loss import Curve, as_least, offset_table, offsets, spread, spread_interval
 
 PREDICTIONS = DATA / "predictions" / "paths.toml"
-SHIPPED = "ladder"
+SHIPPED = "data/ladder/paths"
 CELL = ["family", "dataset"]
 #: what the pages call the paths, and how they draw them; scaling's two are drawn in ink
 LABELS = {
@@ -391,7 +391,7 @@ def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:
             ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
             "tempered": ("after the best temperature (%)", "{:.1f}"),
             "in_entropy": ("in cross-entropy (%)", "{:.2f}"),
-            "which": "",
+            "which": "of all k",
         },
         caption="<b>How far the paths lie apart at each k</b>: the standard deviation of their −ln RBPₖ at one "
         "cross-entropy. “In cross-entropy”: how much of it would do as much.",
