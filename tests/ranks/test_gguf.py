@@ -27,10 +27,11 @@ def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
     return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
 
 
-def write_gguf(path: Path, folder: Path, kind: str, settings=(), extra=()) -> Path:
+def write_gguf(path: Path, folder: Path, kind: str, settings=(), extra=(), pre="gpt-2") -> Path:
     """The model in `folder` as a GGUF file, its matrices stored as `kind`; `folder` gets the weights that this leaves.
 
-    settings: more of the architecture's fields; extra: names of vectors that no model takes.
+    settings: more of the architecture's fields; extra: names of vectors that no model takes; pre: how llama.cpp
+    calls the way in which the tokenizer cuts text into words.
     """
     config = json.loads((folder / "config.json").read_text())
     state = {name: values.numpy() for name, values in load_file(folder / "model.safetensors").items()}
@@ -55,7 +56,7 @@ def write_gguf(path: Path, folder: Path, kind: str, settings=(), extra=()) -> Pa
     words = sorted(raw["vocab"], key=raw["vocab"].get)
     unused = [f"[PAD{i}]" for i in range(len(words), config["vocab_size"])]
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
+    writer.add_tokenizer_pre(pre)
     writer.add_token_list(words + unused)
     writer.add_token_types([3] + [1] * (len(words) - 1) + [5] * len(unused))  # control, normal, unused
     writer.add_token_merges([" ".join(pair) for pair in raw["merges"]])
@@ -188,6 +189,17 @@ def test_what_transformers_would_pass_over(whole, tmp_path, settings, extra, mes
     file = write_gguf(tmp_path / "a.gguf", whole, "F32", settings, extra)
     with pytest.raises(DataError, match=message):
         load_model(find_model(str(file)), "float32", CPU)
+
+
+@pytest.mark.parametrize(("pre", "known"), [("smollm", False), ("qwen2", True)])
+def test_the_way_text_is_cut_into_words_is_known(whole, tmp_path, pre, known):
+    file = write_gguf(tmp_path / "a.gguf", whole, "F32", pre=pre)
+    if known:
+        pieces = [len(load_tokenizer(find_model(str(where)))("a 12")["input_ids"]) for where in (file, whole)]
+        assert pieces == [4, 4]
+    else:
+        with pytest.raises(DataError, match=r"cuts text into words \(smollm\)"):
+            find_model(str(file))
 
 
 def test_rope_that_is_not_scaled(whole, tmp_path):

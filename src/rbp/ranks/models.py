@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
 _INDEX, _SINGLE, _GGUF = "model.safetensors.index.json", "model.safetensors", ".gguf"
+_AS_GPT2 = ("gpt-2", "mpt", "olmo", "phi-2")  # llama.cpp's names of tokenizers that cut text into words as GPT-2's
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -289,7 +290,7 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
     Raises DataError if the architecture is unknown to transformers (code shipped with a model is never run)
     or the weights do not fit it, each of them; ParameterError for an unknown dtype.
     """
-    from transformers import AutoModelForCausalLM, GgufConfig
+    from transformers import AutoModelForCausalLM
 
     if isinstance(files, Loaded):
         return _language(files.name, files.model, files.dtype, device)
@@ -300,12 +301,16 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
         make_known()
     quantized = _quantization(files)
     shapes = {} if files.gguf else _shapes(files)
-    unpacked = {"quantization_config": GgufConfig(dequantize=True)} if files.gguf else {"use_safetensors": True}
+    how: dict[str, Any] = {"use_safetensors": True}
+    if files.gguf:
+        from transformers import GgufConfig
+
+        how = {"quantization_config": GgufConfig(dequantize=True)}
     try:
         with _source(files, files.folder) as source:
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 **source,
-                **unpacked,
+                **how,
                 dtype=getattr(torch, dtype),
                 trust_remote_code=False,
                 output_loading_info=True,
@@ -522,6 +527,8 @@ def _read_gguf(files: ModelFiles) -> tuple[dict[str, Any], str]:
         raise DataError(what, files.name, remedy) from None
     remedy = "Give the model that it was made from, saved as safetensors."
     try:
+        from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS as SPLITS
+
         reader = GGUFReader(files.weights[0])
         with _source(files, files.folder) as source:
             config = AutoConfig.from_pretrained(**source).to_dict()
@@ -531,6 +538,12 @@ def _read_gguf(files: ModelFiles) -> tuple[dict[str, Any], str]:
     scaled += [tensor.name for tensor in reader.tensors if tensor.name.startswith("rope_")]
     if scaled:
         what = f"positions are scaled ({_some(scaled)}), which transformers passes over in a GGUF file"
+        raise DataError(what, files.name, remedy)
+    byte_level, cut = (
+        (field := reader.fields.get(f"tokenizer.ggml.{key}")) and field.contents() for key in ("model", "pre")
+    )
+    if byte_level == "gpt2" and cut not in {*SPLITS, *_AS_GPT2}:
+        what = f"transformers does not know how the tokenizer in the GGUF file cuts text into words ({cut})"
         raise DataError(what, files.name, remedy)
     kinds = Counter[str]()
     for tensor in reader.tensors:
