@@ -55,7 +55,7 @@ _TRAINED = "How many tokens it had read by then, likewise."
 
 def extract(
     context: typer.Context,
-    model: Annotated[list[str], typer.Option(help="A hub id or a folder; several are measured in turn.")],
+    model: Annotated[list[str], typer.Option(help="A hub id, a folder or a GGUF file; several are measured in turn.")],
     corpus: Annotated[list[str], typer.Option(help=_CORPUS)],
     protocol: Annotated[str | None, typer.Option(help=_PROTOCOL, show_default=_DEFAULT)] = None,
     tokens: Annotated[int | None, typer.Option(help="Stop after so many ranked tokens.")] = None,

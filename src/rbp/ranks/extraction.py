@@ -347,6 +347,8 @@ def _fill(
     about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
     if rows.read is not None:
         about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
+    if isinstance(model.files, ModelFiles) and model.files.gguf:
+        about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
     store.begin(key, about, rows.packs, rows.tokens)
     mine = [p for p in range(rows.packs) if shard is None or p % shard[1] == shard[0] - 1]
     missing = [pack for pack in mine if pack not in whole]

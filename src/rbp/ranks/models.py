@@ -1,4 +1,4 @@
-"""Find a causal language model, on the hub or in a folder, and load it: safetensors only, no code of its own.
+"""Find a causal language model, on the hub or in a folder, and load it: safetensors or GGUF, no code of its own.
 
 A checkpoint saved by pickle can run any code when it is read, so such files are neither downloaded nor opened.
 """
@@ -8,9 +8,11 @@ import json
 import logging
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,7 +49,8 @@ log = logging.getLogger(__name__)
 
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
-_INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
+_INDEX, _SINGLE, _GGUF = "model.safetensors.index.json", "model.safetensors", ".gguf"
+_AS_GPT2 = ("gpt-2", "mpt", "olmo", "phi-2")  # llama.cpp's names of tokenizers that cut text into words as GPT-2's
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -60,9 +63,9 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
 class ModelFiles:
     """A model's files on this machine.
 
-    name: as it was asked for, a hub id or a folder; folder: where the files lie; revision: the commit on the
-    hub, None for a folder; weights: the safetensors files, in order; base: of an adapter, the model that it adapts;
-    checkpoint: the revision as it was asked for, if one was.
+    name: as it was asked for, a hub id, a folder or a GGUF file; folder: where the files lie; revision: the commit on
+    the hub, else None; weights: the safetensors files, in order, or the one GGUF file, which holds all; base: of an
+    adapter, the model that it adapts; checkpoint: the revision as it was asked for, if one was.
     """
 
     name: str
@@ -74,8 +77,24 @@ class ModelFiles:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The model's configuration file. Raises DataError if it is no JSON object."""
+        """The model's configuration file, or what a GGUF file says. Raises DataError if that cannot be read."""
+        if self.gguf:
+            return dict(self._stated[0])
         return self.base.config if self.base else _json(self.folder / "config.json")
+
+    @property
+    def gguf(self) -> Path | None:
+        """The GGUF file, if it is one."""
+        return next((path for path in self.weights if path.suffix == _GGUF), None)
+
+    @property
+    def quantization(self) -> str | None:
+        """Of a GGUF file: how most of the numbers in its matrices are stored, as "Q4_0" or "F32"."""
+        return self._stated[1] if self.gguf else None
+
+    @cached_property
+    def _stated(self) -> tuple[dict[str, Any], str]:
+        return _read_gguf(self)
 
     @property
     def tokenizer(self) -> Path:
@@ -93,6 +112,8 @@ class ModelFiles:
 
     def fingerprint(self) -> str:
         """A digest of the weights and the configuration: the contents of the files, not their places."""
+        if self.gguf:
+            return checksum(self.gguf)
         if self.base is None:
             return _digest([self.folder / "config.json", *self.weights])
         # "untied": what was measured while adapters of tied embeddings were merged into both is another measurement
@@ -100,7 +121,9 @@ class ModelFiles:
         return sha256("".join(parts).encode()).hexdigest()
 
     def tokenizer_fingerprint(self) -> str:
-        """A digest of the tokenizer's files."""
+        """A digest of the tokenizer's files; of one in a GGUF file, as they would be saved."""
+        if self.gguf:
+            return _saved_digest(load_tokenizer(self))
         return _tokenizer_digest(self.tokenizer)
 
 
@@ -182,37 +205,40 @@ class Loaded:
 
     def tokenizer_fingerprint(self) -> str:
         """A digest of the tokenizer's files, as they would be saved."""
-        with TemporaryDirectory() as folder:
-            self.tokenizer.save_pretrained(folder)
-            return _tokenizer_digest(Path(folder))
+        return _saved_digest(self.tokenizer)
 
 
 def find_model(name: str, revision: str | None = None) -> ModelFiles:
-    """The files of the model `name`: a folder, or a hub id, whose files are downloaded where they are missing.
+    """The files of the model `name`: a folder, a GGUF file, or a hub id, whose missing files are downloaded.
 
     On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
     sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
-    adapted. Raises DataError if there is no such model or revision, no configuration, no tokenizer, no weights in
-    safetensors files, or weights beside an adapter.
+    adapted; one that holds a GGUF file and no other weights is the model in it. Raises DataError if there is no such
+    model or revision, no configuration, no tokenizer, no weights in safetensors files, or weights beside an adapter,
+    and for a GGUF file that cannot be read.
     """
     path = home_expanded(name)
     if exists(path) and path.is_dir():
         if revision is not None and revision not in (checkpoints(name, path) or []):
             raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
         folder, commit = path / (revision or ""), None
-    elif path.suffix == ".gguf":
-        raise _gguf(path.name, name)
-    elif exists(path) or name.startswith(("/", ".", "~")) or name.count("/") > 1:
-        raise DataError("there is no such model folder", name, "Give a folder with config.json, or a hub id.")
+    elif path.suffix == _GGUF and path.is_file():
+        return _in_one_file(path, name, revision)
+    elif exists(path) or path.suffix == _GGUF or name.startswith(("/", ".", "~")) or name.count("/") > 1:
+        remedy = "Give a folder with config.json, a GGUF file, or a hub id."
+        raise DataError("there is no such model folder or file", name, remedy)
     else:
         folder = _download(name, revision, _SMALL)
         commit = folder.name
+    ggufs = sorted(folder.glob(f"*{_GGUF}"))
     if adapter := (folder / ADAPTER).is_file():
         wanted: tuple[str, ...] = (_ADAPTER_WEIGHTS,)
+    elif commit is None and ggufs and not any((folder / file).is_file() for file in (_SINGLE, _INDEX)):
+        if len(ggufs) > 1:
+            raise DataError(f"the folder holds {len(ggufs)} GGUF files", name, f"Give one: {folder / ggufs[0].name}.")
+        return _in_one_file(ggufs[0], name, None, revision)
     elif (folder / "config.json").is_file():
         wanted = _weight_names(folder, name)
-    elif gguf := sorted(folder.glob("*.gguf")):
-        raise _gguf(gguf[0].name, name)
     else:
         remedy = "Give the folder of a saved model."
         if commit is None and revision is None and checkpoints(name, folder):
@@ -252,7 +278,8 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
     if isinstance(files, Loaded):
         return files.tokenizer
     try:
-        return AutoTokenizer.from_pretrained(files.tokenizer, trust_remote_code=False, truncation_side="right")
+        with _source(files, files.tokenizer) as source:
+            return AutoTokenizer.from_pretrained(**source, trust_remote_code=False, truncation_side="right")
     except Exception as error:  # transformers raises many kinds for a broken file
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
 
@@ -273,16 +300,22 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
     if make_known := registry.ARCHITECTURES.get(str(files.config.get("model_type"))):
         make_known()
     quantized = _quantization(files)
-    shapes = _shapes(files)
+    shapes = {} if files.gguf else _shapes(files)
+    how: dict[str, Any] = {"use_safetensors": True}
+    if files.gguf:
+        from transformers import GgufConfig
+
+        how = {"quantization_config": GgufConfig(dequantize=True)}
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            files.folder,
-            dtype=getattr(torch, dtype),
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are in the report
-        )
+        with _source(files, files.folder) as source:
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                **source,
+                **how,
+                dtype=getattr(torch, dtype),
+                trust_remote_code=False,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are in the report
+            )
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # transformers raises many kinds: unknown type, no causal model, broken file
@@ -293,6 +326,8 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _fits(report, shapes, files.name)
+    if files.gguf:
+        _takes_all(model, files.gguf, files.name)
     return _language(files.name, model.eval().to(device), dtype, device)
 
 
@@ -339,9 +374,12 @@ def _base(folder: Path, name: str) -> ModelFiles:
         if (home_expanded(base) / ADAPTER).is_file():
             raise DataError("the adapter's base is an adapter itself", where, "Merge that one into its model first.")
     try:
-        return find_model(base, revision)
+        found = find_model(base, revision)
     except DataError as error:
         raise DataError(f"of the adapter's base, {base}: {error.what}", where, error.remedy) from None
+    if found.gguf:
+        raise DataError("the adapter's base is a GGUF file", where, "Write the folder or hub id of the model there.")
+    return found
 
 
 def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.device) -> LanguageModel:
@@ -455,9 +493,79 @@ def _some(names: list[str]) -> str:
     return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
 
 
-def _gguf(file: str, name: str) -> DataError:
-    what = f"{file} is a GGUF file: weights for llama.cpp, mostly quantized"
-    return DataError(what, name, "Give the model that it was made from, saved as safetensors.")
+def _in_one_file(path: Path, name: str, revision: str | None, checkpoint: str | None = None) -> ModelFiles:
+    """The model in a GGUF file. Raises DataError if it cannot be read."""
+    if revision is not None:
+        raise DataError("a GGUF file has no revisions", name, "Leave --revision away.")
+    files = ModelFiles(name, path.parent, None, (path,), None, checkpoint)
+    files.config  # noqa: B018  # which refuses what cannot be read
+    return files
+
+
+@contextmanager
+def _source(files: ModelFiles, folder: Path) -> Iterator[dict[str, Any]]:
+    """Where transformers is to read: `folder`, or a GGUF file alone, whatever lies beside it."""
+    if not files.gguf:
+        yield {"pretrained_model_name_or_path": folder}
+        return
+    with TemporaryDirectory() as empty:
+        yield {"pretrained_model_name_or_path": empty, "gguf_file": str(files.gguf.absolute())}
+
+
+def _read_gguf(files: ModelFiles) -> tuple[dict[str, Any], str]:
+    """The configuration in a GGUF file, and how most numbers of its matrices are stored.
+
+    Raises DataError if gguf is not installed, or for a file that transformers cannot read, or not rightly.
+    """
+    from transformers import AutoConfig
+
+    try:
+        from gguf import GGUFReader
+    except ImportError:
+        what = "this is a GGUF file, which gguf has to read, and gguf is not installed"
+        remedy = "pip install 'rbp[gguf]', or give the model that it was made from, saved as safetensors."
+        raise DataError(what, files.name, remedy) from None
+    remedy = "Give the model that it was made from, saved as safetensors."
+    try:
+        from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS as SPLITS
+
+        reader = GGUFReader(files.weights[0])
+        with _source(files, files.folder) as source:
+            config = AutoConfig.from_pretrained(**source).to_dict()
+    except Exception as error:  # of many kinds: no GGUF file, cut short, an architecture it does not know
+        raise DataError(f"cannot read the GGUF file: {first_line(error)}", files.name, remedy) from None
+    scaled = [key for key in reader.fields if ".rope.scaling." in key and reader.fields[key].contents() != "none"]
+    scaled += [tensor.name for tensor in reader.tensors if tensor.name.startswith("rope_")]
+    if scaled:
+        what = f"positions are scaled ({_some(scaled)}), which transformers passes over in a GGUF file"
+        raise DataError(what, files.name, remedy)
+    byte_level, cut = (
+        (field := reader.fields.get(f"tokenizer.ggml.{key}")) and field.contents() for key in ("model", "pre")
+    )
+    if byte_level == "gpt2" and cut not in {*SPLITS, *_AS_GPT2}:
+        what = f"transformers does not know how the tokenizer in the GGUF file cuts text into words ({cut})"
+        raise DataError(what, files.name, remedy)
+    kinds = Counter[str]()
+    for tensor in reader.tensors:
+        if len(tensor.shape) > 1:
+            kinds[tensor.tensor_type.name] += int(tensor.n_elements)
+    if not kinds:
+        raise DataError("the GGUF file holds no weights", files.name, remedy)
+    return config, kinds.most_common(1)[0][0]
+
+
+def _takes_all(model: nn.Module, file: Path, name: str) -> None:
+    """Raise DataError unless the model has as many numbers as the GGUF file.
+
+    transformers passes over what it cannot place.
+    """
+    from gguf import GGUFReader
+
+    there = sum(int(tensor.n_elements) for tensor in GGUFReader(file).tensors)
+    own = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
+    if sum(own.values()) != there:
+        what = f"transformers takes {sum(own.values()):,} of the {there:,} numbers in the GGUF file"
+        raise DataError(what, name, "Give the model that it was made from, saved as safetensors.")
 
 
 def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
@@ -512,6 +620,12 @@ def _json(path: Path) -> dict[str, Any]:
 def _tokenizer_digest(folder: Path) -> str:
     names = (*_TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
     return _digest([path for name in names if (path := folder / name).is_file()])
+
+
+def _saved_digest(tokenizer: Any) -> str:
+    with TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return _tokenizer_digest(Path(folder))
 
 
 def _digest(files: list[Path]) -> str:
