@@ -165,7 +165,7 @@ class Rate:
     measured: str
 
     def __str__(self) -> str:
-        on = self.processor + (f", {self.threads} threads" if self.threads else "")
+        on = self.processor + (f", threads: {self.threads}" if self.threads else "")
         return (
             f"{self.product / 1e9:,.0f} GFLOP/s of a matrix product, {self.ranking / 1e9:,.0f} where its entries are "
             f"ranked (width {self.shape[1]}, {self.dtype}, {on}, {self.measured})"
