@@ -65,7 +65,7 @@ def a_store(models: Path, documents: int = 6, begun: int | None = None) -> Case:
 
     def act(folder: Path) -> None:
         models_module.load_tokenizer, models_module.load_model = lambda files: tokenizer, lambda *which: language
-        extraction.product_rate = lambda *of: 1.0
+        extraction.yardstick = lambda *of: 1.0
         windows = protocol("windows", length=32, context=16, pack=2)
         extract([files], [str(folder / "corpus.jsonl")], windows, folder / "out", Settings(backend="reference"))
 

@@ -12,6 +12,7 @@ from cli.test_cli import here, refused
 from rbp.core.errors import ParameterError
 from rbp.core.paths import LADDER, ROOT
 from rbp.paper.appendix import cost
+from rbp.ranks.cost import gpu_memory
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import open_store
@@ -21,7 +22,6 @@ from rbp.study.plan import (
     CPU_CORE,
     STORED,
     flops_of,
-    gpu_memory,
     job_memory,
     make_plan,
     model_size,
@@ -126,6 +126,26 @@ def test_on_cpus_the_plan_speaks_of_cpu_hours_and_memory(tmp_path: Path) -> None
     assert f"{2 * (cost.shard_seconds or 0) / 3600:.2f}" in text  # CPU hours are those of all cores
     assert {"cpu_memory", "cpu_seconds"} < plan_json(plan, [3])["cells"][0].keys()
     assert "GPU hours" in "\n".join(plan_lines(make_plan(study), [1, 8]))
+
+
+@pytest.mark.parametrize("device", ["cpu", "auto"])
+def test_a_study_of_what_is_here_is_planned_to_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    """Local models on a local text: nothing is unknown, and the tokens are those that are ranked then."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    models = [str(LADDER / "families" / family / f"{family}-10k-at-8m") for family in ("neox", "lstm")]
+    text, path = tmp_path / "mine.txt", tmp_path / "s.toml"
+    text.write_text((ROOT / "README.md").read_text(encoding="utf-8")[:3000], encoding="utf-8")
+    path.write_text(f'models = {models}\ncorpora = ["{text}"]\ndevice = "{device}"\nthreads = 1')
+    said = here("study", "plan", str(path))
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.count("?") == 1  # what it would mean
+    study = read_study(path)
+    (store, _) = extract(models, [str(text)], study.protocol, tmp_path / "ranks", Settings(device="cpu"))
+    plan = make_plan(study, on_gpu=False, here=True)
+    assert [cost.tokens for cost in plan.costs] == [open_store(store).tokens] * 2
+    assert plan.hours(1) == pytest.approx(sum(c.shards * (c.shard_seconds or 0) for c in plan.costs) / 3600)
 
 
 def test_the_command_says_what_a_study_takes_without_gpus(tmp_path: Path) -> None:

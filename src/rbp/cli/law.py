@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rbp.cli.ranks import PLAN
 from rbp.core.errors import ParameterError
 from rbp.core.names import split_numbers
 from rbp.core.paths import Project
@@ -34,6 +35,7 @@ def law(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     dtype: Annotated[str, typer.Option(help="Of weights and hidden states.")] = "float32",
     out: Annotated[Path | None, typer.Option(help="The page to write.", show_default="runs/law.html")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank models on a text, fit the law at each k, and write it on one page that opens offline."""
     from rbp.core.arrays import check_level
@@ -49,6 +51,8 @@ def law(
         )
     if corpus is not None and not to_rank:
         raise ParameterError("all of these are measured", "--corpus", "Leave it out, or give models.")
+    if plan and not to_rank:
+        raise ParameterError("all of these are measured: there is nothing to plan", "--plan", "Leave it out.")
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
         typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
@@ -65,6 +69,12 @@ def law(
             length=window_length([files.config for files in found]) if length is None else length,
             tokens=tokens,
         )
+        if plan:
+            from rbp.ranks.cost import plan_lines
+            from rbp.ranks.extraction import planned
+
+            typer.echo("\n".join(plan_lines(planned(found, [corpus], windows, settings))))
+            return
         sources += extract(found, [corpus], windows, project.runs / "ranks", settings)
 
     from rbp.book.leaf import Leaf

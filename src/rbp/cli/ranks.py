@@ -53,6 +53,9 @@ _STEP = "At which step of its training the model stood, where its own files do n
 _TRAINED = "How many tokens it had read by then, likewise."
 
 
+PLAN = "Rank nothing: say how many tokens, operations, memory and time it would take on this machine."
+
+
 def extract(
     context: typer.Context,
     model: Annotated[list[str], typer.Option(help="A hub id, a folder or a GGUF file; several are measured in turn.")],
@@ -76,6 +79,7 @@ def extract(
     pack: Annotated[int, typer.Option(help="Rows in a part of the store.")] = 64,
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help=_SHARD)] = None,
+    plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
     from rbp.ranks.protocols import own_protocol, window_length
@@ -119,6 +123,12 @@ def extract(
         family=family,
         training=trained,
     )
+    if plan:
+        from rbp.ranks.cost import plan_lines
+        from rbp.ranks.extraction import planned
+
+        typer.echo("\n".join(plan_lines(planned(model, corpus, chosen, settings))))
+        return
     project: Project = context.obj
     folder = out or project.runs / "ranks"
     if share is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:

@@ -43,13 +43,13 @@ def plan(
         if gpus is not None:
             raise ParameterError("this study runs on CPUs", "--gpus", 'Leave it out, or set device = "cuda".')
         counts = [jobs_here(asked)]
-    found = make_plan(asked, tokens, on_gpu=not asked.on_cpu)
+    found = make_plan(asked, tokens, on_gpu=not asked.on_cpu, here=True)
     if as_json:
         typer.echo(json.dumps(plan_json(found, counts), indent=1))
         return
     typer.echo("\n".join(plan_lines(found, counts)))
     if asked.content.device == "auto" and found.on_gpu:  # it runs without them too
-        typer.echo(f"Without GPUs: {hours_line(make_plan(asked, tokens, on_gpu=False), jobs_here(asked))}.")
+        typer.echo(f"Without GPUs: {hours_line(make_plan(asked, tokens, on_gpu=False, here=True), jobs_here(asked))}.")
 
 
 @study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})

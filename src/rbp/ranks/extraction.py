@@ -16,7 +16,7 @@ from functools import cache, cached_property, partial
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -29,6 +29,17 @@ from rbp.core.paths import DATA
 from rbp.core.processes import Task, Tell, run_tasks
 from rbp.ranks.check import SHARE, Stored, Wrong, ask, drawn, verdict
 from rbp.ranks.corpora import Corpus, open_corpus
+from rbp.ranks.cost import (
+    ROWS,
+    Cost,
+    config_size,
+    cpu_memory,
+    gpu_memory,
+    measured_rate,
+    operations,
+    product_rate,
+    ranking_seconds,
+)
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import Backend, backend_for, compiling_pays
 from rbp.ranks.kernel.problem import Rounding, ieee
@@ -38,6 +49,7 @@ from rbp.ranks.models import (
     Loaded,
     ModelFiles,
     find_model,
+    known_dtype,
     load_model,
     load_tokenizer,
     looks_at_length,
@@ -152,16 +164,10 @@ class ProgressLine:
 
 
 @cache
-def product_rate(device: torch.device, dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a square matrix product: a yardstick, measured once, in some ms."""
+def yardstick(device: torch.device, dtype: torch.dtype) -> float:
+    """Floating-point operations a second of a square matrix product, measured once, in some ms."""
     n = 512 if device.type == "cpu" else 8192
-    a = torch.ones(n, n, device=device, dtype=dtype)
-    best = float("inf")
-    for _ in range(4):
-        start = time.perf_counter()
-        (a @ a)[0, 0].item()  # which waits for the device
-        best = min(best, time.perf_counter() - start)
-    return 2 * n**3 / best
+    return product_rate(device, dtype, n, n, n)
 
 
 Vocabulary = int | Literal["all", "tokenizer"]
@@ -208,10 +214,14 @@ class _Model:
 
     @cached_property
     def limit(self) -> int | None:
-        chosen = self.settings.vocabulary
-        if chosen == "tokenizer":
-            return len(self.tokenizer)
-        return None if chosen == "all" else int(chosen)
+        return _limit(self.settings, self.tokenizer)
+
+
+def _limit(settings: Settings, tokenizer: Any) -> int | None:
+    chosen = settings.vocabulary
+    if chosen == "tokenizer":
+        return len(tokenizer)
+    return None if chosen == "all" else int(chosen)
 
 
 def extract(
@@ -233,14 +243,7 @@ def extract(
     settings = settings or Settings()
     if shard is not None and not 1 <= shard[0] <= shard[1]:
         raise ParameterError(f"there is no shard {shard[0]} of {shard[1]}", "--shard", "Give I/N with 1 ≤ I ≤ N.")
-    device = find_device(settings.device)
-    found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
-    if settings.training is not None and len(found) > 1:
-        what = f"one step, or number of training tokens, for {len(found)} models"
-        raise ParameterError(what, "--step, --training-tokens", f"Give one model, or a table beside them: {TABLE}.")
-    for files in found:
-        training_of(files, settings.training)
-    texts = [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora]
+    device, found, texts = _looked_at(models, corpora, settings)
     stores = []
     for files in found:
         given = settings, device
@@ -250,6 +253,61 @@ def extract(
             model = _Model(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
     return stores
+
+
+def planned(
+    models: Sequence[str | ModelFiles], corpora: Sequence[str | Corpus], protocol: Protocol, settings: Settings
+) -> list[Cost]:
+    """What `extract` would cost on one device, if nothing of it is measured: no weights are loaded, nothing is ranked.
+
+    Raises what `extract` raises for what can be seen by then.
+    """
+    device, found, texts = _looked_at(models, corpora, settings)
+    if settings.backend not in ("auto", *get_args(Backend)):
+        raise ParameterError(
+            f"unknown backend {settings.backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}."
+        )
+    dtype, costs = known_dtype(settings.dtype), []
+    for files in found:
+        if isinstance(files, Loaded):
+            raise ParameterError("a model in memory has no plan", files.name, "Give its folder.")
+        with quiet():
+            tokenizer, size = load_tokenizer(files), config_size(files.base.folder if files.base else files.folder)
+            for corpus in texts:
+                start = time.monotonic()
+                rows = _rows(files, tokenizer, corpus, protocol)
+                _must_know(rows, files.name, size.vocabulary)
+                tokenizing = time.monotonic() - start
+                outputs = _limit(settings, tokenizer) or size.vocabulary
+                flops = operations(size, rows.tokens_read, rows.tokens, outputs)
+                threads, rate = torch.get_num_threads(), measured_rate(size, dtype, device)
+                if device.type == "cpu":
+                    memory = cpu_memory(size, dtype, protocol.length, threads)
+                else:
+                    memory = gpu_memory(size, dtype, protocol.length, settings.batch or ROWS)
+                seconds = ranking_seconds(size, rows.tokens_read, rows.tokens, rate, outputs)
+                names = Path(files.name).name, corpus.name
+                counts = rows.tokens_read, rows.tokens
+                costs.append(Cost(*names, size, *counts, flops, memory, seconds, tokenizing, rate))
+    return costs
+
+
+def _looked_at(
+    models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
+) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
+    """The device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
+    device = find_device(settings.device)
+    found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
+    if settings.training is not None and len(found) > 1:
+        what = f"one step, or number of training tokens, for {len(found)} models"
+        raise ParameterError(what, "--step, --training-tokens", f"Give one model, or a table beside them: {TABLE}.")
+    for files in found:
+        training_of(files, settings.training)
+    return (
+        device,
+        found,
+        [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
+    )
 
 
 def find_device(name: str) -> torch.device:
@@ -300,15 +358,8 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
     if _finished(store, key, _labels(model, corpus)):
         log.info("%s: already measured, %s", label, store.folder)
         return store.folder
-    longest = longest_input(model.files.config)
-    if longest is not None and protocol.length > longest:
-        what = f"the model reads {longest} tokens at most, not {protocol.length}"
-        raise ParameterError(what, f"{model.files.name}, --length", f"Give --length {longest}.")
-    rows = plan_rows(corpus, model.tokenizer, protocol)
-    highest = max(int(row.ids.max()) for row in rows.rows)
-    if highest >= model.language.vocabulary:
-        what = f"the tokenizer gives token {highest}, the model has {model.language.vocabulary}"
-        raise DataError(what, model.files.name, "The tokenizer is another model's: save the right one beside it.")
+    rows = _rows(model.files, model.tokenizer, corpus, protocol)
+    _must_know(rows, model.files.name, model.language.vocabulary)
     batch = model.settings.batch or (4 * torch.get_num_threads() if model.device.type == "cpu" else 32)
     # of the whole measurement, so that all shards and every run of them do the same
     compiled = compiling_pays(rows.tokens * (model.limit or model.language.vocabulary))
@@ -322,6 +373,22 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
                 shutil.rmtree(store.folder)
             raise
     return store.folder
+
+
+def _rows(files: ModelFiles | Loaded, tokenizer: Any, corpus: Corpus, protocol: Protocol) -> RowPlan:
+    longest = longest_input(files.config)
+    if longest is not None and protocol.length > longest:
+        what = f"the model reads {longest} tokens at most, not {protocol.length}"
+        raise ParameterError(what, f"{files.name}, --length", f"Give --length {longest}.")
+    return plan_rows(corpus, tokenizer, protocol)
+
+
+def _must_know(rows: RowPlan, name: str, vocabulary: int) -> None:
+    """Raise DataError unless the model has all tokens of the rows."""
+    highest = max(int(row.ids.max()) for row in rows.rows)
+    if highest >= vocabulary:
+        what = f"the tokenizer gives token {highest}, the model has {vocabulary}"
+        raise DataError(what, name, "The tokenizer is another model's: save the right one beside it.")
 
 
 def _fill(
@@ -356,7 +423,7 @@ def _fill(
     before = sum(scored[pack] for pack in mine if pack in whole)
     if before and missing:
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
-    product = partial(product_rate, model.device, getattr(torch, model.settings.dtype))
+    product = partial(yardstick, model.device, getattr(torch, model.settings.dtype))
     flops = 2 * (model.language.size + ranker.outputs)
     progress = ProgressLine(label, sum(scored.values()), before, flops, product)
     for pack in missing:

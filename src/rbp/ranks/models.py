@@ -181,7 +181,7 @@ class Loaded:
     @property
     def dtype(self) -> Dtype:
         """Of its weights. Raises ParameterError for one that is not ranked in."""
-        return _known(str(self.model.dtype).removeprefix("torch."))
+        return known_dtype(str(self.model.dtype).removeprefix("torch."))
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
@@ -294,7 +294,7 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
 
     if isinstance(files, Loaded):
         return _language(files.name, files.model, files.dtype, device)
-    _known(dtype)
+    known_dtype(dtype)
     if files.base is not None:
         return _adapted(files, files.base, dtype, device)
     if make_known := registry.ARCHITECTURES.get(str(files.config.get("model_type"))):
@@ -339,7 +339,8 @@ def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> Lang
     return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device)
 
 
-def _known(dtype: str) -> Dtype:
+def known_dtype(dtype: str) -> Dtype:
+    """A dtype by its name. Raises ParameterError for another."""
     if dtype not in get_args(Dtype):
         raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
     return dtype  # type: ignore[return-value]

@@ -136,6 +136,11 @@ class RowPlan:
         return sum(len(row.scored) for row in self.rows)
 
     @property
+    def tokens_read(self) -> int:
+        """How many tokens the model reads, those of contexts again in each row."""
+        return sum(len(row.ids) for row in self.rows)
+
+    @property
     def packs(self) -> int:
         """How many packs there are."""
         return -(-len(self.rows) // self.pack)

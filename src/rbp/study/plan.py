@@ -9,36 +9,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import DATA, ROOT
 from rbp.ladder import TEXTS
-from rbp.ranks.corpora import CORPORA
-from rbp.ranks.protocols import Protocol
+from rbp.ranks.corpora import CORPORA, open_corpus
+from rbp.ranks.cost import (
+    BYTES,
+    PROCESS,
+    Rate,
+    Size,
+    config_size,
+    cpu_memory,
+    gpu_memory,
+    measured_rate,
+    operations,
+    ranking_seconds,
+)
+from rbp.ranks.protocols import Protocol, plan_rows
 from rbp.study.config import Cell, Dtype, GpuTable, ModelEntry, Study, published_models
 from rbp.study.gpu import rate_of, read_gpu
 from rbp.study.jobs import CellProgress, Job, progress, shards_of
-
-
-@dataclass(frozen=True)
-class Size:
-    """A model's size.
-
-    non_embedding: S; total: all parameters, an output layer of its own included; head: the entries of the output layer,
-    V · d; vocabulary: V; source: where that is known from. For the published models head is their embedding parameters:
-    exact for Pythia and Qwen2.5, and 2 to 9% too much for GPT-2 and OPT, whose learned positions are among them; and
-    total counts the output layer apart from the embedding, which it is not in GPT-2, OPT and the smaller Qwen2.5.
-    """
-
-    non_embedding: int
-    total: int
-    head: int
-    vocabulary: int
-    source: str
-
-    @property
-    def width(self) -> int:
-        """d, of the hidden states: from the head."""
-        return self.head // self.vocabulary
 
 
 def model_size(model: ModelEntry) -> Size | None:
@@ -53,7 +43,11 @@ def model_size(model: ModelEntry) -> Size | None:
             vocabulary=int(row["vocab_size"]),
             source="data/published/models.csv",
         )
-    return _of_config(model.folder or _cached(model))
+    folder = model.folder or _cached(model)
+    try:
+        return config_size(folder) if folder is not None and (folder / "config.json").is_file() else None
+    except DataError:  # an unknown size is all that follows here
+        return None
 
 
 def _cached(model: ModelEntry) -> Path | None:
@@ -67,35 +61,8 @@ def _cached(model: ModelEntry) -> Path | None:
     return Path(found).parent if isinstance(found, str) else None
 
 
-@cache
-def _of_config(folder: Path | None) -> Size | None:
-    """The size by a configuration: the model is built without its weights, by code of transformers alone."""
-    if folder is None or not (folder / "config.json").is_file():
-        return None
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    from rbp.ranks.models import non_embedding_params
-
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        with torch.device("meta"):
-            model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
-    except Exception:  # transformers raises many kinds: an unknown size is all that follows here
-        return None
-    text = config.get_text_config()
-    return Size(
-        non_embedding=non_embedding_params(model),
-        total=sum(parameter.numel() for parameter in model.parameters()),
-        head=int(text.vocab_size) * int(text.hidden_size),
-        vocabulary=int(text.vocab_size),
-        source="config.json",
-    )
-
-
 MEASURED = ROOT / "bench" / "results" / "study-cpu.json"
 _LADDER = DATA / "ladder"
-BYTES: dict[Dtype, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 # NVIDIA's data sheet of the A100 80 GB, dense, without TF32, which ranks do not use: floating-point operations a second
 A100: dict[Dtype, float] = {"float64": 9.7e12, "float32": 19.5e12, "bfloat16": 312e12, "float16": 312e12}
@@ -142,9 +109,6 @@ def find_rates(gpu: GpuTable, dtype: Dtype) -> Rates:
     return Rates(flops=flops, gpu=name, measured=measured, read=STORAGE, **own)
 
 
-ROWS = 32  # at a time on a GPU, the default of `rbp extract`
-CONTEXT = 1e9  # bytes that CUDA and PyTorch take for themselves: assumed
-PROCESS = 1.2e9  # bytes of Python, PyTorch and transformers in a job: about twice what they take
 UNKNOWN = 8e9  # bytes that a job asks for if the size of its model is not known
 
 
@@ -210,8 +174,12 @@ class Plan:
         return max(free) / 3600
 
 
-def make_plan(study: Study, tokens: int | None = None, shards: int | None = None, on_gpu: bool = True) -> Plan:
+def make_plan(
+    study: Study, tokens: int | None = None, shards: int | None = None, on_gpu: bool = True, here: bool = False
+) -> Plan:
     """The plan of a study; with another budget for each cell, or another number of shards; for GPUs, or for CPUs.
+
+    here: local texts are tokenized by local models, and CPUs are reckoned with at the rate measured on this machine.
 
     With `tokens`, the authors' protocol takes as many documents as that needs at their full length.
     """
@@ -221,7 +189,10 @@ def make_plan(study: Study, tokens: int | None = None, shards: int | None = None
         protocol = replace(protocol, tokens=tokens, documents=documents)
     chosen = _rates(study, on_gpu)
     count = shards or study.content.shards
-    costs = tuple(_cost(study, cell, protocol, chosen, count, on_gpu) for cell in study.cells)
+    costs = tuple(_cost(study, cell, protocol, chosen, count, on_gpu, here) for cell in study.cells)
+    if (sizes := [cost.size for cost in costs if cost.size]) and here and not on_gpu:
+        rate = _rate_here(study, max(sizes, key=lambda size: size.head))
+        chosen = replace(chosen, flops=rate.ranking, gpu=str(rate), measured=rate.measured)
     return Plan(study, on_gpu, chosen, costs)
 
 
@@ -263,25 +234,16 @@ def ladder_tokens(model: str, corpus: str) -> int | None:
     return max(known) if same and known else None
 
 
-def gpu_memory(size: Size, dtype: Dtype, length: int, rows: int = ROWS) -> float:
-    """Bytes of GPU memory: weights + activations + logits + what CUDA takes.
-
-    weights: total · b, with b bytes for a number; activations: rows · length · 12 · d · b, of the one layer at work
-    (the residual 1, query, key and value 3, the inner layer of 4 · d before and after its activation 8); logits: one
-    row's, length · V · 4, for the check against the model's own (ranks themselves need a tile of 5 MB).
-    """
-    each = BYTES[dtype]
-    return size.total * each + rows * length * 12 * size.width * each + length * size.vocabulary * 4 + CONTEXT
-
-
 def flops_of(size: Size, tokens: int, protocol: Protocol) -> float:
-    """2 · S for every token that is read, and 2 · V · d for every one that is ranked.
+    """The operations for so many ranked tokens of texts that are not here to be counted.
 
-    Windows with context c of length n read n / (n − c) tokens for each that they rank. Attention's own products, which
-    grow with the length, are left out: some percent at 512 tokens.
+    Windows with context c of length n read n / (n − c) tokens for each that they rank.
     """
-    read = protocol.length / (protocol.length - (protocol.context or 0))
-    return 2.0 * tokens * (size.non_embedding * read + size.head)
+    return operations(size, tokens * _read_for_each(protocol), tokens)
+
+
+def _read_for_each(protocol: Protocol) -> float:
+    return protocol.length / (protocol.length - (protocol.context or 0))
 
 
 def job_memory(study: Study, cell: Cell, on_gpu: bool) -> int:
@@ -291,9 +253,7 @@ def job_memory(study: Study, cell: Cell, on_gpu: bool) -> int:
         return int(UNKNOWN / 1e6)
     need = size.total * BYTES[content.dtype] + PROCESS
     if not on_gpu:
-        rows = content.threads  # each thread has a row of its own
-        need += gpu_memory(size, content.dtype, study.protocol.length, rows) - size.total * BYTES[content.dtype]
-        need -= CONTEXT
+        need = cpu_memory(size, content.dtype, study.protocol.length, content.threads)
     return math.ceil(need / 1e6)
 
 
@@ -346,20 +306,58 @@ def _bundle(study: Study, on_gpu: bool, some: list[tuple[Cell, Job, float]]) -> 
     return name, {"cells": list(cells), "shards": [job.name for _, job, _ in some], **asked}
 
 
-def _cost(study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int, on_gpu: bool) -> Cost:
+def _rate_here(study: Study, size: Size) -> Rate:
+    import torch
+
+    return measured_rate(size, study.content.dtype, torch.device("cpu"), study.content.threads)
+
+
+_COUNTED: dict[Any, tuple[int, int]] = {}  # by tokenizer, text and protocol: models share them
+
+
+def _counted(cell: Cell, chosen: Protocol) -> tuple[int, int] | None:
+    """How many tokens are read and ranked of a text of this machine by a model of this machine.
+
+    None for others, and where they cannot be counted: why not is told by the measurement itself.
+    """
+    model, corpus = cell.model, cell.corpus
+    if model.folder is None or corpus.name in CORPORA:
+        return None
+    from rbp.ranks.models import find_model, load_tokenizer
+
+    try:
+        files = find_model(model.name, model.revision)
+        asked = files.tokenizer_fingerprint(), corpus.name, tuple(corpus.fields), chosen
+        if asked not in _COUNTED:
+            rows = plan_rows(open_corpus(corpus.name, corpus.fields), load_tokenizer(files), chosen)
+            _COUNTED[asked] = rows.tokens_read, rows.tokens
+    except RbpError:
+        return None
+    return _COUNTED[asked]
+
+
+def _cost(
+    study: Study, cell: Cell, protocol: Protocol, chosen: Rates, shards: int, on_gpu: bool, here: bool = False
+) -> Cost:
     size = model_size(cell.model)
+    counted = _counted(cell, protocol) if here else None
     there = progress(study, cell)
     bounds = tokens_at_most(cell.corpus.name, protocol), ladder_tokens(str(cell.model.folder), cell.corpus.name)
     tokens = min((bound for bound in bounds if bound is not None), default=None)
-    if there.tokens and protocol == study.protocol:
+    if counted is not None:
+        tokens = counted[1]
+    elif there.tokens and protocol == study.protocol:
         tokens = there.tokens
     dtype = study.content.dtype
     flops = seconds = extra = memory = None
     if size is not None:
         memory = gpu_memory(size, dtype, protocol.length) if on_gpu else job_memory(study, cell, False) * 1e6
         if tokens is not None:
-            flops = flops_of(size, tokens, protocol)
+            flops = operations(size, *counted) if counted else flops_of(size, tokens, protocol)
             seconds = flops / chosen.flops
+            if here and not on_gpu:
+                read = counted[0] if counted else tokens * _read_for_each(protocol)
+                seconds = ranking_seconds(size, read, tokens, _rate_here(study, size))
             weights = size.total * BYTES[dtype]
             extra = chosen.start + weights / chosen.read + weights / chosen.digest + tokens / chosen.tokenize
     disk = None if tokens is None else tokens * STORED

@@ -183,7 +183,9 @@ def _reckoned(plan: Plan, at_once: list[int]) -> list[str]:
     for name, need in plan.too_large:
         lines.append(f"too large: {name} needs {need / 1e9:.0f} GB, {content.gpu.name} has {content.gpu.memory:.0f}")
     at, read = f"{used.flops / 1e12:.1f} TFLOP/s in {content.dtype}", f"weights read at {used.read / 1e9:.1f} GB/s."
-    if not plan.on_gpu:
+    if not plan.on_gpu and used.measured:
+        rates = f"Measured here: {used.gpu}. Assumed: {read}"
+    elif not plan.on_gpu:
         rates = f"Assumed: CPUs at {used.flops / content.threads / 1e9:.0f} GFLOP/s a core, {read}"
     elif used.measured:
         rates = f"Measured: {used.gpu} at {at} (make gpu, {used.measured}). Assumed: {read}"

@@ -18,9 +18,10 @@ from rbp.core.names import nearest
 from rbp.core.paths import ROOT, label
 from rbp.paper.curves import curves
 from rbp.paper.display import shown
+from rbp.ranks.cost import BYTES
 from rbp.study.config import Dtype, Study, short_name
 from rbp.study.gpu import AIMS, GPU, Found, aim_of, failure, read_gpu
-from rbp.study.plan import BYTES, MEASURED, Plan, make_plan
+from rbp.study.plan import MEASURED, Plan, make_plan
 
 FOLDER = ROOT / "bench" / "results"
 OURS, PLAIN = "ours", "plain route"  # how the names of the two ways begin
