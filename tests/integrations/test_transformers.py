@@ -24,6 +24,12 @@ class Copies(TrainerCallback):
     def __init__(self, folder, tokenizer):
         self.folder, self.tokenizer, self.logs = folder, tokenizer, {}
 
+    def on_train_begin(self, args, state, control, model=None, **given):
+        self.frozen = model.base_model.layers[0]
+
+    def on_optimizer_step(self, args, state, control, **given):
+        self.frozen.eval()
+
     def on_step_end(self, args, state, control, model=None, **given):
         model.save_pretrained(self.folder / str(state.global_step))
         self.tokenizer.save_pretrained(self.folder / str(state.global_step))
@@ -100,6 +106,7 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
     logs = copies[0].logs
     assert [step for step, found in logs.items() if "eval_rbp_1" in found] == [2, 4, 5]
     assert trainer.model.training
+    assert not trainer.model.base_model.layers[0].training  # which was frozen before
     corpus = tiny.write_texts(tmp_path / "held.jsonl", texts)
     for step in (2, 5):
         asked = protocol("windows", length=256)
@@ -132,8 +139,10 @@ def test_tensorboard_has_it(tmp_path, steps):
 
 
 def test_a_callback_needs_a_tokenizer_and_text(tmp_path):
-    with pytest.raises(DataError, match="no column text, but lines"):
+    with pytest.raises(DataError, match="text"):
         RankCallback(Dataset.from_dict({"lines": ["a"]}))
+    with pytest.raises(ParameterError, match="str holds no texts"):
+        RankCallback("a text that is no list of texts")
     with pytest.raises(ParameterError, match="every 0 steps"):
         RankCallback(["a text"], every=0)
     with pytest.raises(ParameterError, match="k = 100000 is not"):

@@ -10,24 +10,18 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer_callback import CallbackHandler
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.corpora import Corpus
+from rbp.ranks.corpora import given_corpus
 from rbp.ranks.extraction import quiet
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import backend_for, compiling_pays, linear_rank
 from rbp.ranks.kernel.names import forget
 from rbp.ranks.kernel.problem import ieee
 from rbp.ranks.metric import rank, rbp
-from rbp.ranks.models import Dtype, LanguageModel, non_embedding_params
+from rbp.ranks.models import Loaded, load_model
 from rbp.ranks.protocols import RowPlan, plan_rows, protocol, window_length
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers
-DTYPES: dict[torch.dtype, Dtype] = {
-    torch.float32: "float32",
-    torch.bfloat16: "bfloat16",
-    torch.float16: "float16",
-    torch.float64: "float64",
-}
 
 
 def rank_metrics(
@@ -67,8 +61,8 @@ class RankCallback(TrainerCallback):
 
     The names are eval_rbp_1 … and eval_cross_entropy (nats); TensorBoard shows them under eval/. The ranks are those
     of `rbp extract`, of the weights as they are: in float32 where training computes in mixed precision.
-    Raises ParameterError for thresholds that are no ranks and steps below 1; DataError for texts without a token to
-    score, a Trainer without a tokenizer, and weights that are cut among processes (FSDP, ZeRO-3).
+    Raises ParameterError for thresholds that are no ranks, steps below 1, what are no texts, and a Trainer without a
+    tokenizer; DataError for texts without a token to score, and weights that are cut among processes (FSDP, ZeRO-3).
 
     >>> Trainer(model, arguments, train_dataset=data, processing_class=tokenizer,
     ...         callbacks=[RankCallback(texts, ks=[1, 10], every=50)]).train()  # doctest: +SKIP
@@ -85,12 +79,7 @@ class RankCallback(TrainerCallback):
     ) -> None:
         if every < 1:
             raise ParameterError(f"every {every} steps", "every", "Give at least 1.")
-        columns = getattr(eval_texts, "column_names", None)
-        if columns is not None and "text" not in columns:
-            what = f"the data set has no column text, but {', '.join(columns)}"
-            raise DataError(what, "eval_texts", "Rename the column that holds the text.")
-        texts: Any = eval_texts if columns is None else eval_texts["text"]  # type: ignore[index]
-        self.texts = Corpus("eval_texts", list(texts))
+        self.texts = given_corpus(eval_texts, "eval_texts")
         self.ks, self.every, self.tokenizer, self.length = tuple(ks), every, tokenizer, length
         self._plan: RowPlan | None = None
         self._found: dict[str, float] = {}
@@ -103,16 +92,14 @@ class RankCallback(TrainerCallback):
         if isinstance(handler, CallbackHandler) and self in handler.callbacks:
             handler.callbacks.remove(self)
             handler.callbacks.insert(0, self)
-        model, tokenizer = given["model"], self.tokenizer or given.get("processing_class")
-        if tokenizer is None:
-            remedy = "Give the Trainer its processing_class, or this callback a tokenizer."
-            raise DataError("there is no tokenizer", "RankCallback", remedy)
+        model = given["model"]
         if args.fsdp or getattr(model, "is_zero3_params", False) or args.deepspeed:
             remedy = "Save checkpoints, and give their folders to rbp extract."
             raise DataError("the weights are cut among processes", "RankCallback", remedy)
         _thresholds(self.ks, model.get_output_embeddings().weight.shape[0])
-        length = self.length or window_length([model.config.to_dict()])
-        self._plan = plan_rows(self.texts, tokenizer, protocol("windows", length=length))
+        self._loaded = Loaded("the model in training", model, self.tokenizer or given.get("processing_class"))
+        length = self.length or window_length([self._loaded.config])
+        self._plan = plan_rows(self.texts, self._loaded.tokenizer, protocol("windows", length=length))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
         """Rank, where it is time to, and ask for a log."""
@@ -120,7 +107,7 @@ class RankCallback(TrainerCallback):
             return
         control.should_log = True
         if state.is_world_process_zero:
-            self._found = {f"eval_{name}": value for name, value in self._measured(given["model"]).items()}
+            self._found = {f"eval_{name}": value for name, value in self._measured().items()}
 
     def on_log(
         self,
@@ -136,27 +123,19 @@ class RankCallback(TrainerCallback):
                 kept.update(self._found)
         self._found = {}
 
-    def _measured(self, model: Any) -> dict[str, float]:
+    def _measured(self) -> dict[str, float]:
         assert self._plan is not None  # noqa: S101  # for the type checker: training has begun
-        first = next(model.parameters())
-        vocabulary = model.get_output_embeddings().weight.shape[0]
-        language = LanguageModel(
-            "the model in training", model, non_embedding_params(model), vocabulary, DTYPES[first.dtype], first.device
-        )
-        backend = backend_for(first.device, first.dtype if first.dtype == torch.float64 else torch.float32)
-        training = model.training
-        model.eval()
-        try:
-            with quiet(), ieee(first.device):
-                # optimizers may change weights behind torch's back, by which equal rows of them are known
-                forget(model.get_output_embeddings().weight)
-                batch = 4 * torch.get_num_threads() if first.device.type == "cpu" else 32
-                compiled = compiling_pays(self._plan.tokens * vocabulary)
-                ranker = Ranker(language, backend, batch, compiled=compiled)
-                ranker.check(self._plan.rows)
-                return _metrics(*ranker.rank(self._plan.rows), self.ks)
-        finally:
-            model.train(training)
+        device = next(self._loaded.model.parameters()).device
+        language = load_model(self._loaded, self._loaded.dtype, device)
+        backend = backend_for(device, torch.float64 if language.dtype == "float64" else torch.float32)
+        # optimizers may change weights behind torch's back, by which equal rows of them are known
+        forget(language.model.get_output_embeddings().weight)
+        batch = 4 * torch.get_num_threads() if device.type == "cpu" else 32
+        compiled = compiling_pays(self._plan.tokens * language.vocabulary)
+        with quiet(), ieee(device), self._loaded.evaluated():
+            ranker = Ranker(language, backend, batch, compiled=compiled)
+            ranker.check(self._plan.rows)
+            return _metrics(*ranker.rank(self._plan.rows), self.ks)
 
 
 def _thresholds(ks: Sequence[int], vocabulary: int) -> None:

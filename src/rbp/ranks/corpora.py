@@ -130,7 +130,7 @@ def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus
 
     Raises ParameterError for what are no texts, DataError where there is none, and for a row without its text.
     """
-    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         what = f"{type(texts).__name__} holds no texts"
         raise ParameterError(what, "texts", "Give a list of strings, or one split of a data set.")
     documents, digest = [], hashlib.sha256()
