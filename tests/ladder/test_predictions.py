@@ -31,14 +31,19 @@ def test_every_prediction_is_a_number_with_an_interval_a_naive_guess_and_a_reaso
             asked.add(key)
             assert row.get("family", names[0]) in names
             assert row.get("dataset", base.domains[0].name) in [domain.name for domain in base.domains]
-            if kind == "event":
-                assert 0 < row["probability"] < 1
-                assert 0 < row["naive"] < 1
-                continue
-            assert row["low"] < row["middle"] < row["high"], key
-            assert row["naive"][0] < row["naive"][1], key
-            assert row["reason"].endswith("."), key
+            assert_said(kind, row, key)
     assert len(asked) > 50
+
+
+def assert_said(kind: str, row: dict, key: tuple) -> None:
+    """A probability for an event; else an interval, with a naive one beside it and a reason."""
+    if kind == "event":
+        assert 0 < row["probability"] < 1
+        assert 0 < row["naive"] < 1
+        return
+    assert row["low"] < row["middle"] < row["high"], key
+    assert row["naive"][0] < row["naive"][1], key
+    assert row["reason"].endswith("."), key
 
 
 def test_the_models_were_trained_after_these_predictions() -> None:
@@ -118,13 +123,7 @@ def test_every_prediction_of_paths_is_a_number_or_a_probability_and_none_is_ther
             key = (kind, *(row.get(name) for name in ("path", "family", "dataset", "k", "what")))
             assert key not in asked, f"{key} is there twice"
             asked.add(key)
-            if kind == "event":
-                assert 0 < row["probability"] < 1
-                assert 0 < row["naive"] < 1
-                continue
-            assert row["low"] < row["middle"] < row["high"], key
-            assert row["naive"][0] < row["naive"][1], key
-            assert row["reason"].endswith("."), key
+            assert_said(kind, row, key)
     assert len(asked) > 50
 
 
