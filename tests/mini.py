@@ -114,7 +114,8 @@ def write_book(project: Project) -> None:
         """,
         results_of=("*",),
     )
-    shutil.copy(ROOT / "_config.yml", project.root)
+    for name in ("_config.yml", "record.toml"):
+        shutil.copy(ROOT / name, project.root)
     shutil.copytree(ROOT / "book" / "_static", project.book / "_static")
     shutil.copy(ROOT / "book" / "references.bib", project.book)
     toc = "format: jb-book\nroot: book/welcome\nchapters:\n"

@@ -91,7 +91,7 @@ def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[
     assert "<math" in (project.html / "notebooks" / "01_a.html").read_text()
     assert {path.suffix for path in (project.html / "_static").rglob("*.*")} <= {".css", ".js", ".svg", ".png", ".txt"}
     assert sorted(path.name for path in project.root.iterdir() if path.name != ".snakemake") == sorted(
-        ["_build", "_config.yml", "book", "data", "notebooks", "requirements.lock", "src"]
+        ["_build", "_config.yml", "book", "data", "notebooks", "record.toml", "requirements.lock", "src"]
     )
 
 

@@ -70,7 +70,7 @@ def print_pdf(project: Project) -> None:
         raise RbpError("no browser to print the PDF with", None, "Install Chromium (apt-get install chromium).")
     site.stage(project, pdf=False)
     with folder_beside(project.build / "singlehtml") as aside:
-        pages = site.jupyter_book(project.build / "source", project.root / "_config.yml", aside, "singlehtml")
+        pages = site.jupyter_book(project.build / "source", site.configured(project), aside, "singlehtml")
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
         soup = _printable(pages / f"{toc['root']}.html", [part.get("caption", "") for part in toc.get("parts", [])])
         # All addresses in it are relative to the site's root, wherever Sphinx puts the page.

@@ -17,6 +17,7 @@ import yaml
 
 from rbp.book import prose
 from rbp.book.chapters import Chapter, all_chapters, chapter_names, moved, times
+from rbp.book.record import citation, configuration
 from rbp.core.errors import ChapterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 from rbp.core.paths import Project
@@ -33,6 +34,10 @@ LEADS_ON = """<!doctype html>
 """
 """A page at an address that a chapter had before, and the first one: it leads on."""
 
+SETTINGS = ("_config.yml", "record.toml")
+"""What the pages depend on beside chapters and pages by hand."""
+
+CITE_LINE = "<!-- cite -->"
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
 
@@ -58,6 +63,8 @@ def stage(project: Project, pdf: bool = True) -> None:
         for page in (source / "book").rglob("*.md"):
             text = prose.numbered(prose.fill_in(page.read_text(encoding="utf-8"), "", values), book.numbers)
             _check_values(text, page.name)
+            if CITE_LINE in text:
+                text = text.replace(CITE_LINE, citation(project))
             write_file(page, with_figures(text, project, page.name))
         _copy(project.book / "_toc.yml", source / "_toc.yml")
         write_file(source / "book" / "made.md", made_page(project))
@@ -145,6 +152,13 @@ def start_early(config: Path) -> None:
     _waiting.append(subprocess.Popen([sys.executable, "-c", _START, str(config)], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
 
 
+def configured(project: Project) -> Path:
+    """The book's configuration with the facts of its record, written to ``_build/config.yml``."""
+    path = project.build / "config.yml"
+    write_file(path, yaml.safe_dump(configuration(project), allow_unicode=True))
+    return path
+
+
 def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
     """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages. Raises RbpError."""
     if not _waiting:
@@ -166,7 +180,7 @@ def build_html(project: Project) -> None:
     """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError."""
     stage(project)
     with folder_beside(project.html) as aside:
-        pages = jupyter_book(project.build / "source", project.root / "_config.yml", aside)
+        pages = jupyter_book(project.build / "source", configured(project), aside)
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
         write_file(pages / "index.html", LEADS_ON.format(page=f"{toc['root']}.html"))
         swap_in(pages, project.html)
@@ -178,7 +192,7 @@ def fingerprint(project: Project) -> str:
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     by_hand = [path for path in project.book.rglob("*") if path.is_file()]
     accepted = [project.expected] if project.expected.exists() else []
-    paths = sorted([*executed, *by_hand, *accepted, project.root / "_config.yml"])
+    paths = sorted([*executed, *by_hand, *accepted, *(project.root / name for name in SETTINGS)])
     return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
 
 
@@ -243,6 +257,7 @@ def made_page(project: Project) -> str:
     sums = [(f"`{path.relative_to(project.root).as_posix()}`", f"`{sha256(path)}`") for path in files]
     return f"""---
 nosearch: true
+made: true
 ---
 # How this book was made
 

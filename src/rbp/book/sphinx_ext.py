@@ -26,16 +26,20 @@ DESCRIPTION = 200
 
 
 def _set_address(app: Sphinx, config: Config) -> None:
-    """Buttons lead to the repository, and pages have a canonical address, once the repository's address is set."""
+    """Buttons lead to the repository, and chapters to Binder, once the repository's address is set."""
     options = config.html_theme_options
     address = options.get("repository_url") or ""
     for button in ("use_repository_button", "use_source_button", "use_issues_button"):
         options[button] = bool(address)
-    options["launch_buttons"] = (
-        {"binderhub_url": "https://mybinder.org", "colab_url": "https://colab.research.google.com"} if address else {}
-    )
-    if (found := re.fullmatch(r"https://github\.com/([^/]+)/([^/]+?)/?", address)) and not config.html_baseurl:
-        config.html_baseurl = f"https://{found[1].lower()}.github.io/{found[2]}/"
+    options["launch_buttons"] = {"binderhub_url": "https://mybinder.org"} if address else {}
+
+
+def _drop_source(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """A page that the build itself has made (``made`` in its front matter) has no source to lead to."""
+    if "made" in app.env.metadata.get(pagename, {}):
+        for group in context.get("header_buttons", []):
+            buttons = [each for each in group.get("buttons", []) if each["label"] != "source-file-button"]
+            group.update({"buttons": buttons} if buttons else {})
 
 
 #: scripts, by what stands in the pages that need them
@@ -141,7 +145,7 @@ def describe(doctree: nodes.document) -> str:
 
 
 def _describe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """A description for each page; with the repository's address, what others show of a link to it."""
+    """A description for each page; with the book's address, what others show of a link to it."""
     if doctree is None or not (description := describe(doctree)):
         return
     said = {"description": description}
@@ -196,6 +200,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_post_transform(CodeBelow)
     app.add_builder(Builder, override=True)
     app.connect("config-inited", _set_address)
+    app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
     app.connect("html-page-context", _load_scripts)
     app.connect("html-page-context", _list_references)
     app.connect("html-page-context", _describe)

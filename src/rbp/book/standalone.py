@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup, Tag
 
 from rbp.book import prose
 from rbp.book.chapters import Chapter
+from rbp.book.record import configuration
 from rbp.book.site import jupyter_book
 from rbp.core.files import canonical_json, temporary_folder, write_file
 from rbp.core.paths import Project
@@ -184,7 +185,7 @@ def build_pages(
     for path, file in (files or {}).items():
         (extra / path).parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if file.is_dir() else shutil.copyfile)(file, extra / path)
-    config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8"))
+    config = configuration(project)
     config |= {"title": title or config["title"], "repository": {"url": ""}}  # no buttons that lead out
     write_file(base / "_config.yml", yaml.safe_dump(config))
     return jupyter_book(source, base / "_config.yml", base / "build", strict=False)

@@ -1,0 +1,145 @@
+"""What is said of the work wherever it is built, cited or kept: the facts of ``record.toml``, and what follows."""
+
+import textwrap
+import tomllib
+from datetime import date
+from typing import Annotated, Any
+
+import yaml
+from pybtex.database import Entry, parse_file
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rbp.core import __version__
+from rbp.core.errors import DataError
+from rbp.core.paths import Project
+
+NAMELESS = "The companion's authors"
+"""Who they are while ``record.toml`` has no authors."""
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class Author(BaseModel):
+    """One author; `orcid` as its sixteen digits in groups."""
+
+    model_config = _STRICT
+    family: _Text
+    given: str = ""
+    orcid: Annotated[str, Field(pattern=r"^(\d{4}-\d{4}-\d{4}-\d{3}[\dX])?$")] = ""
+    affiliation: str = ""
+
+    @property
+    def name(self) -> str:
+        """As one says it."""
+        return f"{self.given} {self.family}".strip()
+
+
+class Facts(BaseModel):
+    """The facts of ``record.toml``, which says what each is."""
+
+    model_config = _STRICT
+    title: _Text
+    subtitle: str = ""
+    abstract: _Text
+    keywords: list[_Text]
+    released: date
+    licence: _Text
+    licence_of_prose: _Text
+    examines: _Text
+    # on hosts that the pages' theme has buttons for
+    repository: Annotated[str, Field(pattern=r"^(https://[^/]*(github|gitlab)[^/]*/\S+/[^/\s]+)?$")] = ""
+    book: Annotated[str, Field(pattern=r"^(https?://\S+/)?$")] = ""
+    authors: list[Author] = []
+
+    @property
+    def full_title(self) -> str:
+        """Title and subtitle."""
+        return f"{self.title} {self.subtitle}".strip()
+
+    @property
+    def version(self) -> str:
+        """The package's."""
+        return __version__
+
+    @property
+    def names(self) -> list[str]:
+        """The authors' names, in order; never empty."""
+        return [author.name for author in self.authors] or [NAMELESS]
+
+    @property
+    def owner(self) -> str:
+        """Whose it is, as a licence says it."""
+        return ", ".join(self.names)
+
+
+def facts(project: Project) -> Facts:
+    """What ``record.toml`` says. Raises DataError, with the first fact that is wrong."""
+    path = project.root / "record.toml"
+    try:
+        return Facts.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise DataError("the facts of the record are missing", str(path), "Restore the file.") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        remedy = "The file's comments say what each fact is; an empty one is left out."
+        raise DataError(f"{where}: {first['msg']}", "record.toml", remedy) from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"this is not TOML: {error}", "record.toml") from None
+
+
+def configuration(project: Project) -> dict[str, Any]:
+    """Jupyter Book's configuration: ``_config.yml`` with the facts filled in."""
+    said = facts(project)
+    config: dict[str, Any] = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8"))
+    config |= {"title": said.title, "author": ", ".join(author.name for author in said.authors)}
+    config["copyright"] = f"{said.released.year}, {said.owner}" if said.authors else f"{said.released.year}"
+    config["repository"]["url"] = said.repository
+    config["html"] |= {"baseurl": said.book, "extra_footer": _footer(said)}
+    return config
+
+
+def _footer(said: Facts) -> str:
+    def link(licence: str) -> str:
+        return f'<a rel="license" href="https://spdx.org/licenses/{licence}.html">{licence}</a>'
+
+    return f"<p>Prose and figures: {link(said.licence_of_prose)}. Code: {link(said.licence)}.</p>"
+
+
+def _paper(project: Project, said: Facts) -> Entry:
+    """The entry of the references for the paper that is examined. Raises DataError without one."""
+    entries = parse_file(project.book / "references.bib", "bibtex").entries.values()
+    found: Entry | None = next((entry for entry in entries if entry.fields.get("eprint") == said.examines), None)
+    if found is None:
+        what = f"no entry has the eprint {said.examines}"
+        raise DataError(what, "book/references.bib", "Add it, or name another paper in record.toml.")
+    return found
+
+
+def _names(entry: Entry) -> list[tuple[str, str]]:
+    """Given and family names of the authors of an entry of the references."""
+    return [(" ".join(each.first_names), " ".join(each.last_names)) for each in entry.persons["author"]]
+
+
+def citation(project: Project) -> str:
+    """How to cite the work, and the paper that it examines, for a page: BibTeX, and a line on this version."""
+    said = facts(project)
+    paper = _paper(project, said)
+    own = {"title": said.full_title, "year": str(said.released.year), "note": f"Version {said.version}"}
+    own["author"] = " and ".join(f"{each.family}, {each.given}".rstrip(", ") for each in said.authors)
+    own["author"] = own["author"] or f"{{{NAMELESS}}}"
+    own["url"] = said.book or said.repository
+    theirs = {name: paper.fields[name] for name in ("title", "year", "eprint", "archivePrefix")}
+    theirs["author"] = " and ".join(f"{family}, {given}" for given, family in _names(paper))
+    entries = "\n\n".join(_bibtex(key, fields) for key, fields in (("doesrankscale", own), (paper.key, theirs)))
+    return f"```bibtex\n{entries}\n```\n\nVersion {said.version}, {said.released}, {said.licence} licence."
+
+
+def _bibtex(key: str, fields: dict[str, str]) -> str:
+    """An entry whose lines fit a phone; empty fields are left out."""
+    lines = []
+    for name in ("title", "author", "year", "eprint", "archivePrefix", "note", "url"):
+        if value := fields.get(name):
+            lines.append(textwrap.fill(f"{name} = {{{value}}}", 42, initial_indent="  ", subsequent_indent="    "))
+    return f"@misc{{{key},\n" + ",\n".join(lines) + "\n}"
