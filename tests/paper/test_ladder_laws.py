@@ -1,4 +1,4 @@
-"""The chapter's study of a family, from rank stores to the table beside Pythia, and the record of its training."""
+"""The chapter's study of a family, from rank stores to its laws, and the record of its training."""
 
 import json
 
@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from rank_stores import write_store
-from scipy import stats
 
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
-from rbp.paper.appendix.ladder import LadderLaws, beside, departures, ladder_laws, published_laws
+from rbp.paper.appendix.ladder import farthest, ladder_laws
 from rbp.paper.families import reruns
 from rbp.stats.power_law import fit_power_law
 
@@ -62,32 +61,16 @@ def test_what_was_trained_again_stands_beside_its_first_training(ranks):
         assert row.low < row.difference < row.high
 
 
-def test_departures_are_two_tests_of_each_line(ranks):
+def test_the_farthest_rung_is_measured_from_its_line(ranks):
     found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
-    table = departures(found, [1, 5], level=0.9)
-    assert table[["dataset", "threshold"]].to_numpy().tolist() == [
-        [d, k] for d in ("wikipedia", "humaneval") for k in ("1", "5")
-    ]
-    own = found.points.query("dataset == 'humaneval' and k == 5").sort_values("size")
-    x, y = np.log(own["size"]), np.log(own["value"])
-    line, parabola = np.polyfit(x, y, 1), np.polyfit(x, y, 2)
-    row = table.iloc[3]
-    assert row.farthest == pytest.approx(100 * np.abs(np.exp(y - np.polyval(line, x)) - 1).max())
-    assert row.coefficient == pytest.approx(parabola[0])
-    # half the interval's width as a bend: the middle of a parabola against the chord between its ends
-    c, ends = (row.high - row.low) / 2, np.array([x.min(), x.max()])
-    assert row.sag == pytest.approx(100 * (np.mean(c * ends**2) - c * np.mean(ends) ** 2))
-    tests = found.splits.query("k in [1, 5]")
-    assert table.p.tolist() == tests.p.tolist()
-    assert table.p_holm.min() == pytest.approx(min(1, 4 * tests.p.min()))
-    assert table.p_holm_bend.min() == pytest.approx(min(1, 4 * table.p_bend.min()))
-    assert (table.alarm == (table.p < 0.1)).all()
-    everywhere = departures(found, [])
-    assert len(everywhere) == 6
-    three = [folder for folder in sorted(ranks.iterdir()) if folder.name.split("-")[0] in "abc"]
-    fewer = departures(ladder_laws(open_source(three), [], [1], [0.5]), [1])
-    assert fewer.p_bend.isna().all()
-    assert not fewer[["alarm_bend", "alarm_holm_bend"]].any(axis=None)
+
+    def of(k):
+        points = found.points.query("k == @k").groupby("dataset")
+        lines = [(np.log(own["size"]), np.log(own["value"])) for _, own in points]
+        return max(100 * np.abs(np.exp(y - np.polyval(np.polyfit(x, y, 1), x)) - 1).max() for x, y in lines)
+
+    assert farthest(found, [5]) == pytest.approx(of(5))
+    assert farthest(found, []) == pytest.approx(max(map(of, found.shown)))
 
 
 @pytest.mark.parametrize(
@@ -108,26 +91,6 @@ def test_two_sizes_make_no_law(tmp_path):
         write_store(tmp_path, model, size, np.arange(40))
     with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
         ladder_laws(open_source(tmp_path), [], [1], [])
-
-
-def test_pythia_stands_beside_at_the_same_k_or_share():
-    sizes, rng = np.array(list(SIZES.values())), np.random.default_rng(2)
-    laws = []
-    for k in (1, 10, 60, 1638):
-        fit = fit_power_law(sizes, sizes**-0.1 * np.exp(rng.normal(0, 0.02, 4)))
-        laws.append({"dataset": "wikipedia", "k": k, "text_low": 0.0, "text_high": 1.0, **fit.as_dict()})
-    shown = {1: "1", 60: "60", 1638: "0.4 V"}
-    empty = pd.DataFrame()
-    others = published_laws(["wikipedia", "hotpotqa"])
-    found = beside(LadderLaws([], shown, empty, pd.DataFrame(laws), empty), others, [0.4]).set_index("k")
-    assert found.other_k.to_dict() == {1: 1, 1638: 20000}  # Pythia has no k = 60
-    there = others.query("dataset == 'wikipedia' and k == 1").iloc[0]
-    row = found.loc[1]
-    assert row.difference == pytest.approx(row.alpha - there.alpha)
-    # Welch's interval, from its textbook form for two estimates with their own degrees of freedom
-    a, b = laws[0]["alpha_se"] ** 2, there.alpha_se**2
-    reach = stats.t.ppf(0.975, (a + b) ** 2 / (a**2 / 2 + b**2 / 8)) * np.sqrt(a + b)
-    assert (row.low, row.high) == pytest.approx((row.difference - reach, row.difference + reach))
 
 
 @pytest.fixture

@@ -118,12 +118,6 @@ def test_the_split_finds_known_components():
     assert (found.seed_df == 6).all()
 
 
-def test_the_test_of_a_line_keeps_its_level_and_finds_a_bend():
-    rng = np.random.default_rng(10)
-    assert (simulated(rng, np.zeros(5)).p < 0.05).mean() <= 0.07
-    assert (simulated(rng, 4 * LACK, repeats=60).p < 0.05).mean() > 0.9
-
-
 def test_without_other_seeds_the_rest_holds_the_seeds_part():
     rng = np.random.default_rng(11)
     y = 1 - 0.1 * np.log(SIZES) + rng.normal(0, 0.05, 5)
@@ -131,4 +125,3 @@ def test_without_other_seeds_the_rest_holds_the_seeds_part():
     assert np.isnan(found.seed)
     assert found.seed_df == 0
     assert found.lack == pytest.approx(found.total - found.document)
-    assert found.f == pytest.approx(found.total / found.document)

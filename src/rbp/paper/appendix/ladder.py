@@ -12,22 +12,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from rbp.book.figure_style import INK, LABELS, Panels, family_style, legend_below, log_axis, neg_log_rbp_label
+from rbp.book.figure_style import INK, LABELS, Panels, legend_below, log_axis, neg_log_rbp_label
 from rbp.core.arrays import Reals
 from rbp.core.errors import FitError, ParameterError
-from rbp.evidence import Source, open_source, select
+from rbp.evidence import Source
 from rbp.evidence.counts import Counts, LeftOut
-from rbp.evidence.published import models
 from rbp.evidence.ranked import SHARES
 from rbp.paper.curves import LINES, curves, fitted_lines, off_the_line, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
 from rbp.paper.families import counts_at, exponents, pairs_again, trained_again
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.cells import fit_table, with_holm
-from rbp.stats.power_law import curvature, fit_power_law
+from rbp.stats.power_law import fit_power_law
 from rbp.stats.resampling import Interval, covariance, interval, student, variance
-
-_NEAR = np.log(1.1)  # a published threshold within ten per cent of a share of the vocabulary stands for it
 
 
 def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
@@ -93,8 +89,6 @@ class ScatterParts:
     seed, seed_low, seed_high: the variance between seeds of one size, less what documents add to it, with an interval;
     seed_df: its degrees of freedom. NaN without repeated sizes; their part is then in lack.
     lack: the rest.
-    f, df_num, df_den, p: the F test of lack = 0, with Satterthwaite's degrees of freedom. It is cautious, as the first
-    seeds are on both sides: a true line is rejected more rarely than p says.
     """
 
     total: float
@@ -105,10 +99,6 @@ class ScatterParts:
     lack: float
     n: int
     seed_df: int
-    f: float
-    df_num: float
-    df_den: float
-    p: float
 
 
 def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -> ScatterParts:
@@ -117,7 +107,7 @@ def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -
     Models of one size stand side by side and differ in their seed. values: of the text and of it without each of its D
     documents, shape (1 + D, models), all finite; at least three different sizes, and two documents.
     """
-    y, documents = values[0], len(values) - 1
+    y = values[0]
     size, rung = np.unique(np.asarray(sizes, dtype=np.float64), return_inverse=True)
     first = np.unique(rung, return_index=True)[1]
     design = np.column_stack([np.ones(len(size)), np.log(size)])
@@ -132,19 +122,12 @@ def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -
     total = float(np.sum((residual @ y[first]) ** 2)) / df
     document = float(np.trace(moved)) / df
     seed = low = high = nan
-    kept, between = 0.0, 0.0  # the seeds' part where it is known and positive
     if seed_df:
         between = float(np.sum((within @ y) ** 2)) / seed_df
         shared = float(np.trace(within @ text @ within)) / seed_df
         seed = between - shared
         tails = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], seed_df)
         low, high = np.maximum(seed_df * between / tails - shared, 0)
-        kept = max(seed, 0.0)
-    noise = moved + kept * residual
-    expected = document + kept
-    df_num = float(np.trace(noise) ** 2 / np.sum(noise**2))
-    df_den = expected**2 / (document**2 / (documents - 1) + (between**2 / seed_df if seed_df else 0))
-    f = total / expected
     return ScatterParts(
         total=total,
         document=document,
@@ -154,10 +137,6 @@ def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -
         lack=total - document - (seed if seed_df else 0),
         n=len(size),
         seed_df=seed_df,
-        f=f,
-        df_num=df_num,
-        df_den=df_den,
-        p=float(stats.f.sf(f, df_num, df_den)),
     )
 
 
@@ -233,33 +212,17 @@ def ladder_laws(
     return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
 
 
-def departures(found: LadderLaws, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """How the rungs leave their lines at the thresholds `ks` (none named: all that were asked for), a row a line.
+def farthest(found: LadderLaws, ks: Sequence[int]) -> float:
+    """The largest distance of a rung from its line, in per cent of the line, over the texts and those of `ks` shown.
 
-    Columns dataset, family, k, threshold; farthest: the largest distance of a rung, in per cent of the line.
-    p, alarm, p_holm, alarm_holm (`with_holm`, over these lines): the F test of `split_scatter`, whether it is more
-    than documents and seeds make, in whatever pattern.
-    coefficient, low, high, p_bend, alarm_bend, p_holm_bend, alarm_holm_bend: the coefficient of (ln S)², which asks for
-    a bend alone (`curvature`). sag: how far a bend of half that interval's width moves the middle of a line off its
-    chord, in per cent. A line without a test has missing numbers, and no alarm.
+    NaN where no line could be drawn; none of `ks` named: all.
     """
-    small, key = list(ks) or list(found.shown), ["dataset", "family", "k"]
-    points, splits = (table[table["k"].isin(small)] for table in (found.at(found.points), found.at(found.splits)))
-    rows = []
-    for cell, own in points.groupby([*key, "threshold"], sort=False):
-        row: dict[str, Any] = dict(zip([*key, "threshold"], cell, strict=True))
+    points, most = found.at(found.points), nan
+    for _, own in points[points["k"].isin(list(ks) or list(found.shown))].groupby(["dataset", "k"]):
         with suppress(FitError):
             law = fit_power_law(own["size"], own["value"]).predict(own["size"])["value"].to_numpy()
-            row["farthest"] = 100 * np.abs(own["value"].to_numpy() / law - 1).max()
-            bend = curvature(own["size"], own["value"], level=level)
-            half = np.log(own["size"].max() / own["size"].min()) / 2
-            row |= {name: getattr(bend, name) for name in ("coefficient", "low", "high", "p")}
-            row["sag"] = 100 * (bend.high - bend.low) / 2 * half**2
-        rows.append(row)
-    bends = pd.DataFrame(rows, columns=[*key, "threshold", "farthest", "coefficient", "low", "high", "p", "sag"])
-    tests = with_holm(splits, level)[[*key, "p", "alarm", "p_holm", "alarm_holm"]]
-    table = with_holm(bends, level).merge(tests, how="left", on=key, suffixes=("_bend", ""))
-    return table.assign(**{name: table[name].eq(True) for name in ("alarm", "alarm_holm")})
+            most = np.nanmax([most, 100 * np.abs(own["value"].to_numpy() / law - 1).max()])
+    return float(most)
 
 
 def seed_variance(texts: Sequence[Counts], k: int) -> tuple[float, int]:
@@ -334,51 +297,6 @@ def moved(
     return pairs_again(texts[0]).assign(difference=100 * at, low=100 * low, high=100 * high)
 
 
-def published_laws(datasets: Sequence[str], *, level: float = 0.95) -> pd.DataFrame:
-    """The power laws through Pythia's published −ln RBP_k on those of `datasets` that have them (`fit_table`).
-
-    Only thresholds at which as many models are published as at any other; none where no dataset is the authors'.
-    """
-    table = select(open_source("published").table, metric="neg_log_rbp", family="Pythia")
-    fits = fit_table(table[table["dataset"].isin(datasets)], ["dataset", "family", "k"], level=level)
-    whole: pd.DataFrame = fits[fits["n"] == fits["n"].max()].reset_index(drop=True)
-    return whole
-
-
-def beside(found: LadderLaws, others: pd.DataFrame, shares: Sequence[float], *, level: float = 0.95) -> pd.DataFrame:
-    """The laws at the thresholds asked for beside those of `others` (`published_laws`), where both are there.
-
-    The other family's threshold is the same k; or, for a share of the vocabulary, the published one nearest to that
-    share of its own smallest vocabulary, if within ten per cent. Columns dataset, k, threshold, other_k, alpha,
-    alpha_low, alpha_high, text_low, text_high, r_squared, other_alpha, other_low, other_high, other_r_squared,
-    difference (α here − α there), low, high: Welch's interval, from the scatter about the two lines.
-    """
-    vocabulary = models().query("family in @families", local_dict={"families": set(others["family"])}).vocab_size.min()
-    named = {f"{share:g} V": share for share in shares}
-    kept = ["dataset", "k", "threshold", "alpha", "alpha_low", "alpha_high", "text_low", "text_high", "r_squared"]
-    rows = []
-    for row in found.at(found.laws).dropna(subset="alpha").to_dict("records"):
-        there = others[others["dataset"] == row["dataset"]].dropna(subset="alpha")
-        wanted = named[row["threshold"]] * vocabulary if row["threshold"] in named else row["k"]
-        distance = np.abs(np.log(there["k"].astype(float) / wanted))
-        near = distance <= (_NEAR if row["threshold"] in named else 0)
-        if not near.any():
-            continue
-        other = there.loc[distance.idxmin()]
-        difference = row["alpha"] - other["alpha"]
-        parts = np.array([row["alpha_se"], other["alpha_se"]]) ** 2
-        df = parts.sum() ** 2 / (parts[0] ** 2 / row["df"] + parts[1] ** 2 / other["df"])
-        reach = stats.t.ppf((1 + level) / 2, df) * np.sqrt(parts.sum())
-        rows.append(
-            {name: row[name] for name in kept}
-            | {"other_k": int(other["k"]), "other_alpha": other["alpha"], "other_low": other["alpha_low"]}
-            | {"other_high": other["alpha_high"], "other_r_squared": other["r_squared"], "difference": difference}
-            | {"low": difference - reach, "high": difference + reach}
-        )
-    names = ["other_k", "other_alpha", "other_low", "other_high", "other_r_squared", "difference", "low", "high"]
-    return pd.DataFrame(rows, columns=[*kept, *names])
-
-
 # ── Figures
 
 PARTS = {
@@ -386,46 +304,6 @@ PARTS = {
     "seed": ("seeds", "#D55E00", "s"),
     "lack": ("lack of fit", "#009E73", "D"),
 }
-
-
-def beside_panels(laws: pd.DataFrame, others: pd.DataFrame) -> Panels:
-    """α against k, by dataset: a family with both its intervals, and the published one with its only one.
-
-    `laws` has dataset, family, k, alpha, alpha_low, alpha_high, text_low, text_high; `others` the same without the
-    text's. Thin bars: scatter about the line; thick bars: which text was drawn.
-    """
-    families = [str(laws["family"].iloc[0]), *map(str, others["family"].unique())]
-    both = pd.concat([laws, others])
-    low, high = min(0.0, float(both["alpha"].min())), float(both["alpha"].max())
-    margin = 0.15 * (high - low)
-    bottom = low - margin if low < 0 else 0
-
-    def draw(ax: Axes, dataset: str) -> None:
-        styles = {}
-        for family in families:
-            own = (
-                both[(both["dataset"] == dataset) & (both["family"] == family)].dropna(subset="alpha").sort_values("k")
-            )
-            if own.empty:
-                continue
-            colour, marker = styles[family] = family_style(family, families)
-            x = own["k"].to_numpy(float)
-            gaps = np.flatnonzero(x[1:] > 30 * x[:-1]) + 1  # what happens between is not known
-            for stretch in np.split(np.arange(len(x)), gaps):
-                ax.plot(x[stretch], own["alpha"].iloc[stretch], color=colour, lw=1)
-            ax.plot(x, own["alpha"], marker, color=colour, ms=5, mew=0, zorder=4)
-            ax.vlines(x, own["alpha_low"], own["alpha_high"], color=colour, lw=1, alpha=0.7)
-            ax.vlines(x, own["text_low"], own["text_high"], color=colour, lw=4.5, alpha=0.35)
-        ax.axhline(0, color=INK, lw=0.8)
-        ax.set_ylim(bottom, high + margin)
-        ax.set_xlim(0.7, both["k"].max() * 1.6)
-        log_axis(ax, "x", plain=False)
-        ax.set_xlabel("threshold k")
-        ax.set_ylabel("exponent α")
-        ax.set_title(dataset_label(dataset))
-        legend_below(ax, styles)
-
-    return Panels(dataset_order(laws["dataset"]), draw, size=(4.6, 4.1))
 
 
 def scatter_panels(splits: pd.DataFrame) -> Panels:
@@ -529,18 +407,6 @@ def scatter_shown(splits: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def beside_shown(laws: pd.DataFrame, others: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """`beside_panels`."""
-    return {
-        "figure": beside_panels(laws, others.dropna(subset="alpha")),
-        "caption": f"<b>The exponent against k, here and of Pythia’s published values.</b> Thin bars: {level:.0%} "
-        "interval from the scatter about the line; thick, pale bars: from the text, which only ranks token by token "
-        "allow.",
-        "alt": "Exponent against threshold for the ladder and Pythia, one panel a text, with intervals",
-        "data": pd.concat([laws, others]),
-    }
-
-
 # ── Tables: what `Page.table` takes
 
 
@@ -594,23 +460,3 @@ def reruns_shown(again: pd.DataFrame, *, level: float) -> dict[str, Any]:
     caption = "<b>Trained again:</b> −ln RBP<sub>k</sub> beside the first training’s; intervals by documents."
     rows = again.replace({"what": {"weights": "start", "order": "order of the text", "heads": "size of heads"}})
     return shown(rows, columns, caption=caption, data=again)
-
-
-def pairs_shown(pairs: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The exponents of `beside`, those found here and Pythia's."""
-    columns: Columns = {
-        "dataset": "Text",
-        "threshold": "k",
-        "alpha": ("α, here", "{:.3f}"),
-        "other_k": "k, Pythia",
-        "other_alpha": ("α, Pythia", "{:.3f}"),
-        "difference": ("difference", "{:+.3f}"),
-        ("low", "high"): (f"{level:.0%} interval", INTERVAL),
-        "r_squared": ("R², here", "{:.3f}"),
-        "other_r_squared": ("R², Pythia", "{:.3f}"),
-    }
-    caption = (
-        "<b>Exponents side by side.</b> The interval of the difference is Welch’s, from the scatter about both lines. "
-        "It does not cover that the texts, though of one kind, are not the same."
-    )
-    return shown(pairs, columns, caption=caption)
