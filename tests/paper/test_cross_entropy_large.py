@@ -1,4 +1,4 @@
-"""Lines over models, and over documents, of documents made by hand."""
+"""Lines over models, of documents made by hand."""
 
 import numpy as np
 import pandas as pd
@@ -49,17 +49,3 @@ def test_a_line_and_its_interval_are_those_of_the_means():
     ]
     half = 2.0452 * np.sqrt(29 / 30 * np.sum((np.array(without) - np.mean(without)) ** 2))  # t of 29
     assert (row["low"], row["high"]) == pytest.approx((slope - half, slope + half), rel=1e-4)
-
-
-def test_what_the_entropy_adds_is_told_by_document():
-    found = large.by_document(pd.concat([documents(entropy=0.3), documents(author="model")]))
-    people, own = (found[found.written_by == author] for author in ("human", "model"))
-    assert people.both.to_numpy() == pytest.approx(1.0)
-    assert people.entropy.to_numpy() == pytest.approx(0.3)
-    assert (people.alone < 0.99).all()
-    assert own.alone.to_numpy() == pytest.approx(1.0)
-    one = documents(entropy=0.3).query("model == 'opt-2.7b'")
-    by_hand = np.corrcoef(one.cross_entropy, one.mean_log_rank)[0, 1] ** 2
-    assert people.set_index("model").alone["opt-2.7b"] == pytest.approx(by_hand)
-    values = large.told(large.lines(documents()), found)
-    assert values["people.gain_max"] == pytest.approx(100 * (people.both - people.alone).max())

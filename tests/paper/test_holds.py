@@ -70,8 +70,7 @@ def test_what_is_told_of_fits_is_counted_by_hand() -> None:
     own = pd.concat([points({1: 0.1, 100: 0.2, 20_000: -0.1}), bent])
     fits = fit_table(own)
     told = holds.fits_told(own, fits)
-    assert [told[key] for key in ("fits", "high", "large.fits", "large.low", "large.not_positive")] == [4, 3, 1, 0, 1]
-    assert told["below_cells"].startswith("Bent on new at k = 100")
+    assert [told[key] for key in ("fits", "high", "large.fits", "large.low")] == [4, 3, 1, 0]
     assert [told[key] for key in ("steps.k1", "falls.k1", "steps.to_100", "falls.to_100")] == [6, 6, 6, 4]
     assert told["cut_min"] == pytest.approx(100 * (1 - 10**-0.1))
     claims = holds.fits_claims(own, fits)
@@ -85,7 +84,7 @@ def test_fits_and_lines_are_of_the_thresholds_that_there_are() -> None:
     assert holds.thresholds(own, []) == [1, 10, 100]
     assert holds.thresholds(own, [5000]) == [5000]
     assert holds.thresholds(points({7: 0.1}), []) == [7]
-    assert holds.drawn([1, 10, 50, 100, 20_000, 30_000]) == [1, 100, 20_000]
+    assert holds.drawn([1, 10, 50, 100, 20_000, 30_000]) == [1, 20_000]
     assert holds.drawn([10, 50]) == [10, 50]
 
 
@@ -106,12 +105,6 @@ def test_cells_are_named_with_their_r_squared(cells: pd.DataFrame) -> None:
     assert holds.named(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10000 (0.915)"
     assert holds.named(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
     assert holds.named(cells[:0]) == ""  # as where a table of one's own has none that differ
-
-
-def test_the_largest_change_has_a_slope_that_prints_as_zero() -> None:
-    size = pd.Series([10**6, 10**9])
-    slope = np.log1p(holds.largest_change(size)) / np.log(1000)
-    assert slope == pytest.approx(0.0005, rel=2e-3)
 
 
 def test_sets_of_models_are_never_joined() -> None:

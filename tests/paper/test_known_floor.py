@@ -140,7 +140,7 @@ def test_every_prediction_is_judged_where_its_cells_are_there(noisy: pd.DataFram
 def test_a_page_can_be_made_of_few_models(noisy: pd.DataFrame) -> None:
     table = noisy[(noisy["training_tokens"] < 4e6) & (noisy["size"] < 2e5)]
     forecasts, (bent, found, laws) = known_floor.forecasts(table), analysed(table)
-    told = known_floor.told(table, bent, found, laws, known_floor.foretold(table, bent, found, laws))
+    told = known_floor.told(table, bent, found)
     assert (told["known.models"], told["known.cells"]) == (4 * 3, 6 * 5)
     figure = known_floor.floor_shown(table, found, laws, level=0.95)["figure"]
     assert [len(figure.single(key).axes) for key in figure.keys] == [1, 1, 1]

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from rbp.book.figure_style import (
     INK,
@@ -147,6 +147,8 @@ def curves(
             ax.set_ylim(*_limits(own, y, path[y].tolist(), log="y" in log))
         if "x" in log:
             log_axis(ax, "x", plain=rows[x].max() < 100_000)
+        elif pd.api.types.is_integer_dtype(rows[x]):
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if "y" in log:
             log_axis(ax, "y")
         ax.set_xlabel(labels[0])

@@ -109,27 +109,6 @@ def control(table: pd.DataFrame, told: pd.DataFrame, *, holdout: int, holdout_fe
     return told.merge(found[[*names, *wanted]], on=names, suffixes=("", "_control"))
 
 
-def control_shown(beside: pd.DataFrame) -> dict[str, Any]:
-    """`control` as a page shows it."""
-    percent = {name: 100 * beside[name] for name in ("error", "error_control")}
-    said = {name: beside[name].map({True: "yes", False: "no"}) for name in ("covered", "covered_control")}
-    return shown(
-        beside.assign(**percent, **said),
-        {
-            "dataset": "Dataset",
-            "model": "Model",
-            "k": "k",
-            "ahead": ("times ahead", "{:.1f}"),
-            "error": ("error, RBP (%)", "{:.1f}"),
-            "covered": "covered, RBP",
-            "error_control": ("error, cross-entropy (%)", "{:.1f}"),
-            "covered_control": "covered, cross-entropy",
-        },
-        caption="<b>The control: the same law forecasts the same models’ cross-entropy.</b> Below zero: too hopeful.",
-        data=beside,
-    )
-
-
 def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """The larger models of one family forecast from the smallest three sizes, from four, and so on.
 
@@ -184,25 +163,6 @@ def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
     return same, pairs
 
 
-def offsets_shown(floor: pd.DataFrame, family: str, level: float) -> dict[str, Any]:
-    """`cells.offsets` of one family as a page shows them."""
-    own = floor[floor["family"] == family]
-    return shown(
-        own.assign(verdict=own["distinguishable"].map({True: "told from 0", False: "not told from 0"})),
-        {
-            "dataset": "Dataset",
-            "k": "k",
-            "offset": ("E", "{:.3f}"),
-            ("offset_low", "offset_high"): (f"{level:.0%} interval", INTERVAL),
-            "smallest": ("smallest value", "{:.3f}"),
-            "verdict": "verdict",
-        },
-        caption=f"<b>{family}: a floor E under −ln RBPₖ</b>, beside the smallest value that was measured. The CSV has "
-        "all families.",
-        data=floor,
-    )
-
-
 def imitations_shown(drawn: pd.DataFrame, family: str, good_fit: float, draws: int, seed: int) -> dict[str, Any]:
     """`cells.imitations` as a page shows them; `family` is whose curves were drawn."""
     share = f"R² ≥ {good_fit:g} (%)"
@@ -229,10 +189,11 @@ FLOORED = ("floored", "floor_optimistic", "floor_median", "floor_zero")
 
 
 def cuts_told(every: pd.DataFrame, family: str) -> dict[str, Any]:
-    """What the page says of all cuts (`every_cut`): with one model hidden, of each family; else of `family`."""
+    """What the page says of `every_cut`: of each family with one model hidden, of `family` with two and six."""
     outcomes = summary(every, ["family", "hidden"])
     found: dict[str, Any] = {}
-    for row in outcomes[(outcomes["hidden"] == 1) | (outcomes["family"] == family)].to_dict("records"):
+    hidden, own = outcomes["hidden"], outcomes["family"] == family
+    for row in outcomes[(hidden == 1) | (own & hidden.isin([2, 6]))].to_dict("records"):
         cut = f"{row['family']}.h{row['hidden']}"
         found |= {f"cut.count.{cut}": row["count"], f"cut.optimistic.{cut}": row["optimistic"]}
         if row["family"] == family:
@@ -268,18 +229,12 @@ def accuracy(every: pd.DataFrame, beside: pd.DataFrame, family: str) -> dict[str
 
 
 def curves_told(
-    family: str, floor: pd.DataFrame, bent: pd.DataFrame, fitted: pd.DataFrame, drawn: pd.DataFrame, level: float
+    family: str, floor: pd.DataFrame, bent: pd.DataFrame, drawn: pd.DataFrame, level: float
 ) -> dict[str, Any]:
     """What the page says of a floor (of one family), of bends, and of other curves."""
     own = floor[floor["family"] == family]
     strongest = bent.sort_values("p").iloc[0]
-    wide = fitted.pivot_table("rss", questions.CELL, "shape")
-    found: dict[str, Any] = {
-        f"r_squared.{str(shape).replace(' ', '_')}": value for shape, value in r_squared(fitted).items()
-    }
-    found |= {"r_squared.offset": floor["r_squared"].median()}
-    found |= {"offset.cells": len(own), "offset.told": int(own["distinguishable"].sum())}
-    found |= {"offset.high_share": 100 * (own["offset_high"] / own["smallest"]).median()}
+    found: dict[str, Any] = {"offset.cells": len(own), "offset.told": int(own["distinguishable"].sum())}
     found |= {
         "bent.cells": len(bent),
         "bent.alarms": int(bent["alarm"].sum()),
@@ -287,15 +242,10 @@ def curves_told(
     }
     found |= {"bent.alarms_holm": int(bent["alarm_holm"].sum()), "bent.upwards": int((bent["coefficient"] > 0).sum())}
     found |= {"bent.strongest": f"{cell_label(strongest)} at k = {strongest['k']}"}
-    found |= {"shape.cells": len(wide), "shape.power": int((wide["power law"] < wide["logarithm"]).sum())}
-    for row in drawn[drawn["shape"].isin(["power law", "logarithm"])].to_dict("records"):
+    known = drawn["shape"].isin(["power law", "logarithm"]) & drawn["sampled"].isin([family, "GPT-2"])
+    for row in drawn[known].to_dict("records"):
         found |= {f"drawn.{row['shape'].replace(' ', '_')}.{row['sampled']}": 100 * row["share"]}
     return found
-
-
-def r_squared(fitted: pd.DataFrame) -> "pd.Series[float]":
-    """The median R² of each curve (`cells.shapes`)."""
-    return fitted.groupby("shape")["r_squared"].median()
 
 
 # ── Figures
@@ -388,9 +338,9 @@ def cuts_shown(every: pd.DataFrame, level: float) -> dict[str, Any]:
     ks = ", ".join(map(str, sorted(set(every["k"]))))
     return {
         "figure": cut_panels(every),
-        "caption": "<b>All forecasts, at every cut and of every family.</b> Below zero: too hopeful. Each column: the "
-        f"models hidden, on all texts, k growing from left to right ({ks}). Hollow: outside the {level:.0%} interval. "
-        "Lines: medians; dotted, of a law with a floor that is fitted to the same models.",
+        "caption": "<b>All forecasts, at every cut and of every family.</b> Below zero: too hopeful. Within a cut, k "
+        f"grows from left to right ({ks}). Hollow: outside the {level:.0%} interval. Lines: medians; dotted, with a "
+        "fitted floor. Below each cut: how many of its forecasts are too hopeful.",
         "alt": "The errors of forecasts against the number of hidden models, for each family. Pythia's lie below zero "
         "with few models hidden, and above it with six or seven; those of the others lie on both sides",
         "data": every,

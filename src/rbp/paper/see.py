@@ -176,7 +176,6 @@ def recorded(found: Sequence[Read], weights: Mapping[str, int]) -> dict[str, flo
         **{f"size.{name}": each.size for name, each in (("smaller", chosen[0]), ("larger", chosen[-1]))},
         # to a tenth: versions of zlib may pack a little tighter
         "megabytes.first": round(sum(first) / 1e6, 1),
-        "megabytes.all": round(sum(weights.values()) / 1e6, 1),
     }
 
 

@@ -8,12 +8,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import t as t_distribution
 
-from rbp.book.figure_style import LABELS, Panels, neg_log_rbp_label
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.evidence import published
 from rbp.evidence.counts import of_stores
-from rbp.paper.curves import curves, fitted_lines, in_cells, melted
 from rbp.paper.display import INTERVAL, INTERVAL_1, shown
 from rbp.paper.wording import cell_label
 from rbp.ranks.metric import TieRule
@@ -143,13 +141,6 @@ def printed_differences() -> pd.DataFrame:
     return table.sort_values([*CELL, "k"], ignore_index=True)
 
 
-def nearest(printed: pd.DataFrame, k: int) -> int:
-    """In how many cells of `printed_differences` no other threshold's exponent is nearer to that of cross-entropy."""
-    distance = printed["difference"].abs()
-    least = distance.groupby([printed["dataset"], printed["family"]]).transform("min")
-    return int((distance <= least + 1e-9)[printed["k"] == k].sum())
-
-
 # ── What the page says, and shows
 
 
@@ -160,11 +151,7 @@ def tests_told(tests: pd.DataFrame) -> dict[str, Any]:
     verdicts = tested["verdict"].value_counts()
     told: dict[str, Any] = {"widest": cell_label(widest)}
     told |= {f"{end}.widest": widest[end] for end in ("relative", "relative_low", "relative_high")}
-    told |= {"tested": len(tested), "near": int(verdicts.get("near", 0)), "outside": int(verdicts.get("outside", 0))}
-    if told["outside"]:
-        away = tested.loc[tested["verdict"] == "outside", "relative"].abs()
-        told |= {"outside_min": away.min(), "outside_max": away.max()}
-    return told
+    return told | {"tested": len(tested)} | {name: int(verdicts.get(name, 0)) for name in ("near", "outside")}
 
 
 def printed_told(printed: pd.DataFrame) -> dict[str, Any]:
@@ -176,12 +163,10 @@ def printed_told(printed: pd.DataFrame) -> dict[str, Any]:
     told: dict[str, Any] = {
         "cells": len(at_1),
         "faster": int((differs["difference"] > 0).sum()),
-        "slower": int((differs["difference"] < 0).sum()),
         "within_tenth": int((away <= tenth).sum()),
         "within_fifth": int((away <= 2 * tenth).sum()),
         "tenth_least": int(((at_1["relative_low"] >= -tenth) & (at_1["relative_high"] <= tenth)).sum()),
         "tenth_most": int(((at_1["relative_low"] <= tenth) & (at_1["relative_high"] >= -tenth)).sum()),
-        "closest_1": nearest(printed, 1),
         "r_squared_comparable": int((gap <= 0.01 + 1e-9).sum()),
     }
     return {f"printed_{name}": value for name, value in told.items()}
@@ -202,40 +187,6 @@ def claims(tests: pd.DataFrame, printed: pd.DataFrame) -> dict[str, dict[str, An
     fits = {"cells": told["cells"], "comparable": told["r_squared_comparable"], "worst": cell_label(worst)}
     fits |= {"worst_ce": worst["r_squared_ce"], "worst_rbp": worst["r_squared_rbp"]}
     return {"exponents_alike": nearly, "fits_alike": fits}
-
-
-METRICS = {"cross_entropy": ("#B0457B", "D"), "neg_log_rbp": ("#2A7FC0", "o")}
-
-
-def fall_panels(pairs: pd.DataFrame, k: int) -> Panels:
-    """Both metrics of `pair_metrics` against S, each over its fitted line at the smallest model.
-
-    One panel for each dataset and family with three sizes or more.
-    """
-    names = {"cross_entropy": "cross-entropy", "neg_log_rbp": neg_log_rbp_label(k)}
-    several = pairs.groupby(CELL)["size"].transform("nunique") >= 3
-    rows = melted(in_cells(pairs[several]), names, "size", by=["cell"])
-    lines = fitted_lines(rows, ["cell", "line"])
-    starts = {(line["cell"].iloc[0], line["line"].iloc[0]): line["value"].iloc[0] for line in lines}
-    rows["value"] /= [starts.get(key, np.nan) for key in zip(rows["cell"], rows["line"], strict=True)]
-    lines = [line.drop(columns=["low", "high"]).assign(value=line["value"] / line["value"].iloc[0]) for line in lines]
-    styles = dict(zip(names.values(), METRICS.values(), strict=True))
-    labels = (LABELS["size"], "relative to the smallest model")
-    return curves(
-        rows.dropna(subset="value"), "size", "value", labels=labels, panel="cell", styles=styles, fitted=lines,
-        ends=True, log="xy", size=(4.6, 3.7),
-    )  # fmt: skip
-
-
-def falls_shown(pairs: pd.DataFrame, k: int) -> dict[str, Any]:
-    """What `Page.figure` takes for `fall_panels`."""
-    return {
-        "figure": fall_panels(pairs, k),
-        "caption": f"<b>Cross-entropy and −ln RBP<sub>{k}</sub> against model size</b> (figure 8a of the paper), each "
-        "over its own line’s value at the smallest model. Both axes are logarithmic.",
-        "alt": "Both metrics fall with model size along straight lines; on the ladder’s texts −ln RBP falls faster",
-        "data": pairs,
-    }
 
 
 def tests_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, Any]:

@@ -121,27 +121,19 @@ def per_cent(logarithm: Any) -> float:
     return float(100 * np.expm1(logarithm))
 
 
-def straight_lines(pairs: pd.DataFrame, line_of: str = "Pythia") -> pd.DataFrame:
-    """Each family on each text: the slope of ln(−ln RBP_1) in ln CE, and RBP_1 as a straight line in CE.
+def straight_lines(pairs: pd.DataFrame) -> pd.DataFrame:
+    """RBP_1 as a straight line in CE, of each family on each text.
 
-    With h = RBP_1, r = −ln h, C the cross-entropy and b = −dh/dC, the local slope d ln r / d ln C is b·C/(h·r): the
-    factor beside b says where a model stands on its text. pairs: of `pair_metrics`. Columns dataset, family, models,
-    hit_low, hit_high (RBP_1, smallest and largest), slope; per_nat (b), at_zero (the line at CE = 0), r_squared (of the
-    line); expected (the slope that the mean b of the family `line_of` gives; NaN where it is not there). All by least
-    squares. Families of fewer than three models are left out, and those in which one is always right or never.
+    pairs: of `pair_metrics`. Columns dataset, family, models, per_nat (what a nat of CE costs), at_zero (the line at
+    CE = 0), r_squared, by least squares. Families of fewer than three models are left out.
     """
     rows = []
     for key, own in pairs.groupby(CELL[:2]):
-        c, r = own["cross_entropy"].to_numpy(), own["neg_log_rbp"].to_numpy()
-        h = np.exp(-r)
-        if len(own) < 3 or not ((h > 0) & (h < 1)).all() or np.ptp(c) == 0:
-            continue
-        line = stats.linregress(c, h)
-        slope, factor = stats.linregress(np.log(c), np.log(r)).slope, (c / (h * r)).mean()
-        rows.append((*key, len(own), h.min(), h.max(), slope, -line.slope, line.intercept, line.rvalue**2, factor))
-    names = [*CELL[:2], "models", "hit_low", "hit_high", "slope", "per_nat", "at_zero", "r_squared", "factor"]
-    found = pd.DataFrame(rows, columns=names)
-    return found.assign(expected=found.loc[found["family"] == line_of, "per_nat"].mean() * found.pop("factor"))
+        c, h = own["cross_entropy"].to_numpy(), np.exp(-own["neg_log_rbp"].to_numpy())
+        if len(own) > 2 and np.ptp(c) > 0:
+            line = stats.linregress(c, h)
+            rows.append((*key, len(own), -line.slope, line.intercept, line.rvalue**2))
+    return pd.DataFrame(rows, columns=[*CELL[:2], "models", "per_nat", "at_zero", "r_squared"])
 
 
 # --- By documents, the same ones for both metrics of all models
@@ -229,13 +221,7 @@ def family_told(curves_in: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
     sized = first.dropna(subset="scatter_size")
     told |= {"told_by_cross_entropy.closer": int((sized["scatter"] < sized["scatter_size"]).sum())}
     told |= {"told_by_cross_entropy.cells": len(sized), "scatter_max.k1": sized["scatter"].max()}
-    for row in lines.to_dict("records"):
-        if row["family"] == "neox" and row["dataset"] in ("auslegal", "hotpotqa"):
-            told |= {f"{name}.{row['dataset']}.neox": row[name] for name in ("slope", "expected")}
-        elif row["family"] == "Pythia":
-            told |= {f"slope.{row['dataset']}.Pythia": row["slope"]}
     told |= {"per_nat.min": lines["per_nat"].min(), "per_nat.max": lines["per_nat"].max()}
-    told |= {f"tightest.{row['dataset']}.{row['family']}": row["k"] for row in tightest(curves_in).to_dict("records")}
     moderate = along_k(curves_in[curves_in["k"] <= 100])
     told |= {"smooth.closer": int((moderate["smooth"] < moderate["smooth_size"]).sum()), "smooth.cells": len(moderate)}
     return told | {"r_squared.min": lines["r_squared"].min()}
@@ -297,25 +283,6 @@ def lines_shown(pairs: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
         "alt": "RBP at k = 1 falls with cross-entropy along a straight line for each family and text",
         "data": rows,
     }
-
-
-def slopes_shown(lines: pd.DataFrame, label: str) -> dict[str, Any]:
-    """`straight_lines` as a page shows it; label: whose b it is."""
-    return shown(
-        lines,
-        {
-            "dataset": "text",
-            "family": "family",
-            "models": "models",
-            ("hit_low", "hit_high"): ("RBP₁", "{:.2f} to {:.2f}"),
-            "per_nat": ("b per nat", "{:.3f}"),
-            "r_squared": ("R² of the line", "{:.3f}"),
-            "slope": ("slope", "{:.2f}"),
-            "expected": (f"with {label} b", "{:.2f}"),
-        },
-        caption="<b>The slope d ln(−ln RBP₁)/d ln CE, and the straight line of RBP₁ in CE.</b> "
-        f"“With {label} b”: the slope that this b gives.",
-    )
 
 
 def scatter_panels(along_k: pd.DataFrame) -> Panels:

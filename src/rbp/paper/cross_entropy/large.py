@@ -58,36 +58,14 @@ def _line(x: Reals, y: Reals) -> tuple[Reals, Reals]:
     return slope, left
 
 
-def by_document(documents: pd.DataFrame) -> pd.DataFrame:
-    """How much of E ln R a document's cross-entropy tells, alone and beside the entropy of the predictions.
-
-    Columns dataset, written_by, model, documents, alone, both (R² of straight lines over documents), entropy (the
-    coefficient of the entropy beside the cross-entropy).
-    """
-    rows = []
-    for (dataset, author, model), own in documents.groupby([*CELL, "model"]):
-        y, one = own["mean_log_rank"].to_numpy(np.float64), np.ones(len(own))
-        told = {}
-        for name, columns in (("alone", ["cross_entropy"]), ("both", ["cross_entropy", "entropy"])):
-            design = np.column_stack([one, own[columns].to_numpy(np.float64)])
-            found, *_ = np.linalg.lstsq(design, y, rcond=None)
-            told[name] = 1 - np.var(y - design @ found) / np.var(y)
-        about = {"dataset": dataset, "written_by": author, "model": model, "documents": len(own)}
-        rows.append(about | told | {"entropy": found[2]})
-    return pd.DataFrame(rows)
-
-
-def told(over_models: pd.DataFrame, over_documents: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `lines` and `by_document`, of people's texts and of models' own."""
+def told(over_models: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `lines`, of people's texts and of models' own."""
     values: dict[str, Any] = {}
     for name, author in (("people", "human"), ("machines", "model")):
-        line, document = (table[table["written_by"] == author] for table in (over_models, over_documents))
-        values |= {f"{name}.r_squared_min": line["r_squared"].min(), f"{name}.largest": line["largest"].max()}
-        values |= {f"{name}.slope_min": line["slope"].min(), f"{name}.slope_max": line["slope"].max()}
+        line = over_models[over_models["written_by"] == author]
+        values |= {f"{name}.r_squared_min": line["r_squared"].min()}
         values |= {f"{name}.tilt_min": line["tilt_low"].min(), f"{name}.tilt_max": line["tilt_high"].max()}
-        values |= {f"{name}.alone_min": document["alone"].min()}
-        values |= {f"{name}.gain_max": 100 * (document["both"] - document["alone"]).max()}
-    return values | {"other_tokenizer": over_models.loc[over_models["written_by"] == "human", "other"].abs().max()}
+    return values
 
 
 def lines_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:

@@ -195,21 +195,13 @@ def all_steps(found: Sequence[Cell]) -> pd.DataFrame:
 
 def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
     """What the page's sentences name."""
-    others = equal[(equal["path"] != SMALLER) & equal["k"].isin([1, 10, 100, 1000])].dropna(subset="offset")
+    others = equal[(equal["path"] != SMALLER) & equal["k"].isin([1, 1000])].dropna(subset="offset")
     found: dict[str, Any] = {}
     for k, own in others.groupby("k"):
         found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
         found |= {f"paths.{k}.apart": int(own["apart"].sum()), f"paths.{k}.compared": len(own)}
-    for row in others[others["k"].isin([1, 100])].itertuples():
-        found[f"paths.{row.dataset}.{row.family}.{row.path}.k{row.k}"] = row.offset
-    least, first = spread_at[spread_at["is_least"]], spread_at[spread_at["k"] == 1]
-    for family, dataset, k in least[[*CELL, "k"]].to_numpy():
-        found[f"paths.least.{dataset}.{family}"] = int(k)
-    found |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
-    for end, which in (("lowest", "min"), ("highest", "max")):
-        found[f"paths.least.spread.{end}"] = float(least["spread"].agg(which))
-        found[f"paths.spread.{end}.k1"] = float(first["spread"].agg(which))
-    return found
+    least = spread_at.loc[spread_at["is_least"], "k"]
+    return found | {"paths.least.lowest": int(least.min()), "paths.least.highest": int(least.max())}
 
 
 def claims(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -395,26 +387,4 @@ def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:
         caption="<b>How far the paths lie apart at each k</b>: the standard deviation of their −ln RBPₖ at one "
         "cross-entropy. “In cross-entropy”: how much of it would do as much.",
         data=spread_at,
-    )
-
-
-def steps_shown(steps: pd.DataFrame) -> dict[str, Any]:
-    """`all_steps` as a page shows it."""
-    rows = _named(steps)
-    rows["line"] = rows["line"].fillna("whole")
-    return shown(
-        rows,
-        {
-            "cell": "model and text",
-            "line": "path",
-            "step": ("step", "{:,g}"),
-            "cross_entropy": ("CE", "{:.3f}"),
-            "entropy": ("entropy", "{:.3f}"),
-            "temperature": ("best T", "{:.2f}"),
-            "tempered": ("CE there", "{:.3f}"),
-            **{f"k{k}": (f"k = {k:,}", "{:.3f}") for k in (1, 10, 100, 1000) if f"k{k}" in rows},
-        },
-        caption="<b>Every step</b>: cross-entropy and the entropy of the predictions (nats a token), the best "
-        "temperature, and −ln RBPₖ.",
-        data=steps,
     )

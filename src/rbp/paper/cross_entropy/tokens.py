@@ -16,7 +16,6 @@ from rbp.core.errors import DataError
 from rbp.evidence import Source, open_source
 from rbp.evidence.ranked import Ranked
 from rbp.paper.curves import numbered, shades
-from rbp.paper.display import shown
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.store import RankStore
@@ -295,44 +294,3 @@ def rates_shown(rates: pd.DataFrame) -> dict[str, Any]:
         "alt": "The share of rank at most k falls from one to zero as −ln p grows, earlier in the largest model",
         "data": rates,
     }
-
-
-def explained_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`explained_by_all` as a page shows it: of the largest model on each text."""
-    largest = table[table["size"] == table.groupby("dataset")["size"].transform("max")]
-    wide = largest.pivot_table(index=["dataset", "outcome"], columns="by", values="explained", sort=False)
-    ends = largest[largest["by"] == largest["by"].iloc[-1]].set_index(["dataset", "outcome"])[["low", "high"]]
-    wrong = largest.pivot_table(index=["dataset", "outcome"], columns="by", values="wrong", sort=False)
-    rows = wide.join(ends).join(wrong.add_prefix("wrong ")).reset_index()
-    by = [name for name in BY if name in wide]
-    columns: dict[Any, Any] = {"dataset": "text", "outcome": "told"}
-    columns |= {name: (f"by {name}", "{:.1%}") for name in by}
-    columns |= {("low", "high"): (f"{level:.0%} interval of the last", "{:.1%} to {:.1%}")}
-    columns |= {f"wrong {name}": (f"wrong by {name}", "{:.1%}") for name in (by[0], by[-1]) if f"wrong {name}" in rows}
-    return shown(
-        rows,
-        columns,
-        caption="<b>How much of a token’s rank is told</b>, in the largest model on each text: the share of the "
-        "deviance that is gone on other documents. “Wrong”: hit or miss guessed wrong.",
-        data=table,
-    )
-
-
-def transferred_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`transferred` as a page shows it: what is learnt from the smallest model."""
-    return shown(
-        table[table["learnt"] == "smallest"],
-        {
-            "dataset": "text",
-            "k": "k",
-            "by": "by",
-            "first": ("−ln RBPₖ, smallest", "{:.3f}"),
-            "measured": ("largest", "{:.3f}"),
-            "said": ("as learnt", "{:.3f}"),
-            "moved": ("change told", "{:.0%}"),
-            ("low", "high"): (f"{level:.0%} interval", "{:.0%} to {:.0%}"),
-        },
-        caption="<b>Is it the same function in small and large models?</b> The chance of rank ≤ k, learnt from the "
-        "smallest model, over the largest one’s tokens.",
-        data=table,
-    )

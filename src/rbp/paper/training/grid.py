@@ -19,15 +19,13 @@ from rbp.paper.display import Columns, shown
 from rbp.paper.families import TRANSFORMER, exponents, measure_label, of_measure
 from rbp.paper.wording import dataset_label, dataset_order, family_label
 from rbp.stats.cells import with_holm
-from rbp.stats.compare import aicc
 from rbp.stats.power_law import curvature
 from rbp.stats.resampling import interval
-from rbp.stats.rivals import OF_BOTH, foretold, percent
+from rbp.stats.rivals import foretold, percent
 from rbp.stats.separability import interaction, power_interval
 from rbp.stats.surface import (
     ADDITIVE,
     FORMS,
-    PARAMETERS,
     PRODUCT,
     fit_surface,
 )
@@ -87,14 +85,10 @@ def separability_told(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, 
         kept = table[p >= alpha]
         corrected = with_holm(table.assign(p=p), level)["alarm_holm"].sum()
         found |= {f"{name}.rejected": len(table) - len(kept), f"{name}.holm": int(corrected)}
-        found |= {f"{name}.largest_p": p[p < alpha].max()}
         found |= {
             f"{name}.kept": " and ".join(f"{_cell_label(r)} ({family_label(str(r.family))})" for r in kept.itertuples())
         }
-    some = table.dropna(subset="low")
-    found |= {"power.none": len(table) - len(some), "power.least": table["power"].min()}
-    found |= {"power.most": table["power"].max(), "sum.times": table["times_sum"].median()}
-    return found
+    return found | {"power.none": int(table["low"].isna().sum()), "sum.times": table["times_sum"].median()}
 
 
 def _cell_label(row: Any) -> str:
@@ -131,7 +125,7 @@ def rivals(points: pd.DataFrame) -> pd.DataFrame:
     points: `families.points`. A law of S alone is fitted at each D by itself (or of D alone at each S); where both are
     hidden it says nothing. Three sizes and budgets stay at least. Columns dataset, k, form, hidden_sizes,
     hidden_budgets, error: the root mean square of ln told − ln measured, as per cent; bias: the mean. A form without a
-    fit has no row. Nothing hidden: the errors of the fit itself, and its aicc (laws of both).
+    fit has no row. Nothing hidden: the errors of the fit itself.
     """
     rows = []
     for cell, own in _cells(points):
@@ -140,8 +134,6 @@ def rivals(points: pd.DataFrame) -> pd.DataFrame:
             for form, away in foretold(own, s, d).items():
                 row = {**cell, "form": form, "hidden_sizes": s, "hidden_budgets": d}
                 row |= {"error": percent(away), "bias": 100 * np.expm1(away.mean())}
-                if not (s or d):
-                    row["aicc"] = aicc(float(away @ away), len(away), PARAMETERS[form] + 1)
                 rows.append(row)
     return pd.DataFrame(rows).astype({"k": "Int64"})
 
@@ -174,14 +166,11 @@ def rivals_told(table: pd.DataFrame) -> dict[str, Any]:
         one = table[(table["hidden_sizes"] == s) & (table["hidden_budgets"] == d)]
         added, multiplied = (one.loc[one["form"] == form, [*CELL, "error"]] for form in (ADDITIVE, PRODUCT))
         wide = added.merge(multiplied, on=CELL, suffixes=("", "_product"))
-        better, ranks = wide["error"] < wide["error_product"], wide["k"].notna()
+        better = wide["error"] < wide["error_product"]
         found |= {f"sum_better.{name}": int(better.sum()), f"sum_cells.{name}": len(wide)}
-        found |= {f"sum_better.{name}.ranks": int(better[ranks].sum()), f"sum_cells.{name}.ranks": int(ranks.sum())}
     best = at_cuts(table).sort_values("error").drop_duplicates(["hidden_sizes", "hidden_budgets"])["form"]
     found |= {"cuts": len(best)} | {f"cuts.{KEYS[form]}": int((best == form).sum()) for form in FORMS}
-    whole = table.dropna(subset="aicc").sort_values("aicc").drop_duplicates(CELL)["form"]
-    found |= {f"aicc.{KEYS[form]}": int((whole == form).sum()) for form in OF_BOTH}
-    return found | {"aicc.cells": len(whole)}
+    return found
 
 
 def rivals_shown(table: pd.DataFrame) -> dict[str, Any]:
@@ -191,7 +180,7 @@ def rivals_shown(table: pd.DataFrame) -> dict[str, Any]:
     looks = zip(FORMS, ("#8a8d91", INK, *ramp(4)), MARKERS, strict=False)
     styles = {form: (colour, marker) for form, colour, marker in looks}
     panels = curves(
-        one.assign(cut=of_sizes), "cut", "error", panel="hidden", line="form", styles=styles, log="xy",
+        one.assign(cut=of_sizes.astype(int)), "cut", "error", panel="hidden", line="form", styles=styles, log="y",
         labels=("how many of the largest are hidden", "error, % (median over texts and y)"), size=(4.6, 4.4),
     )  # fmt: skip
     return {

@@ -322,24 +322,14 @@ def _one(values: "pd.Series[float]") -> float:
 _SUMS = {NONE: "sum", FITTED: "sum with a fitted floor", TRUE: "sum above the true floor"}
 
 
-def told(
-    table: pd.DataFrame, bent: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, judged: pd.DataFrame
-) -> dict[str, Any]:
-    """What the page says of `points`, `lines`, `floors`, `by_law` and `foretold`."""
+def told(table: pd.DataFrame, bent: pd.DataFrame, found: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `points`, `lines` and `floors`."""
     straight = bent.dropna(subset="away")
     values: dict[str, Any] = _trained(table) | {"tokens": table["training_tokens"].max() / 1e6}
     values |= {"lines": len(straight), "straight": int((straight["away"] <= STRAIGHT).sum())}
-    values |= {"away": straight["away"].median(), "inside": int(found["inside"].sum()), "measures": len(found)}
-    values["told"] = int(found["told"].sum())
-    one = found.set_index(found["k"].fillna(0)).reindex([0, 1])
-    for name, k in (("loss", 0), ("rank", 1)):
-        values |= {f"{name}.{column}": one.loc[k, column] for column in ("floor", "fitted", "low", "high")}
-    for cut in ALONG:
-        errors = laws.set_index("law")[cut]
-        values |= {f"error.{cut}.{floor}": errors[name] for floor, name in _SUMS.items()}
-        values |= {f"best.{cut}": "none" if errors.isna().all() else errors.idxmin(), f"least.{cut}": errors.min()}
-    numbers = judged[judged["kind"] != "event"].dropna(subset="found")
-    values |= {"foretold": len(numbers), "foretold.inside": int(numbers["inside"].sum())}
+    values |= {"told": int(found["told"].sum()), "measures": len(found)}
+    loss = found[found["k"].isna()].iloc[0]
+    values |= {f"loss.{column}": loss[column] for column in ("floor", "fitted", "low", "high")}
     return {f"known.{name}": value for name, value in values.items()}
 
 

@@ -160,13 +160,10 @@ def others_told(table: pd.DataFrame, foretold: pd.DataFrame) -> dict[str, Any]:
         found[f"missed.{row['name'].split()[-1].lower()}.{row['measure']}.{KEYS[row['form']]}"] = row["missed"]
     for name, own in table.groupby("name", sort=False):
         found[f"{str(name).split()[-1].lower()}.n"] = int(own["n"].iloc[0])
-    for row in foretold.to_dict("records"):
-        place = "largest" if row["size"] == foretold["size"].max() else "second"
-        found[f"told.{place}.{KEYS[row['form']]}"] = row["told"]
-    llama = table[(table["measure"] == "rank")].set_index("form")
-    for name in ("at_d", "at_ratio"):
-        found |= {f"llama.rank.{name}.{KEYS[form]}": llama[name][form] for form in (ADDITIVE, KAPLAN)}
-    return found
+    for row in foretold[foretold["size"] == foretold["size"].max()].to_dict("records"):
+        found[f"told.largest.{KEYS[row['form']]}"] = row["told"]
+    llama = table[(table["measure"] == "rank")].set_index("form").loc[KAPLAN]
+    return found | {f"llama.rank.{name}.{KEYS[KAPLAN]}": llama[name] for name in ("at_d", "at_ratio")}
 
 
 def sum_decides(table: pd.DataFrame, apart: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -213,7 +210,7 @@ def training_told(
     """
     early, between, late = steps
     at, peak = fits.set_index("step"), own.loc[own.groupby("model")["accuracy"].idxmax()].sort_values("size").iloc[0]
-    found = {"items": ITEMS, "step.early": early, "step.between": between, "step.late": late, "smallest": peak["model"]}
+    found = {"step.early": early, "step.between": between, "step.late": late, "smallest": peak["model"]}
     for name, step in (("early", early), ("late", late)):
         found |= {f"alpha.{name}": at["alpha"][step], f"without.{name}": at["without"][step]}
     for name, law in (("change", grown), ("large.change", large)):
