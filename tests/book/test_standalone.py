@@ -11,7 +11,6 @@ from tabs import watched
 
 from rbp.book import site, standalone
 from rbp.book.chapters import execute, find
-from rbp.book.prose import NO_VALUE, fill_in
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.book.standalone import render_chapter
@@ -47,15 +46,6 @@ With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more
     shutil.move(project.runs / "out", away)
     shutil.rmtree(project.root)
     return away / "01_a.html"
-
-
-def test_values_are_written_out_as_plain_text() -> None:
-    values = {
-        "k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
-    }
-    text = "{value}`alpha.x:.3f` {value}`k1::who` {value}`n:,` {value}`p:.0e`"
-    assert fill_in(text, "k1", values) == "−0.079 a\\*b\\_c 5,305 3·10⁻¹¹"
-    assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
 
 
 def test_a_number_that_is_not_accepted_is_a_dash(page: Path) -> None:

@@ -1,7 +1,9 @@
 """The words around a notebook's cells: what a chapter's prose tells, and how to rerun the page.
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
-``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A page that was run with
+``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. In words, a count is
+``{value}`models:words` `` ("four"), a share ``{value}`share:words` `` ("one in three"), and a count out of another
+``{value}`high:of fits` `` ("nearly all"). A page that was run with
 other parameters opens with the book's values beside its own, and has the book's sentences folded.
 """
 
@@ -18,7 +20,7 @@ from typing import Any, Self
 from rbp.book import results
 from rbp.book.parameters import Parameter
 from rbp.book.results import Recorded, Results
-from rbp.core.names import times_power_of_ten
+from rbp.core.names import number_word, share_words, times_power_of_ten
 from rbp.core.paths import Project
 
 VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
@@ -77,23 +79,47 @@ def fill_in(text: str, chapter: str, values: Results) -> str:
     """
 
     def written(found: re.Match[str]) -> str:
-        value = values.get(found["chapter"] or chapter, {}).get(found["key"])
-        return NO_VALUE if value is None else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", in_words(value, found))
+        own = values.get(found["chapter"] or chapter, {})
+        if not {*keys_of(found)} <= {*own}:
+            return NO_VALUE
+        return re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", in_words(own, found))
 
     return VALUE.sub(written, text)
 
 
-def in_words(recorded: Recorded, place: re.Match[str]) -> str:
-    """A value as its place in the prose shows it, with a true minus sign."""
+def keys_of(place: re.Match[str]) -> list[str]:
+    """The keys that a place in the prose names: of its value, and in ``{value}`part:of whole` `` of its whole."""
     how = place["format"] or ""
-    if isinstance(recorded.value, float) and not how:
+    return [place["key"], how.removeprefix("of ")] if how.startswith("of ") else [place["key"]]
+
+
+def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool = False) -> str:
+    """A chapter's value as its place in the prose shows it, with a true minus sign; as digits, too, if it is in words.
+
+    Raises ValueError for a format that does not suit the value.
+    """
+    value, *whole = (own[key].value for key in keys_of(place))
+    how = place["format"] or ""
+    if isinstance(value, float) and not how:
         raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
     try:
-        text = format(recorded.value, how)
+        if how == "words" or whole:
+            text = _said(value, *whole)
+            return text if not digits else f"{value} of {whole[0]}" if whole else f"{value:.3g}"
+        text = format(value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
     text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", lambda found: times_power_of_ten(found[1], int(found[2])), text)
     return re.sub(r"^-(?=\d)", "−", text)
+
+
+def _said(value: results.Value, whole: results.Value | None = None) -> str:
+    """A count, a share, or a count out of so many. Raises ValueError for any other value."""
+    if isinstance(value, float) and whole is None:
+        return share_words(value)
+    if type(value) is not int or (whole is not None and type(whole) is not int):
+        raise ValueError("words are for counts and shares")
+    return number_word(value) if whole is None else share_words(value, whole)
 
 
 @dataclass(frozen=True)
@@ -189,7 +215,10 @@ def _beside(cells: Cells, name: str, own: Mapping[str, Recorded], accepted: Mapp
         kind = "txt" if any(isinstance(each.value, str) for each in there) else "num"
         unit = next((f" ({each.unit})" for each in there if each.unit), "")
         # in one line: a blank one would end the HTML
-        texts = [" ".join(in_words(run[key], place).split()) if key in run else "–" for run in (accepted, own)]
+        texts = [
+            " ".join(in_words(run, place, digits=True).split()) if {*keys_of(place)} <= {*run} else "–"
+            for run in (accepted, own)
+        ]
         both = "".join(f'<td class="{kind}">{html.escape(text)}</td>' for text in texts)
         rows += f'<tr><td class="txt">{html.escape(spoken(key) + unit)}</td>{both}</tr>'
     head = '<th class="txt">Value</th><th class="num">the book</th><th class="num">this run</th>'

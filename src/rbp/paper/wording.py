@@ -54,11 +54,3 @@ def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", 
     ends = [f" ({each:.3f})" for each in fits["r_squared"]] if r_squared else [""] * len(fits)
     rows = zip(fits.itertuples(), ends, strict=True)
     return listed((f"{cell_label(row)} at k = {row.k}{end}" for row, end in rows), joint=joint)
-
-
-_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-
-
-def word(n: int) -> str:
-    """A small number in a sentence: "four", and "13" beyond twelve."""
-    return _WORDS[n] if n < len(_WORDS) else str(n)
