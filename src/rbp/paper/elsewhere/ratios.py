@@ -233,8 +233,8 @@ def ratios_shown(found: pd.DataFrame, *, level: float) -> dict[str, Any]:
             drawn, "k", "ratio", labels=("k: guesses, or tries", "α at k over α at 1"), panel="source", styles=styles,
             at=[1], band=True, ylim="shared",
         ),
-        "caption": "<b>The exponent in size at k, over that at 1:</b> above 1 it has grown. Lines: the median family. Bands: "
-        f"all families (text), 80 per cent of them (images), else the {level:.0%} interval.",
+        "caption": "<b>The exponent in size at k, over that at 1:</b> above 1 it has grown. Lines: the median "
+        f"family. Bands: all families (text), 80 per cent of them (images), else the {level:.0%} interval.",
         "alt": "The ratio of exponents rises with k above 1 in every panel: text, ladder, tries at problems, images",
         "data": found,
     }  # fmt: skip
@@ -295,7 +295,7 @@ def summed_shown(table: pd.DataFrame) -> dict[str, Any]:
         "tried": ("as tries", "{:.2f}"),
     }
     caption = (
-        "<b>α<sub>k</sub>/α₁ of every set,</b> medians over families. Surely: the interval lies above 1. Last: what the "
-        "two pictures below foretell."
+        "<b>α<sub>k</sub>/α₁ of every set,</b> medians over families. Surely: the interval lies above 1. Last: what "
+        "the two pictures below foretell."
     )
     return shown(table, columns, caption=caption, ranked=True)
