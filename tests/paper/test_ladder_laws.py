@@ -11,7 +11,7 @@ from scipy import stats
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
-from rbp.paper.appendix.ladder import LadderLaws, beside, departures, ladder_laws, published_laws
+from rbp.paper.appendix.ladder import LadderLaws, beside, ladder_laws, published_laws
 from rbp.paper.families import reruns
 from rbp.stats.power_law import fit_power_law
 
@@ -60,34 +60,6 @@ def test_what_was_trained_again_stands_beside_its_first_training(ranks):
         row = table.loc[dataset]
         assert row.difference == pytest.approx(100 * (heights["a-seed1"] - heights["a"]))
         assert row.low < row.difference < row.high
-
-
-def test_departures_are_two_tests_of_each_line(ranks):
-    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
-    table = departures(found, [1, 5], level=0.9)
-    assert table[["dataset", "threshold"]].to_numpy().tolist() == [
-        [d, k] for d in ("wikipedia", "humaneval") for k in ("1", "5")
-    ]
-    own = found.points.query("dataset == 'humaneval' and k == 5").sort_values("size")
-    x, y = np.log(own["size"]), np.log(own["value"])
-    line, parabola = np.polyfit(x, y, 1), np.polyfit(x, y, 2)
-    row = table.iloc[3]
-    assert row.farthest == pytest.approx(100 * np.abs(np.exp(y - np.polyval(line, x)) - 1).max())
-    assert row.coefficient == pytest.approx(parabola[0])
-    # half the interval's width as a bend: the middle of a parabola against the chord between its ends
-    c, ends = (row.high - row.low) / 2, np.array([x.min(), x.max()])
-    assert row.sag == pytest.approx(100 * (np.mean(c * ends**2) - c * np.mean(ends) ** 2))
-    tests = found.splits.query("k in [1, 5]")
-    assert table.p.tolist() == tests.p.tolist()
-    assert table.p_holm.min() == pytest.approx(min(1, 4 * tests.p.min()))
-    assert table.p_holm_bend.min() == pytest.approx(min(1, 4 * table.p_bend.min()))
-    assert (table.alarm == (table.p < 0.1)).all()
-    everywhere = departures(found, [])
-    assert len(everywhere) == 6
-    three = [folder for folder in sorted(ranks.iterdir()) if folder.name.split("-")[0] in "abc"]
-    fewer = departures(ladder_laws(open_source(three), [], [1], [0.5]), [1])
-    assert fewer.p_bend.isna().all()
-    assert not fewer[["alarm_bend", "alarm_holm_bend"]].any(axis=None)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What the chapter on the ladder asks of a family's rank stores: the law, its intervals, its scatter, and Pythia's."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from math import nan
 from typing import Any
@@ -23,8 +22,8 @@ from rbp.paper.curves import LINES, curves, fitted_lines, off_the_line, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
 from rbp.paper.families import counts_at, exponents, pairs_again, trained_again
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats.cells import fit_table, with_holm
-from rbp.stats.power_law import curvature, fit_power_law
+from rbp.stats.cells import fit_table
+from rbp.stats.power_law import fit_power_law
 from rbp.stats.resampling import Interval, covariance, interval, student, variance
 
 _NEAR = np.log(1.1)  # a published threshold within ten per cent of a share of the vocabulary stands for it
@@ -231,35 +230,6 @@ def ladder_laws(
         tables[1].append(laws_by_document(left, level=level))
         tables[2].append(scatter_parts(left, level=level))
     return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
-
-
-def departures(found: LadderLaws, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """How the rungs leave their lines at the thresholds `ks` (none named: all that were asked for), a row a line.
-
-    Columns dataset, family, k, threshold; farthest: the largest distance of a rung, in per cent of the line.
-    p, alarm, p_holm, alarm_holm (`with_holm`, over these lines): the F test of `split_scatter`, whether it is more
-    than documents and seeds make, in whatever pattern.
-    coefficient, low, high, p_bend, alarm_bend, p_holm_bend, alarm_holm_bend: the coefficient of (ln S)², which asks for
-    a bend alone (`curvature`). sag: how far a bend of half that interval's width moves the middle of a line off its
-    chord, in per cent. A line without a test has missing numbers, and no alarm.
-    """
-    small, key = list(ks) or list(found.shown), ["dataset", "family", "k"]
-    points, splits = (table[table["k"].isin(small)] for table in (found.at(found.points), found.at(found.splits)))
-    rows = []
-    for cell, own in points.groupby([*key, "threshold"], sort=False):
-        row: dict[str, Any] = dict(zip([*key, "threshold"], cell, strict=True))
-        with suppress(FitError):
-            law = fit_power_law(own["size"], own["value"]).predict(own["size"])["value"].to_numpy()
-            row["farthest"] = 100 * np.abs(own["value"].to_numpy() / law - 1).max()
-            bend = curvature(own["size"], own["value"], level=level)
-            half = np.log(own["size"].max() / own["size"].min()) / 2
-            row |= {name: getattr(bend, name) for name in ("coefficient", "low", "high", "p")}
-            row["sag"] = 100 * (bend.high - bend.low) / 2 * half**2
-        rows.append(row)
-    bends = pd.DataFrame(rows, columns=[*key, "threshold", "farthest", "coefficient", "low", "high", "p", "sag"])
-    tests = with_holm(splits, level)[[*key, "p", "alarm", "p_holm", "alarm_holm"]]
-    table = with_holm(bends, level).merge(tests, how="left", on=key, suffixes=("_bend", ""))
-    return table.assign(**{name: table[name].eq(True) for name in ("alarm", "alarm_holm")})
 
 
 def seed_variance(texts: Sequence[Counts], k: int) -> tuple[float, int]:
