@@ -16,8 +16,8 @@ from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import TRANSFORMER, exponents, family_label, measure_label, of_measure
-from rbp.paper.wording import dataset_label, dataset_order
+from rbp.paper.families import TRANSFORMER, exponents, measure_label, of_measure
+from rbp.paper.wording import dataset_label, dataset_order, family_label
 from rbp.stats.cells import with_holm
 from rbp.stats.compare import aicc
 from rbp.stats.power_law import curvature
@@ -103,7 +103,7 @@ def _cell_label(row: Any) -> str:
 
 def separability_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The rows of `separability`, for `Page.table`."""
-    rows = table.assign(family=table["family"].map(family_label), measure=[measure_label(k) for k in table["k"]])
+    rows = table.assign(measure=[measure_label(k) for k in table["k"]])
     columns: Columns = {
         "family": "family",
         "dataset": "Text",
