@@ -3,13 +3,14 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from matplotlib.axes import Axes
 from PIL import Image
 
-from rbp.book.figure_style import Panels
+from rbp.book.figure_style import Panels, legend_below
 from rbp.book.page import Page, html_table
 
 
@@ -39,6 +40,35 @@ def test_panels_are_drawn_once_and_the_files_hold_them_in_rows(tmp_path: Path, m
 
 
 PLACES = [("0", "0"), ("216", "0"), ("0", "144")]
+
+
+@pytest.mark.parametrize(("count", "later", "times"), [(2, "green", 1), (3, "green", 1), (2, "black", 2)])
+def test_panels_share_one_legend_unless_a_name_looks_different(
+    tmp_path: Path, monkeypatch, capsys, count: int, later: str, times: int
+) -> None:
+    monkeypatch.setenv("RBP_OUT", str(tmp_path))
+    shown: list[str] = []
+    monkeypatch.setattr("IPython.display.display", lambda html: shown.append(html.data))
+    names = {"0": ["one", "two"], "1": ["two", "three"], "2": ["three"]}
+
+    def draw(ax: Axes, key: str) -> None:
+        colours = {"one": "red", "two": "green" if key == "0" else later, "three": "blue"}
+        for name in names[key]:
+            ax.plot([1, 2], [1, 3], "o-", color=colours[name], label=name)
+        legend_below(ax)
+
+    panels = Panels(list(names)[:count], draw, size=(3.0, 2.0))
+    Page("metric").figure("f", panels, caption="", alt="", data=pd.DataFrame({"x": [1]}))
+    files = tmp_path / "metric"
+    for text in (shown[0], (files / "f.svg").read_text()):
+        assert [text.count(f">{name}</text>") for name in ("one", "two")] == [1, times]
+    assert shown[0].count('role="img"') == count + (times == 1)
+    assert ("Legend: one, two, three" in shown[0]) == (times == 1)
+    picture = np.asarray(Image.open(io.BytesIO((files / "f.png").read_bytes())))[..., :3]
+    rows = -(-count // 2)
+    assert (len(picture) > 400 * rows) == (times == 1 and count == 2)  # below all, if there is no empty place
+    if count == 3:
+        assert picture[400:, 600:].min() < 100
 
 
 @pytest.mark.parametrize("keys", [["a"], ["a", "b"]])

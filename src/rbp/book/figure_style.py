@@ -161,6 +161,26 @@ class Panels:
         self.draw(figure.subplots(), key)
         return figure
 
+    def figures(self) -> tuple[list[Figure], Figure | None]:
+        """Every panel as a figure of its own, and the one legend of all that have theirs below them (`legend_below`).
+
+        Where a name looks different in two panels, or a panel has no such legend, each keeps its own: then None.
+        """
+        panels = [self.single(key) for key in self.keys]
+        handles: dict[str, Any] = {}
+        for legend in (legend for panel in panels for legend in panel.legends):
+            for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+                known = handles.setdefault(text.get_text(), handle)
+                if _look(known) != _look(handle):
+                    return panels, None
+        if len(panels) == 1 or not all(panel.legends for panel in panels):
+            return panels, None
+        for panel in panels:
+            panel.legends[0].remove()
+        for name, handle in handles.items():
+            handle.set_label(name)
+        return panels, _legend(list(handles.values()), self.size[0])
+
 
 def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) -> Figure:
     """A figure of one panel, in the book's style."""
@@ -256,13 +276,25 @@ def legend_below(ax: Axes, styles: Mapping[str, Sequence[Any]] | None = None) ->
             Line2D([], [], ls=style.dash, lw=style.width, label=name, **style.marks)
             for name, style in ((name, Style(*style)) for name, style in styles.items())
         ]
+    in_rows = _in_rows(handles, ax.figure.bbox.width / ax.figure.dpi)
+    ax.figure.legend(handles=handles, loc="outside lower center", ncols=in_rows, columnspacing=1, handlelength=1.8)
+
+
+def _in_rows(handles: Sequence[Any], inches: float) -> int:
+    """How many names of a legend stand beside each other, in as few rows as so wide a panel has room for."""
     longest = max((len(str(handle.get_label())) for handle in handles), default=0) + 6  # so wide are handle and space
-    letters = int(12 * ax.figure.bbox.width / ax.figure.dpi)
-    rows = -(-len(handles) // max(1, letters // longest))
-    ax.figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=-(-len(handles) // max(rows, 1)),
-        columnspacing=1,
-        handlelength=1.8,
-    )
+    rows = -(-len(handles) // max(1, int(12 * inches) // longest))
+    return -(-len(handles) // max(rows, 1))
+
+
+def _legend(handles: Sequence[Line2D], inches: float) -> Figure:
+    """A legend as a figure of its own, so wide."""
+    columns = _in_rows(handles, inches)
+    figure = Figure(figsize=(inches, 0.1 + 0.24 * -(-len(handles) // columns)))
+    figure.legend(handles=handles, loc="center", ncols=columns, columnspacing=1, handlelength=1.8, borderpad=0)
+    return figure
+
+
+def _look(handle: Any) -> tuple[Any, ...]:
+    """All that tells a line of a legend from another."""
+    return handle.get_color(), handle.get_marker(), handle.get_linestyle(), handle.get_markerfacecolor()

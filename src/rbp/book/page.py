@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -105,17 +106,27 @@ class Page:
         `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it.
         """
         self._once(name)
+        legend = None
         if isinstance(figure, Figure):
             panels, columns, alts = [figure], 1, [alt]
         else:
-            panels, columns = [figure.single(key) for key in figure.keys], min(figure.columns, len(figure.keys))
+            (panels, legend), columns = figure.figures(), min(figure.columns, len(figure.keys))
             alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
         prefixes = [f"{name}-{i}-" for i in range(len(panels))]
         drawn = list(map(svg.drawn, panels))
-        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes))
-        write_file(self.files / f"{name}.png", _png(panels, columns))
+        if legend:
+            alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
+            prefixes.append(f"{name}-legend-")
+            drawn.append(svg.drawn(legend))
+        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes, legend=legend))
+        write_file(self.files / f"{name}.png", _png(panels, columns, legend))
         self._save_csv(name, data)
-        self._show(name, svg.beside_each_other(drawn, alts, prefixes, columns), caption, ("svg", "png", "csv"))
+        self._show(
+            name,
+            svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend)),
+            caption,
+            ("svg", "png", "csv"),
+        )
 
     def table(
         self,
@@ -177,21 +188,39 @@ class Page:
 # Each panel is drawn once for the page and for the files.
 
 
-def _png(figures: Sequence[Figure], columns: int) -> bytes:
-    """One PNG of figures of the same size that have been laid out, in rows of so many."""
-    tiles = []
-    for figure in figures:
-        figure.set_layout_engine("none")
-        figure.set(dpi=200, facecolor="white")
-        canvas: Any = FigureCanvasAgg(figure)
-        canvas.draw()
-        tiles.append(np.asarray(canvas.buffer_rgba()))
-    tiles += [np.full_like(tiles[0], 255)] * (-len(tiles) % columns)
+def _png(figures: Sequence[Figure], columns: int, legend: Figure | None = None) -> bytes:
+    """One PNG of figures of the same size that have been laid out, in rows of so many, and where `svg.tiled` has it
+    their legend.
+    """
+    tiles = list(map(_pixels, figures))
+    height, width = tiles[0].shape[:2]
+    blank, strip = np.full_like(tiles[0], 255), _pixels(legend) if legend else None
+    if strip is not None and len(tiles) % columns:
+        tiles.append(_centred(strip, height, width))
+    tiles += [blank] * (-len(tiles) % columns)
     rows = [np.concatenate(tiles[i : i + columns], axis=1) for i in range(0, len(tiles), columns)]
+    if strip is not None and not len(figures) % columns:
+        rows.append(_centred(strip, strip.shape[0], columns * width))
     buffer = io.BytesIO()
     # without the version of Matplotlib
     imsave(buffer, np.concatenate(rows), format="png", dpi=200, metadata={"Software": None})  # type: ignore[dict-item]
     return buffer.getvalue()
+
+
+def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
+    figure.set_layout_engine("none")
+    figure.set(dpi=200, facecolor="white")
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
+
+
+def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
+    """In the middle of a white field of that size."""
+    whole = np.full((height, width, pixels.shape[2]), 255, dtype=np.uint8)
+    top, left = ((room - own) // 2 for room, own in zip((height, width), pixels.shape, strict=False))
+    whole[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+    return whole
 
 
 def _cell(value: Any, how: Format | None) -> str:

@@ -36,17 +36,30 @@ def drawn(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-def tiled(svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str]) -> str:
-    """One SVG of several as large as the first figure, in rows of so many; each one's ids begin with its prefix."""
+def tiled(
+    svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str], *, legend: Figure | None = None
+) -> str:
+    """One SVG of several as large as the first figure, in rows of so many; each one's ids begin with its prefix.
+
+    legend: of all of them, the last of `svgs`. It stands in the last row's empty place, or below all.
+    """
     if len(svgs) == 1:
         return svgs[0]
+    panels = len(svgs) - bool(legend)
     width, height = 72 * first.get_size_inches()
+    across, down = columns * width, -(-panels // columns) * height
+    places = [(i % columns * width, i // columns * height, width, height) for i in range(panels)]
+    if legend:
+        wide, high = 72 * legend.get_size_inches()
+        left, top, room = (panels % columns * width, down - height, height) if panels % columns else (0.0, down, high)
+        free = width if panels % columns else across
+        places.append((left + (free - wide) / 2, top + (room - high) / 2, wide, high))
+        down = max(down, top + room)
     tiles = ""
-    for i, (svg, prefix) in enumerate(zip(svgs, prefixes, strict=True)):
-        place = f'x="{i % columns * width:g}" y="{i // columns * height:g}" width="{width:g}" height="{height:g}"'
+    for svg, prefix, (x, y, wide, high) in zip(svgs, prefixes, places, strict=True):
+        place = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}"'
         tile = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg[svg.index("<svg") :])
         tiles += re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', place, tile, count=1)
-    across, down = columns * width, -(-len(svgs) // columns) * height
     size = f'width="{across:g}pt" height="{down:g}pt" viewBox="0 0 {across:g} {down:g}"'
     return f'<?xml version="1.0" encoding="utf-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{tiles}</svg>\n'
 
@@ -75,17 +88,23 @@ def inline(svg: str, alt: str, prefix: str) -> str:
     return text.replace(figure_style.INK, "currentColor").replace(figure_style.FAINT, "var(--rbp-grid,#8884)")
 
 
-def beside_each_other(drawn: Sequence[str], alts: Sequence[str], prefixes: Sequence[str], columns: int) -> str:
+def beside_each_other(
+    drawn: Sequence[str], alts: Sequence[str], prefixes: Sequence[str], columns: int, *, legend: bool = False
+) -> str:
     """Drawn figures for within a page: side by side where there is room, else below each other.
 
-    One that a phone cannot show with readable text scrolls within itself.
+    legend: the last is that of all others, and stands where `tiled` has it. What a phone cannot show with readable text
+    scrolls within itself.
     """
     least = max(map(least_width, drawn))
     width = f"{least}px" if columns > 1 else "100%"
     grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
     focus = ' tabindex="0"' if least > PHONE else ""
-    shown = "".join(map(inline, drawn, alts, prefixes))
-    return f'<div class="rbp-scroll"{focus}><div style="{grid}">{shown}</div></div>'
+    shown = list(map(inline, drawn, alts, prefixes))
+    if legend:
+        place = "align-self:center" if (len(drawn) - 1) % columns else "grid-column:1/-1"
+        shown[-1] = f'<div style="{place}">{shown[-1]}</div>'
+    return f'<div class="rbp-scroll"{focus}><div style="{grid}">{"".join(shown)}</div></div>'
 
 
 def _compact(root: ElementTree.Element, prefix: str) -> None:

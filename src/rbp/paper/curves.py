@@ -23,7 +23,7 @@ from rbp.book.figure_style import (
     power_of_ten,
 )
 from rbp.core.errors import FitError
-from rbp.paper.wording import cell_label, dataset_label, dataset_order, model_label
+from rbp.paper.wording import cell_label, dataset_label, dataset_order, family_label, model_label
 from rbp.stats.power_law import fit_power_law
 
 RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
@@ -218,6 +218,8 @@ def _name(column: str, value: Any) -> str:
         return dataset_label(value)
     if column == "model":
         return model_label(value)
+    if column == "family":
+        return family_label(value)
     return str(value) if isinstance(value, str) else f"{_SYMBOLS.get(column, column)} = {whole(value)}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rbp.paper.wording import dataset_label, dataset_order, model_label
+from rbp.paper.wording import dataset_label, dataset_order, family_label, model_label
 
 Format = str | Callable[[Any], str]
 Column = str | tuple[str, Format]
@@ -17,7 +17,7 @@ Column = str | tuple[str, Format]
 Columns = Mapping[str | tuple[str, ...], Column]
 """The columns of a table in their order, each by its name, or by several names whose values are written into one."""
 
-LABELLED = {"dataset": dataset_label, "model": model_label}
+LABELLED = {"dataset": dataset_label, "family": family_label, "model": model_label}
 INTERVAL, INTERVAL_4, INTERVAL_1 = "[{:.3f}, {:.3f}]", "[{:.4f}, {:.4f}]", "[{:+.1f}, {:+.1f}]"
 
 
@@ -27,7 +27,7 @@ def shown(
     """What `Page.table` takes besides its name: `table`, `caption`, `formats`, and `data`, the table to download.
 
     Several columns are written into one by a common format, such as INTERVAL, or as a dash where one is missing.
-    Datasets and models have their labels, and datasets come in the book's order, unless the rows are `ranked` by
+    Datasets, families and models have their labels. Datasets come in the book's order, unless rows are `ranked` by
     something else. The download is `rows` if no other table is given.
     """
     download = rows if data is None else data

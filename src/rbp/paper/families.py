@@ -25,18 +25,6 @@ from rbp.paper.wording import dataset_order
 from rbp.stats.resampling import interval
 
 TRANSFORMER, LSTM, NGRAMS = "neox", "lstm", "ngrams"
-FAMILY_LABELS = {
-    TRANSFORMER: "Transformer",
-    LSTM: "LSTM",
-    NGRAMS: "n-grams",
-    "mamba2": "Mamba-2",
-    ABLATION: "other heads",
-}
-
-
-def family_label(family: str) -> str:
-    """The name of a family as a title shows it."""
-    return FAMILY_LABELS.get(family, family)
 
 
 def measure_label(k: int | None) -> str:

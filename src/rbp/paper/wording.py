@@ -22,6 +22,9 @@ DATASETS = {
     "writing": "WritingPrompts",
 }
 
+FAMILIES = {"neox": "Transformer", "lstm": "LSTM", "ngrams": "n-grams", "mamba2": "Mamba-2", "ablation": "other heads"}
+"""The ladder's families by the names that readers know them by."""
+
 
 def dataset_label(dataset: str) -> str:
     """The name of a dataset as a title shows it."""
@@ -39,9 +42,14 @@ def model_label(model: str) -> str:
     return model.rsplit("/", 1)[-1]
 
 
+def family_label(family: str) -> str:
+    """The name of a family as a title shows it."""
+    return FAMILIES.get(family, family)
+
+
 def cell_label(row: Any) -> str:
     """ "Pythia on Wikipedia": the family and the dataset of a row, or of whatever else has both."""
-    return f"{row.family} on {dataset_label(row.dataset)}"
+    return f"{family_label(row.family)} on {dataset_label(row.dataset)}"
 
 
 def listed(names: Iterable[str], *, joint: str = ", ") -> str:

@@ -23,7 +23,7 @@ from rbp.evidence.paths import Worse, open_paths
 from rbp.evidence.shipped import counted, models
 from rbp.paper.curves import curves
 from rbp.paper.display import INTERVAL_1, shown
-from rbp.paper.wording import dataset_label, dataset_order
+from rbp.paper.wording import cell_label, dataset_order
 from rbp.ranks.path_sums import EARLIER, SMALLER
 from rbp.stats import equal_loss
 from rbp.stats.equal_loss import Curve, as_least, offset_table, offsets, spread, spread_interval
@@ -327,8 +327,7 @@ _VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in 
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    families = {"neox": "attention", "lstm": "LSTM"}
-    cell = table["family"].map(lambda name: families.get(name, name)) + " on " + table["dataset"].map(dataset_label)
+    cell = [cell_label(row) for row in table.itertuples()]
     return table.assign(cell=cell, line=table["path"].map(LABELS)) if "path" in table else table.assign(cell=cell)
 
 

@@ -13,7 +13,8 @@ from rbp.core.errors import DataError
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.curves import curves
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import TRANSFORMER, exponents, family_label, measure_label
+from rbp.paper.families import TRANSFORMER, exponents, measure_label
+from rbp.paper.wording import family_label
 from rbp.stats import law_in_k
 from rbp.stats.power_law import fit_power_law
 from rbp.stats.resampling import interval

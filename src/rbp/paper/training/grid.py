@@ -10,14 +10,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import f as f_distribution
 
-from rbp.book.figure_style import INK, LABELS, Panels, neg_log_rbp_label
+from rbp.book.figure_style import INK, LABELS, Panels, legend_below, neg_log_rbp_label
 from rbp.core.arrays import check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.paper.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import TRANSFORMER, exponents, family_label, measure_label, of_measure
-from rbp.paper.wording import dataset_label, dataset_order
+from rbp.paper.families import TRANSFORMER, exponents, measure_label, of_measure
+from rbp.paper.wording import dataset_label, dataset_order, family_label
 from rbp.stats.cells import with_holm
 from rbp.stats.compare import aicc
 from rbp.stats.power_law import curvature
@@ -103,7 +103,7 @@ def _cell_label(row: Any) -> str:
 
 def separability_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The rows of `separability`, for `Page.table`."""
-    rows = table.assign(family=table["family"].map(family_label), measure=[measure_label(k) for k in table["k"]])
+    rows = table.assign(measure=[measure_label(k) for k in table["k"]])
     columns: Columns = {
         "family": "family",
         "dataset": "Text",
@@ -441,11 +441,11 @@ def exponents_shown(
         ax.set_xscale("log")
         ax.set_xticks([*budgets, last], [f"{budget / 1e6:g}" for budget in budgets] + [f"{per_parameter:g}·S"])
         ax.minorticks_off()
-        ax.set_ylim(low - 0.05 * (high - low), high + 0.22 * (high - low))
+        ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         ax.set_xlabel("training tokens D (millions)")
         ax.set_ylabel("exponent α in S")
         ax.set_title(dataset_label(dataset))
-        ax.legend(loc="upper center", ncols=len(measures), handlelength=1.1, columnspacing=0.9, handletextpad=0.4)
+        legend_below(ax)
 
     return {
         "figure": Panels(dataset_order(by_budget["dataset"]), draw, size=(4.6, 3.9)),

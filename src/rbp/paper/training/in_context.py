@@ -12,8 +12,8 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import FitError
 from rbp.paper.curves import curves, ramp
 from rbp.paper.display import INTERVAL, Columns, shown
-from rbp.paper.families import LSTM, TRANSFORMER, exponents, family_label, measure_label, of_measure
-from rbp.paper.wording import dataset_label, dataset_order
+from rbp.paper.families import LSTM, TRANSFORMER, exponents, measure_label, of_measure
+from rbp.paper.wording import dataset_label, dataset_order, family_label
 from rbp.stats.resampling import interval, without_each
 from rbp.stats.surface import OFFSET, POWER, fit_surface
 
@@ -161,7 +161,7 @@ def exponents_shown(position: pd.DataFrame, size: pd.DataFrame, *, level: float)
     """The rows of `in_position` for `Page.table`, with the family's exponent in S at the same k."""
     beside = size.rename(columns={"alpha": "in_size"})[["dataset", "family", "k", "in_size"]]
     rows = position.merge(beside, on=["dataset", "family", "k"], how="left")
-    rows = rows.assign(family=rows["family"].map(family_label), measure=[measure_label(k) for k in rows["k"]])
+    rows = rows.assign(measure=[measure_label(k) for k in rows["k"]])
     columns: Columns = {
         "dataset": "Text",
         "family": "family",
