@@ -270,8 +270,7 @@ def own_curves_shown(found: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": Panels(ways, draw, size=(4.6, 4.6)),
         "caption": "<b>Measured growth beside what a model’s own curve in k foretells,</b> by the two pictures: on the "
-        "line it is right. Points: a family, at the median of its models; bars: all of them. Images have two k, and so "
-        "no curve to move.",
+        "line it is right. Points: families, at the median of their models. Images have two k: no curve to move.",
         "alt": "Two panels of measured against foretold ratios: on the left text lies above the diagonal, on the right "
         "near it",
         "data": found,
