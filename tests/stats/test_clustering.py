@@ -44,7 +44,7 @@ def test_whole_documents_that_miss_have_the_length_as_effect():
 def test_one_document_says_nothing():
     with pytest.raises(DataError, match="two documents"):
         design_effect([1.0, 0.0], [3, 3])
-    with pytest.raises(DataError, match="Give each value its document"):
+    with pytest.raises(DataError, match="each value needs its document"):
         design_effect([1.0, 0.0, 1.0], [3, 4])
     assert np.isnan(design_effect([0.0, 0.0], [1, 2]))
 

@@ -111,17 +111,6 @@ def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
     return statistic
 
 
-def _deviations(values: npt.ArrayLike, documents: npt.ArrayLike) -> tuple[Reals, Reals]:
-    """The values less their mean, and the sum of that for each document."""
-    value = np.asarray(values, dtype=np.float64)
-    _, place = np.unique(np.asarray(documents), return_inverse=True)
-    if value.shape != place.shape or (place.max(initial=0) < 1):
-        raise DataError("a design effect needs two documents at least", "documents", "Give each value its document.")
-    away = value - value.mean()
-    sums: Reals = np.bincount(place, away).astype(np.float64)
-    return away, sums
-
-
 @dataclass(frozen=True)
 class Bound:
     """The least that a trend in missed tokens can deviate from none, whatever tokens the models share.
