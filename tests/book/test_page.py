@@ -71,6 +71,20 @@ def test_panels_share_one_legend_unless_a_name_looks_different(
         assert picture[400:, 600:].min() < 100
 
 
+@pytest.mark.parametrize("kind", ["bar", "vlines"])
+def test_bars_and_groups_of_lines_have_looks_too(kind: str) -> None:
+    def draw(colours: list[str]) -> Panels:
+        def one(ax: Axes, key: int) -> None:
+            rest = ([1, 2],) if kind == "bar" else ([0, 0], [1, 2])
+            getattr(ax, kind)([1, 2], *rest, color=colours[key], label="one")
+            legend_below(ax)
+
+        return Panels([0, 1], one)
+
+    assert draw(["red", "red"]).figures()[1] is not None
+    assert draw(["red", "blue"]).figures()[1] is None
+
+
 @pytest.mark.parametrize("keys", [["a"], ["a", "b"]])
 def test_a_phone_shows_panels_below_each_other(tmp_path: Path, monkeypatch, capsys, keys: list[str]) -> None:
     monkeypatch.setenv("RBP_OUT", str(tmp_path))

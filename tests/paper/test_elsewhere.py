@@ -8,8 +8,8 @@ from scipy.special import expit
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import outside
-from rbp.paper.elsewhere import first_look, in_k, ratios, theory
-from rbp.stats.difficulty import CURVES, fit_curve
+from rbp.paper.elsewhere import in_k, ratios, theory
+from rbp.stats.difficulty import CURVES
 
 S = np.array([1e6, 1e7, 1e8, 1e9])
 
@@ -120,23 +120,6 @@ def test_families_of_images_need_four_sizes_over_a_factor_of_three():
     assert set(ratios.image_families(pd.concat(tables)).family) == {"a"}
 
 
-def test_the_counting_of_pictures_is_that_of_drawn_ones():
-    rng, pictures = np.random.default_rng(4), 50_000
-    one, five = 1 - 0.6 * (S / 1e6) ** -0.1, 1 - 0.3 * (S / 1e6) ** -0.15
-    drawn = []
-    for _ in range(4000):
-        hits = rng.multinomial(pictures, np.column_stack([one, five - one, 1 - five]))
-        y = np.log(-np.log(np.cumsum(hits, axis=1)[:, :2] / pictures))
-        slopes = [-np.polyfit(np.log(S), y[:, i], 1)[0] for i in (0, 1)]
-        drawn.append(slopes[1] / slopes[0])
-    points = pd.concat(
-        family(lambda k, size, p=p: -np.log(p[np.searchsorted(S, size)]), ks=(k,)) for k, p in ((1, one), (5, five))
-    ).assign(tokens=pictures)
-    found = ratios.of_models(points, [5], source="x")
-    share = ratios.counting_share(points, found)
-    assert share * (found.high - found.low).iloc[0] == pytest.approx(2 * 1.96 * np.std(drawn), rel=0.05)
-
-
 def made(curve, parameters, datasets=("a", "b", "c", "d"), sizes=(1e4, 5e4, 1e5, 1e6, 3e6), name="neox", shift=0.0):
     rows = [
         (text, name, f"{name}-{size:g}", size, k, 6.0 + shift + 0.3 * i - 0.2 * np.log(size / 1e4))
@@ -160,28 +143,10 @@ def test_a_theory_that_is_true_foretells_all_that_is_held_out():
     assert (held[["product", "bent"]] > 0.1).all(axis=None)
     assert scores.loc[("the ladder", "other texts"), "points"] == 6 * 2 * 3 * 6
     five = published[published.k.isin([1, 5])]
-    values = theory.told(theory.scored(found), pd.DataFrame(), five)
+    values = theory.told(theory.scored(found), five.assign(dataset="imagenet"), five)
     assert values["told.other_texts.naive"] == pytest.approx(held.loc["other texts", ["product", "bent"]].min())
     misses = [-np.expm1(-five[five.k == k].sort_values("model").value.to_numpy()) for k in (1, 5)]
     assert values["worth.text"] == pytest.approx(np.median(np.log(misses[1]) / np.log(misses[0])))
-
-
-def test_images_by_tries_are_told_by_tries():
-    first = np.linspace(0.3, 0.9, 40)
-    rows = [
-        ("imagenet", f"m{i}", k, -np.log(p))
-        for i, one in enumerate(first)
-        for k, p in ((1, one), (5, 1 - (1 - one) ** 1.9))
-    ]
-    table = pd.DataFrame(rows, columns=["dataset", "model", "k", "value"])
-    points = made("tries", (0.5, 0.3, 0.5, 0.6))
-    fits = {name: fit_curve(name, points.k, points.entropy, points.value) for name in CURVES}
-    (row,) = theory.top_five(table, fits).to_dict("records")
-    assert (row["worth"], row["slope"]) == pytest.approx((1.9, 1.0))
-    assert row["tries_scaled"] < 1e-9 < row["normal_scaled"]
-    text = np.exp(0.5 * ((1 + np.log(5)) ** 0.6 - 1) / 0.6)
-    away = (1 - first) ** 1.9 - (1 - first) ** text
-    assert row["tries_unchanged"] == pytest.approx(100 * np.sqrt(np.mean(away**2)), rel=1e-6)
 
 
 def test_forecasts_are_those_that_were_registered(tmp_path):
@@ -207,14 +172,6 @@ def test_the_bands_are_those_of_the_formula():
         for band in curve["bands"]:
             x = np.log(-np.log(band["rbp_1"]))
             assert np.exp(-np.exp(np.polyval(curve["c"][::-1], x))) == pytest.approx(band["middle"], abs=1e-3)
-
-
-def test_a_first_look_is_confirmed_by_the_same_digits(monkeypatch):
-    rows = {"_images": [("images", "a", "1.87", "1.87"), ("images", "b", "1.64", "1.63")]}
-    for name in ("_images", "_text", "_tries", "_detectors", "_gltr"):
-        monkeypatch.setattr(first_look, name, lambda *_, name=name: rows.get(name, []))
-    empty = pd.DataFrame()
-    assert first_look.first_look(empty, empty, empty, empty).verdict.tolist() == ["confirmed", "corrected"]
 
 
 def of_family(other):

@@ -3,10 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from toy_stores import make_store
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.evidence.ranked import Ranked
 from rbp.evidence.tokens import published_windows
 from rbp.paper import emergence
 from rbp.paper.curves import shades
@@ -225,33 +223,6 @@ def test_what_follows_by_algebra_is_so_by_numbers():
         bend = np.gradient(np.gradient(curve, x), x)[(curve > 1e-6) & (curve < 1 - 1e-6)]
         assert (np.diff(np.sign(bend)) != 0).sum() == 1
         assert np.gradient(curve, x).max() == pytest.approx(0.3 / np.e, rel=1e-6)
-
-
-def test_what_a_store_says_is_what_the_functions_say(store):
-    found = emergence.dependence([store], [1, 2]).set_index("k")
-    p = Ranked(store).windows().query("k == 2").set_index("n")["p"]
-    assert found.loc[2, "ratio"] == pytest.approx(np.log(p[10]) / (10 * np.log(p[1])))
-    assert set(found["size"]) == {1000}
-
-
-def test_intervals_are_by_documents(tmp_path):
-    """Half the documents hit always, half one time in four: the ratio, and how far documents move it, are known."""
-    hit = np.random.default_rng(0).random((60, 50)) < np.where(np.arange(60) % 2, 1.0, 0.25)[:, None]
-    store = make_store(tmp_path / "s", np.where(hit.ravel(), 0, 5), [50] * 60)
-    (row,) = emergence.dependence([store], [1]).itertuples()
-    assert row.ratio == pytest.approx(np.log(0.5) / (10 * np.log(0.625)), rel=0.05)
-    # by the delta method: which kind a document is of, and how many hits one of the second kind has
-    slopes = 0.5 / (0.5 * np.log(0.5)) - 0.375 / (0.625 * np.log(0.625)), 1 / (0.625 * np.log(0.625))
-    error = np.sqrt((slopes[0] ** 2 + slopes[1] ** 2 * 0.5 * 0.1875 / 50) / 60)
-    assert np.log(row.ratio_high / row.ratio_low) / 4 == pytest.approx(error, rel=0.2)
-    assert row.shared == pytest.approx(0.14 / 0.234, rel=0.1)
-    assert row.effect == pytest.approx(1 + 49 * row.shared, rel=0.1)
-
-
-def test_thresholds_at_which_nothing_varies_are_left_out(tmp_path):
-    store = make_store(tmp_path / "s", [0, 0, 3, 0], [4])
-    with pytest.raises(DataError, match="no store has hits and misses"):
-        emergence.dependence([store], [10])
 
 
 def toy() -> pd.DataFrame:

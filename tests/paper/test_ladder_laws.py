@@ -10,7 +10,7 @@ from rank_stores import write_store
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence import open_source
 from rbp.ladder import shipping
-from rbp.paper.appendix.ladder import farthest, ladder_laws
+from rbp.paper.appendix.ladder import ladder_laws
 from rbp.paper.families import reruns
 from rbp.stats.power_law import fit_power_law
 
@@ -59,18 +59,6 @@ def test_what_was_trained_again_stands_beside_its_first_training(ranks):
         row = table.loc[dataset]
         assert row.difference == pytest.approx(100 * (heights["a-seed1"] - heights["a"]))
         assert row.low < row.difference < row.high
-
-
-def test_the_farthest_rung_is_measured_from_its_line(ranks):
-    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
-
-    def of(k):
-        points = found.points.query("k == @k").groupby("dataset")
-        lines = [(np.log(own["size"]), np.log(own["value"])) for _, own in points]
-        return max(100 * np.abs(np.exp(y - np.polyval(np.polyfit(x, y, 1), x)) - 1).max() for x, y in lines)
-
-    assert farthest(found, [5]) == pytest.approx(of(5))
-    assert farthest(found, []) == pytest.approx(max(map(of, found.shown)))
 
 
 @pytest.mark.parametrize(

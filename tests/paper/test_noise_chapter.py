@@ -239,7 +239,7 @@ def test_rare_tokens_are_summed_over_their_classes(stores):
     assert told["rare_tokens"] == pytest.approx(100 * (count < 100).mean())
     assert told["rare_misses"] == pytest.approx(100 * (count[missed[:, 1]] < 100).mean())
     rarest = missed[count < 10].sum(axis=0)
-    assert told["rarest_rises"] == int(rarest[1] > rarest[0])
+    assert (told["rarest_rises"], told["texts"]) == (int(rarest[1] > rarest[0]), 1)
 
 
 def two_fits() -> pd.DataFrame:

@@ -11,7 +11,6 @@ from rbp.stats.clustering import (
     log_design_effect,
     log_scatter_effect,
     scatter_sums,
-    variance_parts,
 )
 from rbp.stats.overdispersion import fit_counts
 
@@ -26,7 +25,6 @@ def documents(rng, count, length, spread):
 def test_independent_tokens_have_none():
     values, document = documents(np.random.default_rng(0), 3000, 20, 0.0)
     assert design_effect(values, document) == pytest.approx(1, abs=0.1)
-    assert variance_parts(values, document).shared == pytest.approx(0, abs=0.005)
 
 
 def test_it_is_what_resampling_documents_gives():
@@ -41,22 +39,13 @@ def test_it_is_what_resampling_documents_gives():
 def test_whole_documents_that_miss_have_the_length_as_effect():
     values, document = np.repeat(np.random.default_rng(2).random(500) < 0.1, 30), np.repeat(np.arange(500), 30)
     assert design_effect(values, document) == pytest.approx(30, rel=0.01)
-    assert variance_parts(values, document).shared == pytest.approx(1)
-
-
-def test_the_parts_are_those_that_were_put_in():
-    values, document = documents(np.random.default_rng(3), 4000, 40, 0.1)
-    parts = variance_parts(values, document)
-    assert parts.between == pytest.approx(0.01, rel=0.1)
-    assert parts.within + parts.between == pytest.approx(values.var(), rel=0.01)
-    assert design_effect(values, document) == pytest.approx(1 + 39 * parts.shared, rel=0.05)
 
 
 def test_one_document_says_nothing():
     with pytest.raises(DataError, match="two documents"):
         design_effect([1.0, 0.0], [3, 3])
-    with pytest.raises(DataError, match="Give each value its document"):
-        variance_parts([1.0, 0.0, 1.0], [3, 4])
+    with pytest.raises(DataError, match="each value needs its document"):
+        design_effect([1.0, 0.0, 1.0], [3, 4])
     assert np.isnan(design_effect([0.0, 0.0], [1, 2]))
 
 

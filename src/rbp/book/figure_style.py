@@ -295,6 +295,7 @@ def _legend(handles: Sequence[Line2D], inches: float) -> Figure:
     return figure
 
 
-def _look(handle: Any) -> tuple[Any, ...]:
-    """All that tells a line of a legend from another."""
-    return handle.get_color(), handle.get_marker(), handle.get_linestyle(), handle.get_markerfacecolor()
+def _look(handle: Any) -> list[str]:
+    """All that tells a line, a bar or a group of lines of a legend from another; of the latter, arrays."""
+    names = ("color", "facecolor", "marker", "markerfacecolor", "linestyle")
+    return [str(getattr(handle, f"get_{name}", str)()) for name in names]

@@ -14,17 +14,14 @@ from scipy.stats import t as t_distribution
 from rbp.book.figure_style import LABELS, Panels
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.evidence.ranked import Ranked
 from rbp.paper.curves import curves, shades, spread
 from rbp.paper.display import Columns, shown
-from rbp.paper.wording import dataset_label, dataset_order
-from rbp.ranks.store import RankStore
-from rbp.stats.clustering import Statistic, cluster_sums, log_design_effect, variance_parts
+from rbp.paper.wording import dataset_label
 from rbp.stats.compare import paired_exponents
 from rbp.stats.hit_models import PARAMETERS, fit_distance
 from rbp.stats.newton import minimum
-from rbp.stats.resampling import document_sums, interval, without_each
-from rbp.stats.windows import runs, runs_alive, with_error
+from rbp.stats.resampling import interval
+from rbp.stats.windows import runs_alive, with_error
 
 CELL = ["dataset", "family", "k"]
 
@@ -277,57 +274,6 @@ def closest(found: pd.DataFrame) -> "pd.Series[str]":
     return off.idxmin(axis=1).where(near == 1, "undecided")
 
 
-# ── Along whole documents, from ranks
-
-
-SHORT = 10  # the length of the windows whose ratio is shown
-
-
-def dependence(stores: Sequence[RankStore], ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """How hits hang together along the documents of each dataset, in the largest model that has ranked it.
-
-    A row for each dataset and k: dataset, model, size, k; ratio: −ln p(SHORT) over SHORT·(−ln RBP_k), of overlapping
-    windows; shared: `clustering.variance_parts`; effect: the design effect. Ratio and effect with their interval by
-    documents, …_low and …_high; NaN where there is none. A k at which every token is a hit, or none, and a k beyond
-    the vocabulary, are left out. Raises DataError where nothing is left.
-    """
-    largest = {store.dataset: store for store in sorted(stores, key=lambda store: store.size)}
-    rows = []
-    for dataset in dataset_order(largest):
-        store = largest[dataset]
-        ranked = Ranked(store)
-        places = ranked.tokens["document"].to_numpy(), ranked.tokens["position"].to_numpy()
-        for k in (each for each in ks if each <= store.vocabulary):
-            hit = np.asarray(ranked.ranks <= k)
-            if hit.all() or not hit.any():
-                continue
-            every = np.ones_like(hit)
-            windows = [runs(hit, *places) >= SHORT, runs(every, *places) >= SHORT, hit, every]
-            rows.append(
-                {"dataset": dataset, "model": store.model, "size": store.size, "k": k}
-                | _by_documents("ratio", document_sums(np.column_stack(windows), places[0]), _log_ratio, level)
-                | {"shared": variance_parts(hit, places[0]).shared}
-                | _by_documents("effect", cluster_sums(hit, places[0]), log_design_effect, level)
-            )
-    if not rows:
-        raise DataError("no store has hits and misses at these thresholds", "k", "Choose other thresholds.")
-    return pd.DataFrame(rows)
-
-
-def _by_documents(name: str, sums: Reals, log_statistic: Statistic, level: float) -> dict[str, float]:
-    """A positive statistic, given by its logarithm, with its interval."""
-    with np.errstate(all="ignore"):  # windows may be missing, or none succeed
-        value, low, high = np.exp(interval(log_statistic(without_each(sums)), level=level))
-    known = 0 < value < np.inf
-    return {name: float(value) if known else np.nan, f"{name}_low": float(low), f"{name}_high": float(high)}
-
-
-def _log_ratio(totals: Any) -> Any:
-    """ln of the ratio, from totals of successes and windows of SHORT tokens, hits and tokens."""
-    good, all_, hits, tokens = (totals[..., i] for i in range(4))
-    return np.log(np.log(good / all_) / np.log(hits / tokens) / SHORT)
-
-
 # ── Figure 7 as printed
 
 
@@ -407,16 +353,14 @@ def summary(
     power: pd.DataFrame,
     change: pd.DataFrame,
     laws: pd.DataFrame,
-    hits: pd.DataFrame,
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """What the prose tells, by key, and what decides the claims, by claim and key. What cannot be told is left out.
 
     own: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
-    `extrapolations`, `dependence`.
+    `extrapolations`.
     """
     family, largest = own["family"].iloc[0], own.sort_values("size")["model"].iloc[-1]
     lengths = power[power["family"] == family]
-    others = power[(power["family"] != family) & power["k"].isin([1, 10_000])]
     curve, follows = transitions(own), algebra()
     means = mean[mean["family"] == family].set_index(["k", "n"])
     long = ratio[(ratio["model"] == largest) & (ratio["k"] == 1) & (ratio["n"] == 100) & (ratio["successes"] > 0)]
@@ -426,17 +370,11 @@ def summary(
     worst = np.exp(small["factor"].map(np.log).abs()).groupby(small["law"]).max()
     below, above = int((ratio["ratio_high"] < 1).sum()), int((ratio["ratio_low"] > 1).sum())
     values = {
-        **{f"length.{row.family}.k{row.k}": row.length for row in others.itertuples()},
-        **{f"follows.{name}": follows[f"equation_6_{name}"] for name in ("dependent", "unlike")},
-        **{f"{name}.k1.n100": alive[name].mean() for name in ("successes", "runs")},
+        "runs.k1.n100": alive["runs"].mean(),
         "models": own["model"].nunique(),
-        "thresholds": own["k"].nunique(),
-        "lengths": own["n"].nunique(),
         "worst_independent": worst.get("independence", np.nan),
         "judged": len(best),
         **{f"closest.{law}": int((best == law).sum()) for law in LAWS},
-        "ladder_ratio_low": hits["ratio"].min(),
-        "ladder_ratio_high": hits["ratio"].max(),
     }
     return values, {
         "power_of_rbp": {"follows": follows["equation_6"]},
@@ -533,17 +471,6 @@ def ratio_figure(mean: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
 
 
-def size_figure(change: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """`by_size` against N."""
-    return {
-        "figure": _against_length(change, "difference", ylabel="α of windows less α of tokens", at=0),
-        "caption": f"<b>The exponent of −ln p less that of −ln RBPₖ</b>, with paired {level:.0%} intervals. By "
-        "equations 6 and 8 it is 0: windows of any length rise as steeply as single tokens.",
-        "alt": "Differences of exponents: above 0 for short windows and at large k, below 0 for long ones at small k",
-        "data": change,
-    }
-
-
 def _against_length(table: pd.DataFrame, value: str, *, ylabel: str, at: float) -> Panels:
     return curves(table, "n", value, labels=(LENGTH, ylabel), panel="family", line="k", at=[at], size=(4.6, 4.4))
 
@@ -564,23 +491,6 @@ def laws_figure(laws: pd.DataFrame, *, up_to: int) -> dict[str, Any]:
         "alt": "Independence and the Markov chain lie far above 1 at small k; the beta-binomial lies near 1",
         "data": laws,
     }
-
-
-def dependence_table(hits: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """`dependence` of a ladder."""
-    columns: Columns = {
-        "dataset": "Domain",
-        "k": "k",
-        ("ratio", "ratio_low", "ratio_high"): (f"ratio, N = {SHORT}, {level:.0%} interval", "{:.2f} [{:.2f}, {:.2f}]"),
-        "shared": ("correlation", "{:.3f}"),
-        ("effect", "effect_low", "effect_high"): (f"design effect, {level:.0%} interval", "{:.1f} [{:.1f}, {:.1f}]"),
-    }
-    caption = (
-        f"<b>Hits along whole documents</b>, S = {hits['size'].max():,}. Ratio: −ln p over its value for independent "
-        "tokens. Correlation: of two tokens of one document. Design effect: the variance of RBPₖ by documents over "
-        "that by tokens."
-    )
-    return shown(hits, columns, caption=caption)
 
 
 def printed_table(counts: pd.DataFrame, combination: str, zero: float | None) -> dict[str, Any]:

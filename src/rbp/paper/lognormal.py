@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import INK, LABELS, Panels, Style, family_style, legend_below, log_axis
+from rbp.book.figure_style import INK, LABELS, Panels, Style, legend_below, log_axis
 from rbp.book.steps import step
 from rbp.evidence import Source, histograms, open_source, published, select
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper.appendix.algebra.numbers import authors_points, equation_terms
 from rbp.paper.curves import curves, in_cells, melted
-from rbp.paper.display import INTERVAL_4, shown
+from rbp.paper.display import shown
 from rbp.paper.wording import cell_label, dataset_label, listed, model_label
 from rbp.stats.compare import paired_exponents
 from rbp.stats.power_law import fit_power_law
@@ -332,27 +332,19 @@ def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, An
     from_1, from_2 = (of_group(table, group, first) for first in (1, 2))
     firsts = rank_1(group, table)
     share = firsts["density_p1"] / firsts["measured_p1"]
-    limits = table["first"][(table["distribution"] == "lognormal") & table["at_limit"]]
     likelier = better(from_2[from_2["count"] <= 2], "lognormal")
     return {
         "models": len(group),
-        "cells": int((table["first"] == 1).sum() / len(FAMILIES)),
         "limits": int(firsts["at_limit"].sum()),
-        "limits_cells": int((limits == 1).sum()),
-        "limits_tail": int((limits == 2).sum()),
         "place.1": place(from_1, "lognormal"),
         "place.2": place(from_2, "lognormal"),
-        "best.1": FAMILIES[str(_means(from_1).index[0])].label,
         "better_2": listed((FAMILIES[name].label for name in likelier), joint="; "),
         "share_1_min": firsts["measured_p1"].min(),
         "share_1_max": firsts["measured_p1"].max(),
         "p1_share_min": share.min(),
         "p1_share_max": share.max(),
         "mu_off": (firsts["mu"] - firsts["mu_published"]).abs().max(),
-        "sigma_off": (firsts["sigma"] - firsts["sigma_published"]).abs().max(),
-        "r_squared_min": firsts["r_squared"].min(),
-        "r_squared_power_law": firsts["r_squared_power_law"].max(),
-    } | falls_of_ratio(group, table)
+    }
 
 
 def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
@@ -386,32 +378,10 @@ def reproduced_to(table: pd.DataFrame) -> float:
     return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
 
 
-def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
-    """What `entropies` say beside nats; where the `main_group` has three models, with the paired test of exponents."""
+def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame) -> dict[str, Any]:
+    """By what share the entropy of ranks exceeds cross-entropy, at the `main_group`'s ends (`entropies`)."""
     own = _of_models(group, found)
-    record = {"gap_share.first": own["gap_share"].iloc[0], "gap_share.last": own["gap_share"].iloc[-1]}
-    record |= {"gap_below_0": int((found["gap"] < 0).sum())}
-    if len(own) < 3 or own["cross_entropy"].isna().any():
-        return record
-    test = paired_exponents(own["size"], own["cross_entropy"], own["rank_entropy"], level=level)
-    record |= {"premise.alpha_ce": test.alpha_first, "premise.alpha_entropy": test.alpha_second}
-    return record | {"premise.low": test.low, "premise.high": test.high}
-
-
-def in_nats(group: Sequence[MeasuredRanks], table: pd.DataFrame, found: pd.DataFrame) -> dict[str, float]:
-    """What is recorded in nats: of `fits`, per token, and of `entropies`, of the `main_group`'s ends."""
-    own = _of_models(group, found)
-    record = {f"cross_entropy.{end}": own["cross_entropy"].iloc[at] for end, at in (("first", 0), ("last", -1))}
-    last = own.iloc[-1]
-    record |= {f"{name}.last": last[name] for name in ("gap", "shape_authors", "approximation", "formula_excess")}
-    from_1, from_2 = (of_group(table, group, first) for first in (1, 2))
-    largest = from_1[from_1["model"] == group[-1].model].set_index("distribution")["per_token"]
-    two = from_2[from_2["count"] == 2].groupby("model")["per_token"]
-    return record | {
-        "bin_width.first": float(own["bin_width"].iloc[0]),
-        "behind_best": float(largest.max() - largest["lognormal"]),
-        "spread_2": float(two.agg(np.ptp).max()),
-    }
+    return {"gap_share.first": own["gap_share"].iloc[0], "gap_share.last": own["gap_share"].iloc[-1]}
 
 
 def claims(
@@ -472,21 +442,6 @@ def rank_1_shown(table: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def exponents_shown(table: pd.DataFrame, level: float) -> dict[str, Any]:
-    """The table of `exponents`."""
-    names = {"alpha_ce": "cross-entropy"} | {f"alpha_p{k}": f"−ln RBP, k = {k}" for k in KS}
-    return shown(
-        table,
-        {
-            "kind": "curves",
-            **{column: (f"α, {name}", "{:.4f}") for column, name in names.items()},
-            "difference": ("first two, difference", "{:+.4f}"),
-            ("low", "high"): (f"{level:.0%} interval", INTERVAL_4),
-        },
-        caption="<b>Exponents over the same ten models</b>, and the paired test of the first two.",
-    )
-
-
 def lines_shown(lines: pd.DataFrame, group: Sequence[MeasuredRanks], level: float) -> dict[str, Any]:
     """`exponents_on_lines` of the `main_group`."""
     own = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset)]
@@ -510,46 +465,6 @@ def lines_shown(lines: pd.DataFrame, group: Sequence[MeasuredRanks], level: floa
 
 
 # Figures: what `page.figure` takes besides a name
-
-
-def gaps(table: pd.DataFrame) -> dict[str, Any]:
-    """How many nats per token each fit lies below the best of its model, for each first rank: a table of `fits`.
-
-    A row for each distribution, the likeliest from rank 1 first; for each family of models the median over its models
-    and data sets and a line from the least to the most, hollow where the distribution is at its limit for any.
-    """
-    order = [str(name) for name in _means(table[table["first"] == 1]).index]
-    families = sorted(table["family"].unique())
-    low = table.groupby(["dataset", "model", "first"])["per_token"].transform("max") - table["per_token"]
-    drawn = table.assign(gap=np.maximum(low, 1e-5))
-
-    def draw(ax: Axes, first: int) -> None:
-        for at, name in enumerate(families):
-            colour, marker = family_style(name, families)
-            some = drawn[(drawn["first"] == first) & (drawn["family"] == name)].groupby("distribution")
-            found = some.agg(low=("gap", "min"), gap=("gap", "median"), high=("gap", "max"), limit=("at_limit", "any"))
-            heights = found.index.map(order.index) + 0.22 * (at - (len(families) - 1) / 2)
-            ax.hlines(heights, found["low"], found["high"], color=colour, lw=2)
-            for limit, face in ((False, colour), (True, "none")):
-                here = (found["limit"] == limit).to_numpy()
-                label = name if not limit else None
-                ax.plot(found["gap"][here], heights[here], marker, color=colour, mfc=face, ms=6, label=label, zorder=3)
-        ax.set_yticks(range(len(order)), [FAMILIES[name].label for name in order])
-        ax.set_ylim(len(order) - 0.5, -0.5)
-        ax.set_xlim(0.8e-5, 1.5 * drawn["gap"].max())
-        log_axis(ax, "x")
-        ax.set_xlabel("nats per token below the best fit")
-        ax.set_title(f"Ranks from {first}")
-        legend_below(ax)
-
-    return {
-        "figure": Panels([1, 2], draw, size=(4.6, 3.4)),
-        "caption": "<b>How far each family is from the best</b>, in log-likelihood per token: the median over models, "
-        "and their range. Hollow: at its limit for some. “Rounded” is the authors’ library’s lognormal.",
-        "alt": "With rank 1 the lognormal lies far from the best family, Zipf–Mandelbrot; from rank 2 up all lie close "
-        "together",
-        "data": table,
-    }
 
 
 def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:

@@ -323,9 +323,7 @@ def scatter_told(judged: pd.DataFrame) -> dict[str, Any]:
     large, small = (judged[judged["range"] == name] for name in ("large", "small"))
     values: dict[str, Any] = {"small_extra": 100 * small["extra"].median()}
     if len(large):
-        fewest = large.nsmallest(1, "misses")
         values |= {"large_cells": fits_listed(large[large["verdict"] == BEYOND], joint="; ")}
-        values |= {"fewest_missed": fewest["misses"].item(), "fewest_missed_cell": fits_listed(fewest)}
     pythia = large[(large["family"] == "Pythia") & (large["dataset"] == "wikipedia") & (large["k"] == 30_000)]
     return values | {f"pythia_{end}": pythia[end].mean() for end in ("extra_low", "extra_high")}
 
@@ -361,6 +359,7 @@ def rare_told(table: pd.DataFrame) -> dict[str, Any]:
         "rare_tokens": 100 * own["share_of_tokens"].sum(),
         "rare_misses": 100 * own["share_of_misses"].sum(),
         "rarest_rises": int((ends[1] > ends[0]).sum()),
+        "texts": len(ends[0]),
     }
 
 

@@ -112,47 +112,6 @@ def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The variance of `values` split into documents' and tokens' parts, by the analysis of variance.
-
-    between: the variance of documents' own rates, less what chance makes of it (it can be negative); within: the mean
-    variance inside a document; shared = between/(between + within): the intraclass correlation, which is the
-    correlation of two tokens of one document; documents, tokens: how many.
-    """
-
-    between: float
-    within: float
-    shared: float
-    documents: int
-    tokens: int
-
-
-def variance_parts(values: npt.ArrayLike, documents: npt.ArrayLike) -> Parts:
-    """Split the variance of `values`, shape (T,), by `documents`, shape (T,). Raises DataError as `design_effect`."""
-    deviations, sums = _deviations(values, documents)
-    counts = np.unique(np.asarray(documents), return_counts=True)[1]
-    groups, tokens = len(counts), deviations.size
-    squares = float(deviations @ deviations)
-    between_squares = float(np.sum(sums**2 / counts))
-    within = (squares - between_squares) / (tokens - groups)
-    typical = (tokens - float(counts @ counts) / tokens) / (groups - 1)  # a document's length, as the F test counts it
-    between = (between_squares / (groups - 1) - within) / typical
-    total = between + within
-    return Parts(between, within, between / total if total > 0 else float("nan"), groups, tokens)
-
-
-def _deviations(values: npt.ArrayLike, documents: npt.ArrayLike) -> tuple[Reals, Reals]:
-    """The values less their mean, and the sum of that for each document."""
-    value = np.asarray(values, dtype=np.float64)
-    _, place = np.unique(np.asarray(documents), return_inverse=True)
-    if value.shape != place.shape or (place.max(initial=0) < 1):
-        raise DataError("a design effect needs two documents at least", "documents", "Give each value its document.")
-    away = value - value.mean()
-    sums: Reals = np.bincount(place, away).astype(np.float64)
-    return away, sums
-
-
-@dataclass(frozen=True)
 class Bound:
     """The least that a trend in missed tokens can deviate from none, whatever tokens the models share.
 

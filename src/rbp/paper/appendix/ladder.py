@@ -1,7 +1,6 @@
 """What the chapter on the ladder asks of a family's rank stores: the law, its intervals, its scatter, and Pythia's."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from math import nan
 from typing import Any
@@ -210,19 +209,6 @@ def ladder_laws(
         tables[1].append(laws_by_document(left, level=level))
         tables[2].append(scatter_parts(left, level=level))
     return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
-
-
-def farthest(found: LadderLaws, ks: Sequence[int]) -> float:
-    """The largest distance of a rung from its line, in per cent of the line, over the texts and those of `ks` shown.
-
-    NaN where no line could be drawn; none of `ks` named: all.
-    """
-    points, most = found.at(found.points), nan
-    for _, own in points[points["k"].isin(list(ks) or list(found.shown))].groupby(["dataset", "k"]):
-        with suppress(FitError):
-            law = fit_power_law(own["size"], own["value"]).predict(own["size"])["value"].to_numpy()
-            most = np.nanmax([most, 100 * np.abs(own["value"].to_numpy() / law - 1).max()])
-    return float(most)
 
 
 def seed_variance(texts: Sequence[Counts], k: int) -> tuple[float, int]:

@@ -3,6 +3,7 @@
 The rank stores go into a folder of the caller's. Whatever a run says of its progress is kept off the page.
 """
 
+import html
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
@@ -273,8 +274,20 @@ def padding_shown(padding: pd.DataFrame) -> dict[str, Any]:
 DOCUMENTS, BINOMIAL = "documents", "tokens"
 
 
-def rbp_curve(every: pd.DataFrame, some: pd.DataFrame) -> Panels:
-    """Two panels: RBP_k against k, and how wide its two intervals are.
+def commands(family: str, corpus: str, protocol: str, length: int) -> str:
+    """The commands that rank a text by each model of a folder, and give the law, as HTML."""
+    names = sorted(path.parent.name for path in Path(project_path(family)).glob("*/config.json")) if family else []
+    lines = [
+        f"rbp extract {' '.join(f'--model {family}/{name}' for name in names)} --corpus {corpus} \\",
+        f"    --protocol {protocol} --length {length} --out runs/mine",
+        "rbp ranks summary runs/mine --intervals",
+        "rbp run holds -p measurements=runs/mine",
+    ]
+    return f'<div class="rbp-scroll" tabindex="0"><pre>{html.escape(chr(10).join(lines))}</pre></div>'
+
+
+def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_k against k, and how wide its two intervals are.
 
     every: k, rbp; some: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
     """
@@ -305,7 +318,12 @@ def rbp_curve(every: pd.DataFrame, some: pd.DataFrame) -> Panels:
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.set_xlabel("threshold k")
 
-    return Panels((rbp_label(), "width of the intervals"), draw)
+    return {
+        "figure": Panels((rbp_label(), "width of the intervals"), draw),
+        "caption": f"<b>RBPₖ at every k, and its {level:.0%} intervals</b>, by documents and by tokens (binomial).",
+        "alt": "RBP at k rises with the threshold k to one; its interval by documents is wider than that by tokens",
+        "data": every,
+    }
 
 
 # ── The survey of architectures (tests/survey.py)

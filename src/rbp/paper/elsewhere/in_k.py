@@ -37,12 +37,10 @@ def in_k_told(
     by_k = in_s.pivot_table(index=["dataset", "family"], columns="k", values="alpha")
     usable = traded["ratio"][traded["ratio"] > 0].map(law_in_k.usable_from)
     relative = (100 * bends["bend"] / bends["alpha_below"]).abs()
-    inside = 1 / traded["measured"][~traded["extrapolated"]]
-    found = {
+    return {
         "pairs": len(in_k),
         "r_squared_min": in_k["r_squared"].min(),
         "r_squared_high": int((in_k["r_squared"] >= 0.99).sum()),
-        "bend_most": relative.max(),
         "bend_median": relative.median(),
         "noise_tested": len(noise),
         "noise_rejected": int((noise["p"] < 1 - level).sum()) if len(noise) else 0,
@@ -59,7 +57,6 @@ def in_k_told(
         "usable_from_max": usable.max(),
         "worth_measured_median": (1 / traded["measured"]).median(),
     }
-    return found | ({"worth_interpolated_max": inside.max()} if len(inside) else {})
 
 
 def in_k_shown(points: pd.DataFrame) -> dict[str, Any]:
@@ -73,8 +70,8 @@ def in_k_shown(points: pd.DataFrame) -> dict[str, Any]:
     labels = ("threshold k", neg_log_rbp_label())
     return {
         "figure": curves(rows, "k", "value", labels=labels, styles={**pale, **styles}, log="xy", size=(4.6, 4.2)),
-        "caption": "<b>−ln RBPₖ against the threshold k</b> (as in figure 9 of the preprint): the smallest "
-        "(pale) and the largest model of each family. A power law in k would be straight.",
+        "caption": "<b>−ln RBPₖ against k</b> (figure 9 of the preprint): the smallest (pale) and the largest model "
+        "of each family. A power law in k is straight.",
         "alt": "−ln RBP at k falls along nearly straight lines in log-log axes, those of the largest models lowest and "
         "steepest",
         "data": points,
@@ -98,7 +95,7 @@ def exchange_shown(in_k: pd.DataFrame, in_s: pd.DataFrame, traded: pd.DataFrame)
     }
     k_to = int(traded["k_to"].iloc[0])
     caption = (
-        "<b>k or S?</b> Exponents over models (in k) and over thresholds (in S), and the size S′ that reaches with "
+        "<b>k or S?</b> Both exponents, and the size S′ that reaches with "
         f"k = {k_to} what S has with the shorter list: medians over models."
     )
     return shown(pd.concat([alpha, size, trade], axis=1).dropna().reset_index(), columns, caption=caption)
@@ -148,13 +145,6 @@ def exponents_beside(texts: Sequence[Counts], family: str, ks: Sequence[int], *,
     return pd.DataFrame(rows).astype({"k": "Int64"})
 
 
-def beside_told(table: pd.DataFrame) -> dict[str, float]:
-    """What the page says of `exponents_beside`: R² at least, and the differences at k = 1."""
-    ranks, first = table[table["k"].notna()], table[table["k"].eq(1).fillna(False)]
-    ends = {f"lstm.difference_{end}": getattr(first["difference"], end)() for end in ("min", "max")}
-    return {"lstm.r_squared_min": ranks["r_squared"].min(), **ends}
-
-
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """With the column measure, what is shown for k."""
     return table.assign(measure=[measure_label(k) for k in table["k"]])
@@ -175,8 +165,8 @@ def beside_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "r_squared": ("R², family", "{:.4f}"),
     }
     caption = (
-        f"<b>Exponents in S side by side,</b> on the rungs that both families have, with {level:.0%} intervals of the "
-        "difference: from the documents, the same for both, and from the scatter about the line of the ratio."
+        f"<b>Exponents of two designs, trained on the same text,</b> with {level:.0%} intervals of the difference: by "
+        "documents, and by how models scatter."
     )
     rows = _labelled(table).assign(family=table["family"].map(family_label))
     return shown(rows, columns, caption=caption, data=table)

@@ -106,29 +106,6 @@ def image_families(table: pd.DataFrame) -> pd.DataFrame:
     return table[enough]
 
 
-def counting_share(points: pd.DataFrame, found: pd.DataFrame) -> float:
-    """How much of the width of `found`'s intervals the counting of pictures alone makes: the median over families.
-
-    points: the rows of `images`, whose tokens are pictures; found: `of_models` of them, at k = 5. By the delta method:
-    hits among the first 1 and the first 5 are nested.
-    """
-    shares = []
-    for row in found.to_dict("records"):
-        own = points[(points["dataset"] == row["dataset"]) & (points["family"] == row["family"])]
-        wide = own.pivot_table(index=["size", "model"], columns="k", values="value")
-        x = np.log(wide.index.get_level_values("size").to_numpy(np.float64))
-        weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
-        y = wide[[1, row["k"]]].to_numpy(np.float64)
-        missed = np.expm1(y)  # (1 − p)/p
-        pictures = float(own["tokens"].iloc[0])
-        own_1, own_k = (missed[:, i] / (pictures * y[:, i] ** 2) for i in (0, 1))
-        shared = missed[:, 1] / (pictures * y[:, 0] * y[:, 1])
-        r = row["ratio"]
-        noise = np.sum(weight**2 * (own_k - 2 * r * shared + r**2 * own_1)) / row["alpha_1"] ** 2
-        shares.append(2 * 1.96 * np.sqrt(noise) / (row["high"] - row["low"]))
-    return float(np.median(shares))
-
-
 # ── What one model's own curve in k foretells of it
 
 
@@ -206,14 +183,13 @@ _NAMES = {TEXT: "text", LADDER: "ladder", TRIES: "tries", IMAGES: "images"}
 def told(found: pd.DataFrame) -> dict[str, Any]:
     """What the page says of `of_models` and its like with `own_curves`, of each source at its largest k.
 
-    By source: families, above (how many have α_k above α_1), straight (how many R² reach STRAIGHT at k = 1), k, median
-    (of the ratio); and how far what one curve foretells is `off`, at that k and at the others together.
+    By source: families, above (how many have α_k above α_1) and straight (how many R² reach STRAIGHT at k =
+    1); and how far what one curve foretells is `off`, at that k and at the others together.
     """
     values: dict[str, Any] = {}
     for source, own in found.groupby("source", sort=False):
         name, last = _NAMES[str(source)], own[own["k"] == own["k"].max()]
         values |= {f"{name}.families": len(last), f"{name}.above": int((last["ratio"] > 1).sum())}
-        values |= {f"{name}.k": int(last["k"].max()), f"{name}.median": last["ratio"].median()}
         values |= {f"{name}.straight": int((last["r_squared"] >= STRAIGHT).sum())}
         values |= {f"{name}.{way}": off(own, way) for way in ("moved", "tried") if (own[way] > 0).any()}
     return values
@@ -257,9 +233,8 @@ def ratios_shown(found: pd.DataFrame, *, level: float) -> dict[str, Any]:
             drawn, "k", "ratio", labels=("k: guesses, or tries", "α at k over α at 1"), panel="source", styles=styles,
             at=[1], band=True, ylim="shared",
         ),
-        "caption": "<b>The exponent in size at k, over that at 1.</b> Lines: the median family of each set. Bands: "
-        f"all families (published text), 80 per cent of them (images), else the {level:.0%} interval by documents or "
-        "problems.",
+        "caption": "<b>The exponent in size at k, over that at 1:</b> above 1 it has grown. Lines: the median "
+        f"family. Bands: all families (text), 80 per cent of them (images), else the {level:.0%} interval.",
         "alt": "The ratio of exponents rises with k above 1 in every panel: text, ladder, tries at problems, images",
         "data": found,
     }  # fmt: skip
@@ -294,10 +269,8 @@ def own_curves_shown(found: pd.DataFrame) -> dict[str, Any]:
     ways = [title for name, title in _WAYS.items() if (known[name] > 0).any()]
     return {
         "figure": Panels(ways, draw, size=(4.6, 4.6)),
-        "caption": "<b>Measured α<sub>k</sub>/α₁ beside what one model’s own curve in k foretells,</b> without a free "
-        "number. Points: a family, at the median of its models; bars: all of them. Left: a larger model is the same "
-        "curve moved along ln k; this says nothing of images, which have two k. Right: k guesses are κ(k) independent "
-        "tries.",
+        "caption": "<b>Measured growth beside what a model’s own curve in k foretells,</b> by the two pictures: on the "
+        "line it is right. Points: families, at the median of their models. Images have two k: no curve to move.",
         "alt": "Two panels of measured against foretold ratios: on the left text lies above the diagonal, on the right "
         "near it",
         "data": found,
@@ -321,7 +294,7 @@ def summed_shown(table: pd.DataFrame) -> dict[str, Any]:
         "tried": ("as tries", "{:.2f}"),
     }
     caption = (
-        "<b>α<sub>k</sub>/α₁ in every ranked prediction</b>, and in tries. Medians over families; R²: at k = 1; "
-        "surely: the interval lies above 1. The last two columns are what the models’ own curves in k foretell."
+        "<b>α<sub>k</sub>/α₁ of every set,</b> medians over families. Surely: the interval lies above 1. Last: what "
+        "the two pictures below foretell."
     )
     return shown(table, columns, caption=caption, ranked=True)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
 
-from rbp.book.figure_style import INK, Style, neg_log_rbp_label, rbp_label
+from rbp.book.figure_style import INK, Style, rbp_label
 from rbp.core import provenance
 from rbp.core.errors import DataError
 from rbp.core.files import sha256
@@ -109,34 +108,6 @@ def _rms(errors: Any) -> float:
     return float(100 * np.sqrt(np.mean(np.square(errors))))
 
 
-def top_five(table: pd.DataFrame, fits: dict[str, CurveFit]) -> pd.DataFrame:
-    """RBP_5 of models of images from RBP_1: how far each way of telling it is off, in points, by test set.
-
-    table: −ln RBP_1 and −ln RBP_5; fits: of the published text. Columns dataset, models; for each theory its error
-    `unchanged` from text, and with a scale of its own (`scaled`, one number, fitted there); naive: one factor of −ln
-    RBP; slope_naive, r_squared_naive: of ln(−ln RBP_5) on ln(−ln RBP_1); worth: the median κ(5) of `tries`; slope: of
-    ln(−ln(1 − RBP_5)) on the same of RBP_1, 1 if κ is one number.
-    """
-    rows = []
-    for dataset, own in table.groupby("dataset"):
-        wide = own.pivot_table(index="model", columns="k", values="value").dropna()
-        y = [wide[k].to_numpy(np.float64) for k in (1, 5)]
-        one, five = np.exp(-y[0]), np.exp(-y[1])
-        scales = {"tries": float(worth(own).median()), "normal": float(np.median(ndtri(five) - ndtri(one)))}
-        told = {f"{name}_unchanged": fits[name].more_guesses(one, 5) for name in THEORIES}
-        told |= {"tries_scaled": 1 - (1 - one) ** scales["tries"], "naive": np.exp(-y[0] * np.median(y[1] / y[0]))}
-        told["normal_scaled"] = ndtr(ndtri(one) + scales["normal"])
-        x, z = np.log(y[0]), np.log(y[1])
-        kept = np.polyfit(np.log(-np.log1p(-one)), np.log(-np.log1p(-five)), 1)[0]
-        rows.append(
-            {"dataset": dataset, "models": len(wide)}
-            | {name: float(100 * np.sqrt(np.mean((each - five) ** 2))) for name, each in told.items()}
-            | {"slope_naive": np.polyfit(x, z, 1)[0], "r_squared_naive": np.corrcoef(x, z)[0, 1] ** 2}
-            | {"worth": scales["tries"], "slope": kept}
-        )
-    return pd.DataFrame(rows)
-
-
 # ── What the page says and shows
 
 
@@ -151,13 +122,9 @@ def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
     return pd.Series(later / first, wide.index)
 
 
-def told(scores: pd.DataFrame, tops: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
-    """What the page says of `scored`, of `top_five`, and of −ln RBP_1 and −ln RBP_5 of published text."""
-    values = {"worth.text": float(worth(text).median())}
-    for row in tops.to_dict("records"):
-        values |= {f"worth.{row['dataset']}": row["worth"]}
-        ways = ("tries_unchanged", "tries_scaled", "normal_unchanged", "normal_scaled", "naive")
-        values |= {f"five.{way}.{row['dataset']}": row[way] for way in ways}
+def told(scores: pd.DataFrame, images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
+    """What the page says of `scored`, and of −ln RBP_1 and −ln RBP_5 of images and of published text."""
+    values = {"worth.text": worth(text).median(), "worth.imagenet": worth(images).loc["imagenet"].median()}
     kinds = {
         ("the ladder", told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")
     }
@@ -195,30 +162,9 @@ def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, Cu
             size=(6.4, 4.6),
         ),
         "caption": "<b>The first five guesses beside the first.</b> Circles: models of images, medians of bins. "
-        "Triangles: models of text. Lines: both theories as fitted to published text alone, guesses as independent "
-        "tries (full) or difficulties that are normal (dotted).",
+        "Triangles: models of text. Lines: both theories, fitted to text alone.",
         "alt": "RBP at 5 against RBP at 1: three sets of images and text lie along one bent curve, that of the tries",
         "data": drawn,
-    }  # fmt: skip
-
-
-def held_out_shown(points: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for each curve's error against k on what is held out (`held_out` of the ladder)."""
-    own, rows = points[(points["fitted"] == "the ladder") & (points["told"] != "fitted on")], []
-    for (told, k), some in own.groupby(["told", "k"], sort=False):
-        about = {"told": told, "k": k}
-        rows += [about | {"line": name, "error": _rms(np.log(some[name] / some["value"]))} for name in CURVES]
-    looks = zip(CURVES, ("#2A7FC0", "#D55E00", "#8A7A00", "#B8579A"), "osD^", strict=True)
-    styles = {name: (colour, marker, "-" if name in THEORIES else ":") for name, colour, marker in looks}
-    return {
-        "figure": curves(
-            pd.DataFrame(rows), "k", "error", labels=("threshold k", f"error of {neg_log_rbp_label()} (%)"),
-            panel="told", styles=styles, log="xy", ylim="shared", size=(4.6, 3.6),
-        ),
-        "caption": "<b>What curves of four numbers foretell from cross-entropy alone,</b> fitted to small transformers "
-        "on two texts: root mean square errors. Full: the theories; dotted: naive curves.",
-        "alt": "Errors in per cent against k, a panel for each kind of held-out models or texts, a line for each curve",
-        "data": points,
     }  # fmt: skip
 
 
@@ -228,34 +174,10 @@ def scored_shown(table: pd.DataFrame) -> dict[str, Any]:
     columns: Columns = {"fitted": "Fitted on small models of", "told": "foretold", "points": ("points", "{:,}")}
     columns = {**columns, **{name: (title, "{:.1f}") for name, title in names.items()}}
     caption = (
-        "<b>One theory of k, held out.</b> Root mean square errors of −ln RBP<sub>k</sub>, or of α<sub>k</sub>/α₁, in "
-        "per cent, from the cross-entropy alone. Each curve has four free numbers; of the ladder’s four texts, each "
-        "two were fitted in turn."
+        "<b>What each theory, and two plain curves of as many numbers, are off by</b> where they foretell "
+        "−ln RBP<sub>k</sub> or α<sub>k</sub>/α₁ from cross-entropy alone (per cent, root mean square)."
     )
     return shown(table, columns, caption=caption, ranked=True)
-
-
-def top_five_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """RBP_5 of images from RBP_1 (`top_five`)."""
-    columns: Columns = {
-        "dataset": "Test set",
-        "models": ("models", "{:,}"),
-        "tries_unchanged": ("tries, as of text", "{:.2f}"),
-        "tries_scaled": ("own κ", "{:.2f}"),
-        "normal_unchanged": ("normal, as of text", "{:.2f}"),
-        "normal_scaled": ("own scale", "{:.2f}"),
-        "naive": ("one factor", "{:.2f}"),
-        "worth": ("κ(5)", "{:.3f}"),
-        "slope": ("slope", "{:.2f}"),
-        "slope_naive": ("slope of ln −ln", "{:.2f}"),
-        "r_squared_naive": ("R²", "{:.3f}"),
-    }
-    caption = (
-        "<b>RBP₅ of models of images from RBP₁:</b> root mean square errors in percentage points. As of text: no free "
-        "number; own κ, own scale, one factor of −ln RBP: one. Slope: of ln(−ln(1 − RBP₅)) on the same of RBP₁, which "
-        "is 1 if κ is one number; slope of ln −ln: of ln(−ln RBP₅) on ln(−ln RBP₁)."
-    )
-    return shown(table, columns, caption=caption)
 
 
 # ── What is open

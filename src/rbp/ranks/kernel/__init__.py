@@ -52,25 +52,27 @@ def linear_rank(
         ([1, 0], [1, 2])
 
     hidden: [T, d]; weight: [V, d]; target: [T], whole numbers in 0 … V − 1; all on one device. The logits are
-    z = (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given
-    (Gemma 2). Products are accumulated and compared in IEEE float32 whatever the dtype of hidden and weight
-    (float64 if one of them is float64): these are not a bfloat16 model's own logits, which are rounded to 8 bits
-    and tie in plenty; `round_logits="bfloat16"` imitates those. `vocab` counts the first `vocab` rows of weight
-    alone, and leaves out the rows that only pad the matrix. `compiled=False` has `blocked` count by plain operations:
-    the same counts, and nll to its last bits, without the seconds that compiling takes (see `compiling_pays`).
+    z = (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given (Gemma 2).
+
+    - vocab: only the first `vocab` rows of weight count; the others merely pad the matrix.
+    - round_logits: "bfloat16" rounds the logits as a bfloat16 model does, so that many are equal. Otherwise they are
+      accumulated and compared in float32, or in float64 if hidden or weight is.
+    - compiled: False has `blocked` count by plain operations, without the seconds that compiling takes (see
+      `compiling_pays`): the same counts, and nll to its last bits.
 
     Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. A target at −inf has an nll of +inf.
+    Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit is NaN;
+    TokenRanks.nll raises it where a logit is +inf.
 
-    Exact, on every processor and backend: each position has one logit per token, and greater and equal count
-    those; a target ties with itself and with every token whose row of weight and bias are the same bits.
-    Within rounding: each logit is one float32 sum over d, to d · 2⁻²⁴ · ‖h‖ · ‖w‖. Tokens whose logits lie closer
-    together may stand the other way round, or tie, on another processor, backend or library. On one machine
-    counts do not depend on how the rows are cut, padded or ordered where a product's bits do not depend on its
-    place: so it was with MKL's kernels for SSE4.2, AVX2 and AVX-512, but it is no promise of theirs.
-    Which rows of weight are equal is found once, and anew when weight or bias has changed by torch's own count. Changes
-    through `.data` escape that count: rows that they make unequal are noticed, rows that they make equal are not.
-    Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit
-    is NaN; TokenRanks.nll raises it where a logit is +inf.
+    Exact everywhere: each position has one logit for each token, and greater and equal count those. A target is equal
+    to itself, and to every token with the same bits in its row of weight and in its bias.
+
+    Only to rounding: each logit is a float32 sum over d terms, known to d · 2⁻²⁴ · ‖h‖ · ‖w‖. Two tokens that are
+    nearer than that may change places on another processor, backend or library. On one machine, counts have not been
+    seen to depend on how the rows are cut or ordered, but no library promises that.
+
+    Equal rows of weight are looked for once, and again when torch says that weight or bias has changed. A change
+    through `.data` escapes torch: rows that it makes unequal are noticed, rows that it makes equal are not.
     """
     given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits)
     chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else backend
