@@ -24,6 +24,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from rbp.book.figure_style import FAMILIES, INK, LABELS, SPARE, Panels, rbp_label
+from rbp.book.page import data_within
 from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, ParameterError
@@ -309,12 +310,8 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
         "colour": COLOUR,
         "looks": [*FAMILIES.values(), *SPARE],
     }
-    # Within a page, a script ends at the first "</script", wherever it stands.
-    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return (
-        '<div class="rbp-sentence"><noscript><p>To type a text of your own, allow JavaScript.</p></noscript>'
-        f'<script type="application/json">{packed}</script></div>'
-    )
+    without = "<noscript><p>To type a text of your own, allow JavaScript.</p></noscript>"
+    return f'<div class="rbp-sentence">{without}{data_within(data)}</div>'
 
 
 # ── Made-up models
