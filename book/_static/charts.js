@@ -110,6 +110,7 @@ const charts = (() => {
   }
 
   const within = ({ low, high }, value) => low <= value && value <= high;
+  const FAINT = 0.4;
   const GRAB = 14; // so near the dashed line a finger takes it
 
   class Chart {
@@ -200,13 +201,13 @@ const charts = (() => {
       draw(inside);
       const along = Array.from({ length: 61 }, (_, i) => this.range[0] * (this.range[1] / this.range[0]) ** (i / 60));
       const path = (points) => points.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(2)} ${y(value).toFixed(2)}`).join("");
-      for (const { fit, style: [colour] } of laws.filter((law) => law.fit)) {
+      for (const { fit, style: [colour], faint } of laws.filter((law) => law.fit)) {
         const law = along.map((each) => fit.predict(each));
         const edge = (name) => law.map((each) => [each.size, each[name]]);
         if ("low" in law[0]) inside.append(
           svg("path", { d: `${path(edge("mean_high"))}${path(edge("mean_low").reverse()).replace("M", "L")}Z`, fill: colour, opacity: 0.18 }),
           ...["low", "high"].map((name) => svg("path", { d: path(edge(name)), fill: "none", stroke: colour, "stroke-dasharray": "1 4", "stroke-linecap": "round", "stroke-width": 1.4 })));
-        inside.append(svg("path", { class: "rbp-explorer-law", d: path(edge("value")), fill: "none", stroke: colour, "stroke-width": 1.8 }));
+        inside.append(svg("path", { class: "rbp-explorer-law", d: path(edge("value")), fill: "none", stroke: colour, "stroke-width": 1.8, opacity: faint ? FAINT : null }));
       }
       if (size !== null) draw(svg("path", { class: "rbp-explorer-at", d: `M${x(size)} ${top}V${bottom}`, stroke: "transparent", "stroke-width": 2 * GRAB }),
         svg("path", { class: "rbp-explorer-at", d: `M${x(size)} ${top}V${bottom}`, stroke: "currentColor", "stroke-dasharray": "5 4" }),
@@ -219,7 +220,7 @@ const charts = (() => {
         for (const point of points.filter(({ value }) => value > 0)) {
           const spot = [x(point.size), y(point.value)], gone = out.has(point.model), unseen = hidden.has(point.model) && !gone;
           const outside = unseen && "low" in (fit?.predict(point.size) ?? {}) && !within(fit.predict(point.size), point.value);
-          const shown = svg("g", { class: "rbp-explorer-point", opacity: faint ? 0.3 : null }, mark(style, spot, gone || unseen, points.length > 60 ? 0.6 : 1),
+          const shown = svg("g", { class: "rbp-explorer-point", opacity: faint ? FAINT : null }, mark(style, spot, gone || unseen, points.length > 60 ? 0.6 : 1),
             svg("title", {}, `${short(point.model)}: ${number(point.value)}${gone ? " (left out)" : unseen ? ` (hidden from the fit${outside ? ", outside its interval" : ""})` : ""}`));
           if (outside) shown.append(svg("circle", { class: "rbp-explorer-outside", cx: spot[0], cy: spot[1], r: 10, fill: "none" }));
           if (gone) shown.append(svg("path", { d: `M${spot[0] - 6} ${spot[1] - 6}l12 12m0 -12l-12 12`, stroke: style[0], "stroke-width": 1.5 }));

@@ -12,9 +12,19 @@
   const rows = (points) => points.map(([family, model, size, k, value]) => ({ family, model, size, k, value }));
   const average = (values) => values.reduce((sum, each) => sum + each, 0) / values.length;
 
-  // What each chart has: its picture, the numbers beside it, its controls; show() draws it anew.
-  function frame(root, chart, tools, told, show) {
-    chart.title.remove();
+  // One of several, as buttons that are the chart's legend too: [[value, text, style or null]].
+  function chips(name, title, entries, value, change) {
+    const boxes = entries.map(([key, text, style]) => {
+      const box = html("input", { type: "radio", name: `rbp-${name}`, value: key, checked: key === value });
+      box.addEventListener("change", () => change(key));
+      return html("label", { class: "rbp-chip" }, box, style && swatch(style), text);
+    });
+    return html("fieldset", { class: "rbp-chips" }, html("legend", { class: "rbp-unseen" }, title), ...boxes);
+  }
+
+  // What each chart has: what to do with it, its picture, the numbers, its controls; show() draws it anew.
+  function frame(root, hint, chart, tools, told, show) {
+    chart.title.textContent = hint;
     const note = html("p", { class: "rbp-living-told" });
     for (const old of root.querySelectorAll(":scope > :not(script)")) old.remove();
     root.append(chart.figure, note, html("div", { class: "rbp-living-tools" }, ...tools));
@@ -45,9 +55,9 @@
     const heights = () => [Math.min(...reach()) / 1.15, Math.max(...reach()) * 1.15];
 
     const chart = new Chart(), update = () => draw();
-    const { labelled, options, select, slider } = controls("rbp-line", update);
-    const family = select("family", (value) => { state.family = value; best(); });
-    options(family, Object.keys(data.styles).map((name) => [name, name]), state.family);
+    const { slider } = controls("rbp-line", update);
+    const family = chips("line-family", "Family", Object.entries(data.styles).map(([name, style]) => [name, name, style]), state.family,
+      (name) => { state.family = name; best(); update(); });
     const slope = slider("slope", { min: ALPHA[0], max: ALPHA[1], step: 0.001 }, (value) => { state.alpha = value; });
     const height = slider("height", { min: 0, max: 1, step: 0.005 }, (place) => { const [low, high] = heights(); state.height = low * (high / low) ** place; });
     const back = html("button", { type: "button" }, "Best line");
@@ -98,9 +108,9 @@
     const told = () => {
       const fit = mine(), front = fit.predict(1).value;
       return [html("span", { class: "rbp-living-law" }, `${data.label} = `, said("prefactor", front, 3), " · S", html("sup", {}, `${state.alpha < 0 ? "" : "−"}${Math.abs(state.alpha).toFixed(3)}`)),
-        html("span", {}, "exponent α = ", fixed("alpha", state.alpha, 3)), html("span", {}, "R² = ", fixed("r_squared", quality(), 3), ` (best ${fitted().r_squared.toFixed(3)})`)];
+        html("b", {}, "exponent α = ", fixed("alpha", state.alpha, 3)), html("span", {}, "R² = ", fixed("r_squared", quality(), 3), ` (best ${fitted().r_squared.toFixed(3)})`)];
     };
-    const draw = frame(root, chart, [labelled("Family", family), slope.label, height.label, back], told, show);
+    const draw = frame(root, "Drag the line, at its ends or between them.", chart, [family, slope.label, height.label, back], told, show);
   }
 
   // ── The largest models of a family, hidden and forecast
@@ -115,10 +125,9 @@
       return { points, fit, missed: missed.map((each) => ({ ...each, error: 100 * (each.forecast / each.value - 1) })) };
     };
     const chart = new Chart(), update = () => draw();
-    const { labelled, options, select, slider } = controls("rbp-hide", update);
-    const family = select("family", (value) => { state.family = value; }), k = select("k", (value) => { state.k = Number(value); });
-    options(family, Object.keys(data.styles).map((name) => [name, name]), state.family);
-    options(k, data.ks.map((each) => [each, each]), state.k);
+    const { slider } = controls("rbp-hide", update);
+    const family = chips("hide-family", "Family", Object.entries(data.styles).map(([name, style]) => [name, name, style]), state.family, (name) => { state.family = name; update(); });
+    const k = chips("hide-k", "Threshold", data.ks.map((each) => [each, `k = ${each}`]), state.k, (each) => { state.k = each; update(); });
     const count = slider("count", { min: 1, step: 1 }, (value) => { state.hidden = value; });
     const plainly = (error) => `${Math.abs(error).toFixed(1)} per cent too ${error < 0 ? "hopeful" : "gloomy"}`;
 
@@ -141,19 +150,18 @@
         html("b", {}, html("data", { value: last.error, "data-name": "error" }, plainly(last.error))),
         html("span", {}, `${hopeful} of ${missed.length} forecasts too hopeful; α = `, fixed("alpha", fit.alpha, 3))];
     };
-    const draw = frame(root, chart, [labelled("Family", family), labelled("k", k), count.label], told, show);
+    const draw = frame(root, "Hide the largest models: the line sees the others alone.", chart, [family, k, count.label], told, show);
   }
 
   // ── The same models after more and more tokens of training
 
   function longer(root, data) {
-    const state = { series: 0, at: data.series[0].frames.length - 1 };
+    const state = { series: 0, at: data.series[0].start };
     const series = () => data.series[state.series], now = () => series().frames[state.at];
     const tokens = (count) => (count >= 1e9 ? `${number(count / 1e9, 3)} billion` : `${number(count / 1e6, 3)} million`);
     const chart = new Chart(), update = () => draw();
-    const { labelled, options, select, slider } = controls("rbp-longer", update);
-    const which = select("series", (value) => { state.series = Number(value); state.at = series().frames.length - 1; });
-    options(which, data.series.map(({ name }, i) => [i, name]), state.series);
+    const { slider } = controls("rbp-longer", update);
+    const which = chips("longer-series", "Models and measure", data.series.map(({ name, style }, i) => [i, name, style]), state.series, (i) => { Object.assign(state, { series: i, at: data.series[i].start }); update(); });
     const time = slider("time", { min: 0, step: 1 }, (value) => { state.at = value; });
     const show = () => {
       const { label, style, view, sizes, frames } = series(), { alpha, height, centre, values } = now();
@@ -162,11 +170,12 @@
       time.said.textContent = `${tokens(now().tokens)} tokens of training`;
       time.control.setAttribute("aria-valuetext", `${time.said.textContent}: α = ${alpha.toFixed(3)}`);
       const points = sizes.map((size, i) => ({ model: series().models[i], size, value: values[i] }));
-      chart.draw([law(points, style, power(height, centre, alpha))], { label, across: PARAMETERS, view,
+      const end = frames.at(-1);
+      chart.draw([law([], style, power(end.height, end.centre, end.alpha), { faint: true }), law(points, style, power(height, centre, alpha))], { label, across: PARAMETERS, view,
         describe: `${label} against model size after ${time.said.textContent}; the line has the exponent ${alpha.toFixed(3)}` });
     };
-    const told = () => [html("span", {}, `after ${tokens(now().tokens)} tokens`), html("b", {}, "exponent α = ", fixed("alpha", now().alpha, 3)), html("span", {}, series().note)];
-    const draw = frame(root, chart, [labelled("Models and measure", which), time.label], told, show);
+    const told = () => [html("span", {}, `after ${tokens(now().tokens)} tokens`), html("b", {}, "exponent α = ", fixed("alpha", now().alpha, 3)), html("span", {}, "faint: the end of training")];
+    const draw = frame(root, "Train longer.", chart, [which, time.label], told, show);
   }
 
   const CHARTS = { line, hide, longer };

@@ -129,7 +129,7 @@ def longer_shown(snapshots: pd.DataFrame, texts: Sequence[Counts], k: int = 1) -
     series = [_of_snapshots(snapshots), _of_ladder(texts, k)]
     first = series[0]
     frames, sizes = first["frames"], np.array(first["sizes"])
-    drawn = [frames[i] for i in (1, len(frames) // 3, len(frames) - 1)]
+    drawn = [frames[i] for i in (first["start"], len(frames) // 3, len(frames) - 1)]
 
     def draw(ax: Axes) -> None:
         colour, marker = first["style"]
@@ -171,7 +171,9 @@ def _of_snapshots(table: pd.DataFrame) -> dict[str, Any]:
         values = -np.log(at["accuracy"].to_numpy(float))
         frame = {"tokens": int(law["training_tokens"]), "alpha": law["alpha"], "height": law["typical"]}
         frames.append(frame | {"centre": _middle(at["size"]), "values": values.tolist()})
-    return _series(f"{FAMILY}: whole last words", "−ln share of words guessed", FAMILIES[FAMILY], about, frames)
+    start = next(i for i, frame in enumerate(frames) if frame["alpha"] > 0)  # before, the models know next to nothing
+    series = _series(f"{FAMILY}: whole last words", "−ln share of words guessed", FAMILIES[FAMILY], about, frames)
+    return series | {"start": start}
 
 
 def _of_ladder(texts: Sequence[Counts], k: int) -> dict[str, Any]:
@@ -185,7 +187,7 @@ def _of_ladder(texts: Sequence[Counts], k: int) -> dict[str, Any]:
         frames.append(frame | {"values": at["value"].tolist()})
     about = own[own["training_tokens"] == own["training_tokens"].max()]
     name = f"Our small transformers: {neg_log_rbp_label(k)} on Wikipedia"
-    return _series(name, neg_log_rbp_label(k), LADDERS[TRANSFORMER], about, frames)
+    return _series(name, neg_log_rbp_label(k), LADDERS[TRANSFORMER], about, frames) | {"start": 0}
 
 
 def _middle(sizes: "pd.Series[int]") -> float:

@@ -349,7 +349,7 @@ def ranked_words(found: Read) -> str:
     return (
         '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a piece of the sentence</legend>'
         f'{"".join(pieces)}</fieldset><figcaption><b>One sentence, ranked by a model of {found.size:,} parameters.</b> '
-        f"Small: the rank of the piece that came. Colours: {key}. Below: what the model expected in its place."
+        f"Small: the rank of the piece that came. Colours: {key}. Choose another piece to see what the model expected there."
         "</figcaption></figure>"
     )
 

@@ -365,12 +365,13 @@ def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     found = equal.dropna(subset="offset")
     cell = found.loc[(found["dataset"] != "auslegal").idxmin(), CELL]
     own = _named(found[(found[CELL] == cell).all(axis=1) & found["path"].isin([*FRONT, SMALLER])])
+    nats = f"{own['nats'].iloc[0]:.1f} nats"
     return {
         "figure": curves(
             own[own["path"] != SMALLER],
             "k",
             "offset",
-            labels=("k", "−ln RBPₖ against a smaller model (%)"),
+            labels=("k", "−ln RBPₖ, difference (%)"),
             panel=None,
             styles={LABELS[path]: STYLES[LABELS[path]] for path in FRONT},
             band=True,
@@ -378,8 +379,8 @@ def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
             ylim=_VIEW,
             size=(4.6, 3.7),
         ),
-        "caption": f"<b>One cross-entropy, {own["nats"].iloc[0]:.1f} nats, three curves.</b> A small model of ours was made "
-        "worse in three ways, and each compared with a smaller model of the same cross-entropy (0). "
+        "caption": f"<b>One cross-entropy, {nats}, three curves.</b> A small model of ours was made worse in "
+        "three ways, and each compared with a smaller model of the same cross-entropy (0). "
         f"Bands: {level:.0%} intervals.",
         "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k, with "
         "fewer layers it is the other way round",
