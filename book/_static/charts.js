@@ -158,7 +158,8 @@ const charts = (() => {
     // laws: [{family, style, points, fit or null, out: Set of models, hidden: Set of models, faint}]; a fit whose
     // forecasts have no intervals is a line alone. A hidden point outside its forecast's interval has a ring.
     // size: where a forecast is shown, or null; view: the sizes and values in sight, or null for all there are.
-    draw(laws, { title, label, describe, size = null, across = "non-embedding parameters S", view = null }) {
+    // Without a title the chart keeps the one that it has.
+    draw(laws, { title = this.title.textContent, label, describe, size = null, across = "non-embedding parameters S", view = null }) {
       const width = Math.max(260, this.picture.getBoundingClientRect().width), height = Math.min(400, Math.max(280, 0.62 * width));
       const left = 52, right = width - 12, top = 12, bottom = height - 44;
       this.points = laws.flatMap(({ points }) => points).filter(({ value }) => value > 0);

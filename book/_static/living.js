@@ -158,7 +158,7 @@
   function longer(root, data) {
     const state = { series: 0, at: data.series[0].start };
     const series = () => data.series[state.series], now = () => series().frames[state.at];
-    const tokens = (count) => (count >= 1e9 ? `${number(count / 1e9, 3)} billion` : `${number(count / 1e6, 3)} million`);
+    const tokens = (count) => (count >= 1e9 ? `${number(count / 1e9, 2)} billion` : `${number(count / 1e6, 2)} million`);
     const chart = new Chart(), update = () => draw();
     const { slider } = controls("rbp-longer", update);
     const which = chips("longer-series", "Models and measure", data.series.map(({ name, style }, i) => [i, name, style]), state.series, (i) => { Object.assign(state, { series: i, at: data.series[i].start }); update(); });

@@ -71,8 +71,7 @@ def line_shown(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
 
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),
-        "caption": f"<b>The paper’s {len(rows)} models on Wikipedia.</b> Each family has its own line, from its smallest "
-        "model to its largest; both axes are logarithmic.",
+        "caption": f"<b>The paper’s {len(rows)} models on Wikipedia.</b> Each family has a line of its own.",
         "alt": f"{label} falls with model size, on nearly straight lines, one for each family",
         "data": rows,
         "living": {
@@ -106,8 +105,8 @@ def hide_shown(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[st
 
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),
-        "caption": "<b>What the smaller models foretell.</b> The line is fitted to the full marks alone. Below a hollow "
-        "mark it promised too much (too hopeful), above it too little (too gloomy).",
+        "caption": "<b>What the smaller models promise.</b> The line is fitted to the full marks. Below a hollow mark "
+        "it is too hopeful, above it too gloomy.",
         "alt": f"A line through the smaller models of {FAMILY} passes below its {HIDDEN} largest",
         "data": rows,
         "living": {
@@ -141,9 +140,9 @@ def longer_shown(snapshots: pd.DataFrame, texts: Sequence[Counts], k: int = 1) -
             ends[f"α = {frame['alpha']:.2f}"] = (sizes[-1], law[-1], INK)
         _axes(ax, first["label"], first["view"])
         ax.set_ylim(top=max(drawn[0]["values"]) * ROOM)
+        ax.set_title("After " + ", ".join(f"{frame['tokens'] / 1e9:.0f}" for frame in drawn) + " billion tokens")
         label_line_ends(ax, ends)
 
-    billions = [f"{frame['tokens'] / 1e9:.0f}" for frame in drawn]
     rows = [
         {"series": each["name"], "tokens": frame["tokens"], "model": model, "size": size, "value": value}
         | {"alpha": frame["alpha"]}
@@ -153,9 +152,8 @@ def longer_shown(snapshots: pd.DataFrame, texts: Sequence[Counts], k: int = 1) -
     ]
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),
-        "caption": "<b>The same models, at moments of their training.</b> Pythia’s models guess the last word of "
-        f"passages (LAMBADA): whole words, so this is not RBPₖ. The picture shows {billions[0]}, {billions[1]} and "
-        f"{billions[2]} billion tokens of text read.",
+        "caption": "<b>The same models, trained longer.</b> Pythia’s guess the last word of passages (LAMBADA): whole "
+        "words, not RBPₖ.",
         "alt": "Lines of −ln of the share of words guessed against size: they grow steeper as training goes on",
         "data": pd.DataFrame(rows),
         "living": {"series": series},

@@ -323,45 +323,50 @@ CANDIDATES = 5  # are listed of each prediction
 def ranked_words(found: Read) -> str:
     """A text whose pieces are coloured by rank, as HTML; one that is chosen shows what the model expected there."""
     language = Tokenizer.from_file(str(tokenizer_file()))
-    ids, ranks, nll = found.ids.tolist(), *found.ranks()
+    texts = [language.decode([token]) for token in found.ids.tolist()]
+    ranks, nll = found.ranks()
     tops = [top for _, _, top in found.shown()]
-    texts = [language.decode([token]) for token in ids]
-    first, worst = html.escape(texts[0]), int(np.argmax(ranks))
-    pieces = [f'<span class="rbp-piece" title="the first piece has no rank">{first}<small>–</small></span>']
-    for i, (rank, cost) in enumerate(zip(ranks, nll, strict=True)):
-        text, strength = texts[i + 1], next(strength for top, _, strength in CLASSES if rank <= top)
-        rows = [(place, language.decode([token]), p, token == ids[i + 1]) for place, (token, p) in enumerate(tops[i], 1)]
-        rows = [row for row in rows if row[0] <= CANDIDATES]
+    pieces = [
+        f'<span class="rbp-piece" title="The first piece has no rank.">{_visible(texts[0])}<small>–</small></span>'
+    ]
+    for i, (text, rank, cost) in enumerate(zip(texts[1:], ranks, nll, strict=True)):
+        rows = [
+            _candidate(place, language.decode([token]), p, right=token == found.ids[i + 1])
+            for place, (token, p) in enumerate(tops[i][:CANDIDATES], 1)
+        ]
         if rank > CANDIDATES:
-            rows.append((rank, text, float(np.exp(-cost)), True))
-        word = html.escape(text)
+            rows.append(_candidate(rank, text, float(np.exp(-cost)), right=True))
+        shade, chosen = _shade(rank), " checked" * (rank == max(ranks))
+        begins = " rbp-begins" * text.startswith(" ")
         pieces.append(
-            f'<span class="rbp-choice"><label class="rbp-piece{" rbp-begins" * text.startswith(" ")}" '
-            f'style="background:rgba({COLOUR},{strength:g})"><input type="radio" name="rbp-piece"'
-            f'{" checked" * (i == worst)}> {word.strip()}<small><span class="rbp-unseen">rank </span>{rank:,}</small>'
-            f'</label><table class="rbp-table"><caption>“{word.strip()}” has rank {rank:,}</caption><tbody>'
-            + "".join(map(_candidate, rows))
-            + "</tbody></table></span>"
+            f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{shade}">'
+            f'<input type="radio" name="rbp-piece"{chosen}>{_visible(text)}'
+            f'<small><span class="rbp-unseen"> rank </span>{rank:,}</small></label><table class="rbp-table">'
+            f"<caption>“{_visible(text)}” has rank {rank:,}</caption><tbody>{''.join(rows)}</tbody></table></span>"
         )
-    key = " ".join(
-        f'<span style="background:rgba({COLOUR},{strength:g})">&nbsp;{name}&nbsp;</span>' for _, name, strength in CLASSES
-    )
+    key = " ".join(f'<span style="{_shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
     return (
-        '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a piece of the sentence</legend>'
-        f'{"".join(pieces)}</fieldset><figcaption><b>One sentence, ranked by a model of {found.size:,} parameters.</b> '
-        f"Small: the rank of the piece that came. Colours: {key}. Choose another piece to see what the model expected there."
-        "</figcaption></figure>"
+        '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a piece</legend>'
+        f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by a model of {found.size:,} parameters.</b> "
+        f"Small: the rank, {key}. Choose another piece to see what the model expected there.</figcaption></figure>"
     )
 
 
-def _candidate(row: tuple[int, str, float, bool]) -> str:
-    rank, text, p, right = row
+def _visible(text: str) -> str:
+    return html.escape(text.strip()) or "␣"
+
+
+def _shade(rank: float) -> str:
+    strength = next(strength for highest, _, strength in CLASSES if rank <= highest)
+    return f"background:rgba({COLOUR},{strength:g})"
+
+
+def _candidate(rank: int, text: str, p: float, *, right: bool) -> str:
     share = f"{p:.0%}" if p >= 0.0995 else f"{p:.1%}" if p >= 0.0005 else "&lt; 0.1%"
-    kind = ' class="rbp-sentence-truth"' if right else ""
-    mark = " ◂ came" if right else ""
+    kind, came = (' class="rbp-sentence-truth"', " ◂ came") if right else ("", "")
     return (
-        f'<tr{kind} style="--p:{p:.2%}"><td class="num">{rank:,}</td><td class="txt">{html.escape(text.strip()) or "␣"}'
-        f'{mark}</td><td class="num">{share}</td></tr>'
+        f'<tr{kind} style="--p:{p:.2%}"><td class="num">{rank:,}</td><td class="txt">{_visible(text)}{came}</td>'
+        f'<td class="num">{share}</td></tr>'
     )
 
 

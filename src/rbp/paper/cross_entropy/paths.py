@@ -379,11 +379,10 @@ def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
             ylim=_VIEW,
             size=(4.6, 3.7),
         ),
-        "caption": f"<b>One cross-entropy, {nats}, three curves.</b> A small model of ours was made worse in "
-        "three ways, and each compared with a smaller model of the same cross-entropy (0). "
-        f"Bands: {level:.0%} intervals.",
-        "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k, with "
-        "fewer layers it is the other way round",
+        "caption": f"<b>One cross-entropy, {nats}.</b> A small model, made worse in three ways, against a smaller one: "
+        f"above 0 its ranks are the worse ones. Bands: {level:.0%} intervals.",
+        "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
+        "with fewer layers it is the other way round",
         "data": own,
     }
 
