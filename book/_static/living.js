@@ -73,6 +73,8 @@
       chart.picture.setPointerCapture(event.pointerId);
       event.preventDefault();
     });
+    // a finger on a grip drags it, and does not scroll the page
+    chart.picture.addEventListener("touchstart", (event) => { if (event.target.closest("[data-part]")) event.preventDefault(); }, { passive: false });
     chart.picture.addEventListener("pointermove", (event) => {
       if (!held) return;
       const value = chart.y.back(chart.at(event)[1]), [low, high] = ends();
@@ -158,7 +160,7 @@
   function longer(root, data) {
     const state = { series: 0, at: data.series[0].start };
     const series = () => data.series[state.series], now = () => series().frames[state.at];
-    const tokens = (count) => (count >= 1e9 ? `${number(count / 1e9, 2)} billion` : `${number(count / 1e6, 2)} million`);
+    const tokens = (count) => (count >= 1e9 ? `${Number((count / 1e9).toPrecision(2))} billion` : `${Number((count / 1e6).toPrecision(2))} million`);
     const chart = new Chart(), update = () => draw();
     const { slider } = controls("rbp-longer", update);
     const which = chips("longer-series", "Models and measure", data.series.map(({ name, style }, i) => [i, name, style]), state.series, (i) => { Object.assign(state, { series: i, at: data.series[i].start }); update(); });
@@ -175,7 +177,7 @@
         describe: `${label} against model size after ${time.said.textContent}; the line has the exponent ${alpha.toFixed(3)}` });
     };
     const told = () => [html("span", {}, `after ${tokens(now().tokens)} tokens`), html("b", {}, "exponent α = ", fixed("alpha", now().alpha, 3)), html("span", {}, "faint: the end of training")];
-    const draw = frame(root, "Train longer.", chart, [which, time.label], told, show);
+    const draw = frame(root, "Move the slider: the models have read more.", chart, [which, time.label], told, show);
   }
 
   const CHARTS = { line, hide, longer };

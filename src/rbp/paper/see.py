@@ -336,7 +336,7 @@ def ranked_words(found: Read) -> str:
         ]
         if rank > CANDIDATES:
             rows.append(_candidate(rank, text, float(np.exp(-cost)), right=True))
-        shade, chosen = _shade(rank), " checked" * (rank == max(ranks))
+        shade, chosen = _shade(rank), " checked" * (i == ranks.index(max(ranks)))
         begins = " rbp-begins" * text.startswith(" ")
         pieces.append(
             f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{shade}">'
