@@ -371,7 +371,8 @@
       sides.forEach(({ label, laws: drawn }, i) => {
         const slopes = drawn.filter(({ fit }) => fit).map(({ family, fit }) => `${family}: α = ${number(fit.alpha)}`).join("; ");
         const where = title(state.dataset);
-        charts[i].draw(drawn, `${label} on ${where}`, label, state.at, `Log-log chart of ${label} against model size on ${where}. ${slopes}`);
+        const describe = `Log-log chart of ${label} against model size on ${where}. ${slopes}`;
+        charts[i].draw(drawn, { title: `${label} on ${where}`, label, describe, size: state.at });
       });
       tell(laws);
       const unmeasured = state.hide && !beside.length ? ` For these families ${measure(other)} is not measured here.` : "";

@@ -15,6 +15,7 @@ const ledger = (() => {
   function met(node, at) {
     if (!Array.isArray(node)) return node;
     const [sign, ...parts] = node;
+    if (sign === "not") return !met(parts[0], at);
     if (sign === "met") return parts.slice(1).filter((each) => met(each, at)).length >= parts[0];
     return COMPARE[sign](value(parts[0], at), value(parts[1], at));
   }
@@ -36,7 +37,9 @@ const ledger = (() => {
       return { row, number, rule: rules[number], set: row.dataset.verdict, verdict: row.dataset.verdict, group: row.closest("section").id.replace("claims-", ""),
         text: row.textContent.toLowerCase(), sliders: [...row.querySelectorAll("[data-bar]")] };
     });
-    const bars = ({ sliders }) => Object.fromEntries(sliders.map((slider) => [slider.dataset.bar, Number(slider.value)]));
+    // A bar "7.holds" is that of claim 7, on which a claim rests.
+    const sliderOf = (number, name) => document.getElementById(`rbp-bar-${name.includes(".") ? name.replace(".", "-") : `${number}-${name}`}`);
+    const bars = ({ number, rule }) => Object.fromEntries(Object.keys(rule.bars).map((name) => [name, Number(sliderOf(number, name).value)]));
     const written = (number, { percent }) => (percent ? `${Number((100 * number).toFixed(1))}%` : String(Number(number.toPrecision(4))));
     function badge(verdict) {
       const [key, sign] = verdicts[verdict], label = document.createElement("span"), mark = document.createElement("span");
@@ -48,11 +51,11 @@ const ledger = (() => {
     }
 
     function decide(each) {
-      const at = bars(each), moved = each.sliders.some((slider) => at[slider.dataset.bar] !== each.rule.bars[slider.dataset.bar].at);
+      const at = bars(each), moved = Object.keys(at).some((name) => at[name] !== each.rule.bars[name].at);
       each.verdict = moved ? judge(each.rule, at) : each.set;
       each.row.classList.toggle("rbp-moved", each.verdict !== each.set);
       each.row.querySelector(".rbp-verdict").replaceWith(badge(each.verdict));
-      each.row.querySelector("[data-reset]").disabled = !moved;
+      if (each.sliders.length) each.row.querySelector("[data-reset]").disabled = !moved;
       for (const slider of each.sliders) {
         const name = slider.dataset.bar, bar = each.rule.bars[name];
         const found = [...new Set([...measured(each.rule.holds, name, at), ...measured(each.rule.part, name, at)])].map((number) => written(number, bar));
@@ -120,7 +123,7 @@ const ledger = (() => {
     }
     let writing = 0;
     function update(...changed) {
-      changed.forEach(decide);
+      [...changed, ...resting].forEach(decide);
       show();
       clearTimeout(writing); // browsers stop an address that changes too often
       writing = setTimeout(() => {
@@ -130,7 +133,7 @@ const ledger = (() => {
 
     for (const [, control] of filters) control.addEventListener("input", () => update());
     const put = (each, where) => { for (const slider of each.sliders) slider.value = each.rule.bars[slider.dataset.bar][where]; };
-    const movable = rows.filter(({ rule }) => rule);
+    const movable = rows.filter(({ sliders }) => sliders.length), resting = rows.filter(({ rule, sliders }) => rule && !sliders.length);
     for (const each of movable) {
       each.row.querySelector(".rbp-bars").hidden = false;
       for (const slider of each.sliders) slider.addEventListener("input", () => update(each));

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from paper.test_claims import ENTRIES, RULES, _numbers
+from paper.test_claims import ENTRIES, RESTING, RULES, _numbers
 from playwright.sync_api import Browser, Page, expect
 from tabs import BY_MOUSE_AND_TOUCH, write_page
 
@@ -34,7 +34,7 @@ def judged(**moved: float) -> dict[int, str]:
     for number, rule in RULES.items():
         own = {key.partition(".")[2]: at for key, at in moved.items() if key.startswith(f"{number}.")}
         found[number] = rule.verdict(own)
-    return found
+    return found | {number: rule.verdict(moved) for number, rule in RESTING.items()}
 
 
 def places(bar: Bar, rule: Any) -> list[float]:
@@ -148,9 +148,24 @@ def test_claims_without_a_bar_say_so(tab: Page) -> None:
     read = """() => [...document.querySelectorAll('tr[id^=claim-]')].map(row =>
       [row.id, row.querySelectorAll('input[type=range]').length, row.textContent.includes('no bar to move')])"""
     for name, sliders, none in tab.evaluate(read):
-        rule = RULES.get(int(name.removeprefix("claim-")))
+        number = int(name.removeprefix("claim-"))
+        rule = RULES.get(number)
         assert sliders == (len(rule.bars) if rule else 0)
-        assert none == (not rule)
+        assert none == (not rule and number not in RESTING)
+
+
+def test_a_sentence_follows_the_bars_of_the_claims_on_which_it_rests(tab: Page) -> None:
+    assert [verdicts(tab)[number] for number in RESTING] == 5 * [HOLDS]
+    tab.locator("#claim-81 summary").click()
+    tab.locator("#claim-81").get_by_role("link", name="1", exact=True).click()
+    slider = tab.locator("#claim-1").get_by_label("fits that are good, to hold")
+    slider.focus()
+    tab.keyboard.press("End")
+    at = float(slider.input_value())
+    assert verdicts(tab) == judged(**{"1.fits": at})
+    assert verdicts(tab)[81] == PART
+    tab.get_by_label("Verdict", exact=True).select_option(PART)
+    assert {1, 81} <= shown(tab)
 
 
 def test_every_slider_takes_the_places_that_python_gives(tab: Page) -> None:

@@ -193,9 +193,10 @@ def test_a_referees_numbers_are_met(snapshots: pd.DataFrame) -> None:
     assert missed[ADDITIVE] == pytest.approx([6.60, 7.09], abs=0.005)
     assert missed[KAPLAN] == pytest.approx([5.25, 5.19], abs=0.005)
     assert (table.at_d < table.at_ratio).all()
-    apart = pd.DataFrame({"k": [1, None], "p_sum": [0.2, 0.01]})
+    apart = pd.DataFrame({"k": [1, None], "p_sum": [0.2, 0.01], "p_product": [0.01, 0.02]})
     decides = others.sum_decides(table.reset_index(), apart, level=0.95)
     assert (decides["closest"], decides["rejected"], decides["loss_rejected"]) == (0, 1, 1)
+    assert decides["product_rejected"] == 2
     largest = others.largest_foretold(snapshots[snapshots.family == "Pythia"], 3000, 143000)
     told = {form: own.sort_values("size").told.to_list()[::-1] for form, own in largest.groupby("form")}
     assert told[OFFSET] == pytest.approx([0.956, 0.913], abs=6e-4)

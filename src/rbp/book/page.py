@@ -6,6 +6,7 @@ the folder that the environment variable RBP_OUT names, else into `runs/interact
 
 import html
 import io
+import json
 import math
 import os
 import re
@@ -99,11 +100,19 @@ class Page:
         return {key.replace(".", "_"): self.values[key] for key in keys if key in self.values}
 
     def figure(
-        self, name: str, figure: Figure | figure_style.Panels, *, caption: str, alt: str, data: pd.DataFrame
+        self,
+        name: str,
+        figure: Figure | figure_style.Panels,
+        *,
+        caption: str,
+        alt: str,
+        data: pd.DataFrame,
+        living: Mapping[str, Any] | None = None,
     ) -> None:
         """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
 
-        `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it.
+        `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it. `living`: what
+        book/_static/living.js needs to put a chart that moves in the picture's place, by the figure's name.
         """
         self._once(name)
         legend = None
@@ -121,12 +130,10 @@ class Page:
         write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes, legend=legend))
         write_file(self.files / f"{name}.png", _png(panels, columns, legend))
         self._save_csv(name, data)
-        self._show(
-            name,
-            svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend)),
-            caption,
-            ("svg", "png", "csv"),
-        )
+        body = svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend))
+        if living is not None:
+            body = f'<div class="rbp-living" data-chart="{name}">{body}{data_within(living)}</div>'
+        self._show(name, body, caption, ("svg", "png", "csv"))
 
     def table(
         self,
@@ -230,6 +237,13 @@ def _cell(value: Any, how: Format | None) -> str:
         return str(value)
     text = how.format(value) if isinstance(how, str) else how(value)
     return re.sub(r"^-(?=\d)", "−", text)
+
+
+def data_within(data: Any) -> str:
+    """What a script of the page reads, as JSON within the page."""
+    # a script ends at the first "</script", wherever it stands
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json">{text}</script>'
 
 
 def html_table(table: pd.DataFrame, formats: Mapping[str, Format], rows: int | None = None) -> str:

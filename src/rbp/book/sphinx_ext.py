@@ -46,6 +46,7 @@ def _drop_source(app: Sphinx, pagename: str, templatename: str, context: dict[st
 SCRIPTS = {
     'class="rbp-explorer"': ["fits.js", "charts.js", "explorer.js"],
     'class="rbp-ledger"': ["ledger.js"],
+    'class="rbp-living"': ["fits.js", "charts.js", "living.js"],
     'class="rbp-sentence"': ["neox.js", "charts.js", "sentence.js"],
 }
 

@@ -1,6 +1,5 @@
 """Can it forecast? Hidden models at every cut, the control by cross-entropy, other curves, and the explorer."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from rbp.book.figure_style import (
     neg_log_rbp_label,
     single_panel,
 )
+from rbp.book.page import data_within
 from rbp.core.errors import FitError
 from rbp.evidence import Source
 from rbp.evidence.tokens import known_tokens
@@ -417,12 +417,7 @@ def _points(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def _page(kind: str, data: dict[str, Any]) -> str:
-    # Within a page, a script ends at the first "</script", wherever it stands.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return (
-        f'<div class="{kind}"><noscript><p>The explorer needs JavaScript.</p></noscript>'
-        f'<script type="application/json">{text}</script></div>'
-    )
+    return f'<div class="{kind}"><noscript><p>The explorer needs JavaScript.</p></noscript>{data_within(data)}</div>'
 
 
 def _whole(number: Any) -> int | None:

@@ -6,6 +6,7 @@ seed, and is deterministic.
 """
 
 import base64
+import html
 import json
 import re
 import zlib
@@ -24,6 +25,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from rbp.book.figure_style import FAMILIES, INK, LABELS, SPARE, Panels, rbp_label
+from rbp.book.page import data_within
 from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError, ParameterError
@@ -308,11 +310,62 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
         "colour": COLOUR,
         "looks": [*FAMILIES.values(), *SPARE],
     }
-    # Within a page, a script ends at the first "</script", wherever it stands.
-    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    without = "<noscript><p>To type a text of your own, allow JavaScript.</p></noscript>"
+    return f'<div class="rbp-sentence">{without}{data_within(data)}</div>'
+
+
+# ── A sentence to look at: no script is needed
+
+CANDIDATES = 5  # are listed of each prediction
+
+
+def ranked_words(found: Read) -> str:
+    """A text whose pieces are coloured by rank, as HTML; one that is chosen shows what the model expected there."""
+    language = Tokenizer.from_file(str(tokenizer_file()))
+    texts = [language.decode([token]) for token in found.ids.tolist()]
+    ranks, nll = found.ranks()
+    tops = [top for _, _, top in found.shown()]
+    pieces = [
+        f'<span class="rbp-piece" title="The first piece has no rank.">{_visible(texts[0])}<small>–</small></span>'
+    ]
+    for i, (text, rank, cost) in enumerate(zip(texts[1:], ranks, nll, strict=True)):
+        rows = [
+            _candidate(place, language.decode([token]), p, right=token == found.ids[i + 1])
+            for place, (token, p) in enumerate(tops[i][:CANDIDATES], 1)
+        ]
+        if rank > CANDIDATES:
+            rows.append(_candidate(rank, text, float(np.exp(-cost)), right=True))
+        shade, chosen = _shade(rank), " checked" * (i == ranks.index(max(ranks)))
+        begins = " rbp-begins" * text.startswith(" ")
+        pieces.append(
+            f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{shade}">'
+            f'<input type="radio" name="rbp-piece"{chosen}>{_visible(text)}'
+            f'<small><span class="rbp-unseen"> rank </span>{rank:,}</small></label><table class="rbp-table">'
+            f"<caption>“{_visible(text)}” has rank {rank:,}</caption><tbody>{''.join(rows)}</tbody></table></span>"
+        )
+    key = " ".join(f'<span style="{_shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
     return (
-        '<div class="rbp-sentence"><noscript><p>To type a text of your own, allow JavaScript.</p></noscript>'
-        f'<script type="application/json">{packed}</script></div>'
+        '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a piece</legend>'
+        f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by a model of {found.size:,} parameters.</b> "
+        f"Small: the rank, {key}. Choose another piece to see what the model expected there.</figcaption></figure>"
+    )
+
+
+def _visible(text: str) -> str:
+    return html.escape(text.strip()) or "␣"
+
+
+def _shade(rank: float) -> str:
+    strength = next(strength for highest, _, strength in CLASSES if rank <= highest)
+    return f"background:rgba({COLOUR},{strength:g})"
+
+
+def _candidate(rank: int, text: str, p: float, *, right: bool) -> str:
+    share = f"{p:.0%}" if p >= 0.0995 else f"{p:.1%}" if p >= 0.0005 else "&lt; 0.1%"
+    kind, came = (' class="rbp-sentence-truth"', " ◂ came") if right else ("", "")
+    return (
+        f'<tr{kind} style="--p:{p:.2%}"><td class="num">{rank:,}</td><td class="txt">{_visible(text)}{came}</td>'
+        f'<td class="num">{share}</td></tr>'
     )
 
 

@@ -32,7 +32,7 @@ def test_no_page_breaks_a_rule_and_the_keyboard_reaches_all(
 ) -> None:
     wrong: dict[str, Any] = {}
     tab.on("pageerror", lambda error: wrong.setdefault("script", []).append(str(error)))
-    for page in [*pages[every // 2 :: every], "search.html"]:
+    for page in dict.fromkeys(["book/welcome.html", *pages[every // 2 :: every], "search.html"]):
         tab.goto(f"{address}/{page}")
         tab.add_style_tag(content="* { transition: none !important }")
         tab.evaluate(AXE)

@@ -54,6 +54,8 @@ LOOK = """() => {
   };
 }"""
 
+FRONT = "book/welcome.html"
+
 Open = Callable[[Page, str], list[str]]
 Look = Callable[[str], dict[str, dict[str, Any]]]
 
@@ -88,7 +90,7 @@ def _switch(tab: Page, mode: str) -> None:
 
 @pytest.fixture(scope="module", params=loop_and_slow((4, [[*MODES]]), (1, [[mode] for mode in MODES])))
 def look(request: pytest.FixtureRequest, browser: Browser, pages: list[str], open_page: Open) -> Look:
-    """look(mode): what pages show in a mode: each fourth, opened once for all modes; in the slow set all, for each."""
+    """look(mode): what the front page and each fourth show, opened once for all; in the slow set all, for each."""
     every, opened_for = request.param
 
     @cache
@@ -96,7 +98,7 @@ def look(request: pytest.FixtureRequest, browser: Browser, pages: list[str], ope
         found: dict[str, dict[str, dict[str, Any]]] = {mode: {} for mode in MODES}
         for modes in opened_for:
             with closing(browser.new_context(**MODES[modes[0]])) as context:
-                for page in pages[::every]:
+                for page in dict.fromkeys([FRONT, *pages[::every]]):
                     with closing(context.new_page()) as tab:
                         wrong = open_page(tab, page)
                         tab.add_style_tag(content="* { transition: none !important }")  # colours change at once

@@ -347,6 +347,37 @@ def fingerprint_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     }
 
 
+FRONT = ("replaced", "context", "depth")
+"""The paths that the front page shows: those whose curves are the most unlike."""
+
+
+def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for a few paths of one model on one text: judgments if they are there."""
+    found = equal.dropna(subset="offset")
+    cell = found.loc[(found["dataset"] != "auslegal").idxmin(), CELL]
+    own = _named(found[(found[CELL] == cell).all(axis=1) & found["path"].isin([*FRONT, SMALLER])])
+    nats = f"{own['nats'].iloc[0]:.1f} nats"
+    return {
+        "figure": curves(
+            own[own["path"] != SMALLER],
+            "k",
+            "offset",
+            labels=("k", "−ln RBPₖ, difference (%)"),
+            panel=None,
+            styles={LABELS[path]: STYLES[LABELS[path]] for path in FRONT},
+            band=True,
+            at=[0],
+            ylim=_VIEW,
+            size=(4.6, 3.7),
+        ),
+        "caption": f"<b>One cross-entropy, {nats}.</b> A small model, made worse in three ways, against a smaller one: "
+        f"above 0 its ranks are the worse ones. Bands: {level:.0%} intervals.",
+        "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
+        "with fewer layers it is the other way round",
+        "data": own,
+    }
+
+
 def equal_paths_shown(equal: pd.DataFrame, ks: Sequence[int], level: float) -> dict[str, Any]:
     """`at_equal` at some k as a page shows it."""
     rows = _named(equal[equal["k"].isin(ks) & (equal["path"] != SMALLER)])

@@ -12,7 +12,7 @@ import pandas as pd
 
 from rbp.book import results
 from rbp.core.errors import ChapterError
-from rbp.paper.ledger.rules import FAILS, HOLDS, PART, Rule, read_bar, read_condition
+from rbp.paper.ledger.rules import FAILS, HOLDS, PART, Bar, Rule, met, read_bar, read_condition
 
 #: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
 UNCHECKED, OPEN = "cannot be checked here", "not judged yet"
@@ -43,6 +43,7 @@ class Group:
     says: str
 
 
+ARGUMENT = Group("argument", "The argument", "We say")  # of the book: each rests on other claims
 PAPER = Group("paper", "The paper's claims", "The paper says")
 EARLIER = Group("earlier", "Its earlier version's claims", "The earlier version says")
 OTHERS = Group("others", "Others' claims", "They say")
@@ -50,7 +51,7 @@ OWN = Group("own", "Our own tests", "We test")
 PREDICTIONS = Group(
     "predictions", "Our predictions", "We predicted"
 )  # written down before what they foretell was measured
-GROUPS = (PAPER, EARLIER, OTHERS, OWN, PREDICTIONS)
+GROUPS = (ARGUMENT, PAPER, EARLIER, OTHERS, OWN, PREDICTIONS)
 
 
 class Numbers:
@@ -94,7 +95,7 @@ class Claim:
     `number` is its name and stays: those of the paper and its earlier versions that were listed first are 1 to 30; those
     added since, of any group, count on from 31 in the order in which they came. `part` is its subject within the group.
     `evidence` names the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the paper's
-    argument, or of the doubt of it, hangs on it; the others are details.
+    argument, or of the doubt of it, hangs on it; the others are details. `rests_on`: other claims, whose rules decide it.
     """
 
     number: int
@@ -106,6 +107,7 @@ class Claim:
     evidence: str
     core: bool
     judge: Judge
+    rests_on: tuple[int, ...] = ()
 
     def judged(self, numbers: Numbers) -> "Entry":
         """The claim with its verdict. Raises ChapterError where a number is missing."""
@@ -125,6 +127,12 @@ class Entry:
     finding: str
     rule: Rule | None
 
+    @property
+    def bars(self) -> Mapping[str, Bar]:
+        """The rule's own bars, which can be moved: not those of other claims that it rests on."""
+        bars = self.rule.bars if self.rule else {}
+        return {name: bar for name, bar in bars.items() if "." not in name}
+
 
 FILE = Path(__file__).with_name("claims.toml")
 
@@ -134,10 +142,12 @@ def read_claims(path: Path = FILE) -> list[Claim]:
 
     number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. holds, in_part:
     the rule, see `rules.read_condition`; bars: its bars by name, see `rules.read_bar`. verdict: UNCHECKED where nothing
-    decides; algebra: what holds, follows without a measurement. finding: a sentence or two with the recorded values, "{high} of {fits}, {r:.3f} at worst"; finding_open: where
+    decides; algebra: what holds, follows without a measurement. rests_on: names of other claims, whose rules and values
+    a rule may use (`rules.read_condition`), and a finding as "{law[high]}". finding: a sentence or two with the recorded values, "{high} of {fits}, {r:.3f} at worst"; finding_open: where
     none are recorded yet, if a later chapter may do so.
     """
     groups = {group.key: group for group in GROUPS}
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return [
         Claim(
             number=table["number"],
@@ -148,18 +158,29 @@ def read_claims(path: Path = FILE) -> list[Claim]:
             rule=table["rule"],
             evidence=table["evidence"],
             core=table.get("core", False),
-            judge=_judge_of(name, table),
+            judge=_judge_of(name, tables),
+            rests_on=tuple(tables[other]["number"] for other in table.get("rests_on", ())),
         )
-        for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()
+        for name, table in tables.items()
     ]
 
 
-def _judge_of(name: str, table: Mapping[str, Any]) -> Judge:
+def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
+    table = tables[name]
+    rests_on = {other: _judge_of(other, tables) for other in table.get("rests_on", ())}
+
     def judge(numbers: Numbers) -> Judged:
         values = numbers.of_claim(name)
         if not values and "finding_open" in table:
             return OPEN, table["finding_open"]
         bars = {key: read_bar(bar) for key, bar in table.get("bars", {}).items()}
+        for other, judge_other in rests_on.items():
+            decided, _ = judge_other(numbers)
+            if not isinstance(decided, Rule):
+                return decided, f"It rests on claim {tables[other]['number']}, which no rule decides yet."
+            rule = decided.of_claim(tables[other]["number"])
+            values[other] = numbers.of_claim(other) | {"holds": rule.holds, "in_part": met(1, rule.holds, rule.part)}
+            bars |= rule.bars
         try:
             finding = re.sub(r"(?<![\w.])-(?=\d)", "−", table["finding"].format(**values))
             if "verdict" in table:

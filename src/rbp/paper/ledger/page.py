@@ -1,12 +1,12 @@
 """The ledger as its page shows it: rows, filters and sliders. What moves them is book/_static/ledger.js."""
 
 import html
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 
-from rbp.paper.ledger.claims import GROUPS, PAPER, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
+from rbp.book.page import data_within
+from rbp.paper.ledger.claims import ARGUMENT, GROUPS, PAPER, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
 from rbp.paper.ledger.rules import Bar
 
 LEAD = 22
@@ -22,12 +22,10 @@ def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
         "verdicts": VERDICTS,
         "rules": {entry.claim.number: entry.rule.as_data() for entry in entries if entry.rule and entry.rule.bars},
     }
-    # Within a page, a script ends at the first "</script", wherever it stands.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    sections = "".join(_section(group, own, titles) for group in GROUPS if (own := of_group(entries, group)))
-    script = f'<script type="application/json">{text}</script>'
+    found = {group: _section(group, own, titles) for group in GROUPS if (own := of_group(entries, group))}
+    first, rest = found.pop(ARGUMENT, ""), "".join(found.values())
     status = '<p class="rbp-ledger-count" role="status" hidden></p>'
-    return f'<div class="rbp-ledger">{_core(entries)}{_tools(entries)}{sections}{status}{script}</div>'
+    return f'<div class="rbp-ledger">{first}{_core(entries)}{_tools(entries)}{rest}{status}{data_within(data)}</div>'
 
 
 def _core(entries: list[Entry]) -> str:
@@ -118,13 +116,13 @@ def _row(entry: Entry, titles: Mapping[str, str]) -> str:
     core = ' <span class="rbp-core">core</span>' if claim.core else ""
     lead, rest = _folded(entry.finding)
     more = f"<p>{_typeset(rest)}</p>" if rest else ""
-    bars = entry.rule.bars if entry.rule else {}
-    sliders = "".join(_slider(number, name, bar) for name, bar in bars.items())
-    moving = (
-        f'<div class="rbp-bars" hidden>{sliders}<button type="button" data-reset>As set</button></div>'
-        if sliders
-        else '<p class="rbp-rule">This rule is a yes or no: it has no bar to move.</p>'
-    )
+    sliders = "".join(_slider(number, name, bar) for name, bar in entry.bars.items())
+    others = ", ".join(f'<a href="#claim-{other}">{other}</a>' for other in claim.rests_on)
+    moving = '<p class="rbp-rule">This rule is a yes or no: it has no bar to move.</p>'
+    if sliders:
+        moving = f'<div class="rbp-bars" hidden>{sliders}<button type="button" data-reset>As set</button></div>'
+    elif others:
+        moving = f'<p class="rbp-rule">It moves with the bars of the claims on which it rests: {others}.</p>'
     return (
         f'<tr id="claim-{number}" data-verdict="{entry.verdict}" data-weight="{WEIGHTS[claim.core]}">'
         f'<td class="no"><a href="#claim-{number}" aria-label="Claim {number}, link to it">{number}</a></td>'

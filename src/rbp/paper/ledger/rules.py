@@ -1,7 +1,8 @@
 """A rule as data: measured values, comparisons, and bars that can be moved.
 
 Python judges with this data (`Rule.verdict`), and so does the page, whose script is given the same as JSON. A condition
-is true or false; or (sign, value, value), a comparison; or ("met", n, condition, …), met where n of them are. A value
+is true or false; or (sign, value, value), a comparison; or ("met", n, condition, …), met where n of them are; or
+("not", condition). A value
 is a number, the name of a bar, or ("share", numbers, sign, value): the share of the numbers that compare so.
 """
 
@@ -96,8 +97,26 @@ def _met(node: Condition, at: Mapping[str, float]) -> bool:
             return node
         case ("met", least, *conditions):
             return sum(_met(each, at) for each in conditions) >= int(least)
+        case ("not", inner):
+            return not _met(inner, at)
     sign, left, right = node
     return COMPARE[sign](_value(left, at), _value(right, at))
+
+
+def _renamed(node: Condition | Value, names: Mapping[str, str]) -> Any:
+    """A condition or a value whose bars have other names."""
+    match node:
+        case str():
+            return names[node]
+        case ("met", least, *conditions):
+            return ("met", least, *(_renamed(each, names) for each in conditions))
+        case ("not", inner):
+            return ("not", _renamed(inner, names))
+        case ("share", values, sign, than):
+            return ("share", values, sign, _renamed(than, names))
+        case (sign, left, right):
+            return (sign, _renamed(left, names), _renamed(right, names))
+    return node
 
 
 @dataclass(frozen=True)
@@ -116,6 +135,12 @@ class Rule:
     def stressed(self, harder: float) -> str:
         """The verdict with all bars so much harder, 0.2 for a fifth, or easier."""
         return self.verdict({name: bar.moved(harder) for name, bar in self.bars.items()})
+
+    def of_claim(self, number: int) -> "Rule":
+        """The same within another claim's rule: its bars say whose they are, "7.holds"."""
+        names = {name: name if "." in name else f"{number}.{name}" for name in self.bars}
+        bars = {names[name]: bar for name, bar in self.bars.items()}
+        return Rule(_renamed(self.holds, names), _renamed(self.part, names), bars)
 
     def as_data(self) -> dict[str, Any]:
         """The rule for the page, as what JSON can write."""
@@ -156,7 +181,8 @@ def read_bar(table: Mapping[str, Any]) -> Bar:
 def read_condition(text: str, values: Mapping[str, Any], bars: Mapping[str, Bar]) -> Condition:
     """A condition in words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
 
-    Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`. There are
+    Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`; `law.high` is what
+    `values` has of another claim, and `law.holds` and `law.in_part` (at least) are that claim's own rule. There are
     comparisons, and, or, not, + - * /, share(list >= x), median, least, most, count and total of a list. Raises ValueError
     for anything else, and for a name that is not there. A comparison with no bar in it is decided here.
     """
@@ -176,9 +202,9 @@ class _Reader:
                 return met(1, *map(self.condition, parts))
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 inside = self.condition(inner)
-                if not isinstance(inside, bool):
-                    raise ValueError("not stands before what no bar moves")
-                return not inside
+                return not inside if isinstance(inside, bool) else ("not", inside)
+            case ast.Attribute(attr="holds" | "in_part"):
+                return self.value(node)  # type: ignore[no-any-return]
             case ast.Compare(left=left, ops=[first, *others], comparators=[right, *more]) if others:
                 rest = ast.Compare(left=right, ops=others, comparators=more)
                 return every(
@@ -205,6 +231,8 @@ class _Reader:
                 return constant
             case ast.Name(id=name) if name in self.bars or name in self.values:
                 return name if name in self.bars else self.values[name]
+            case ast.Attribute(value=ast.Name(id=claim), attr=key) if key in self.values.get(claim, ()):
+                return self.values[claim][key]
             case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SUMS:
                 return _SUMS[type(sign)](self.number(left), self.number(right))
             case ast.Call(func=ast.Name(id="share"), args=[ast.Compare(left=left, ops=[sign], comparators=[right])]):

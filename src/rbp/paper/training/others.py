@@ -175,6 +175,7 @@ def sum_decides(table: pd.DataFrame, apart: pd.DataFrame, *, level: float) -> di
         found["closest"] += int(missed[ADDITIVE] == missed.min())
     rejected, losses = apart["p_sum"] < 1 - level, apart["k"].isna()
     found |= {"grids": len(apart), "rejected": int(rejected.sum())}
+    found["product_rejected"] = int((apart["p_product"] < 1 - level).sum())
     return found | {"loss_grids": int(losses.sum()), "loss_rejected": int(rejected[losses].sum())}
 
 
