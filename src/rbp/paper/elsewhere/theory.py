@@ -310,6 +310,6 @@ def forecasts_shown(table: pd.DataFrame) -> dict[str, Any]:
     }
     caption = (
         "<b>Open forecasts,</b> written before anybody here looked at these test sets of the same models, after a "
-        "first fit of the other three. <code>rbp forecasts score</code> scores them, where somebody has the measurements."
+        "first fit of the other three. <code>rbp forecasts score</code> scores them, once somebody has measurements."
     )
     return shown(rows, columns, caption=caption, data=table, ranked=True)
