@@ -116,7 +116,11 @@ def section(project: Project) -> str:
     lines = [
         f"On {found.date} the book of commit `{found.commit}` was built again with the newest versions that go "
         f"together{held}, on Python {found.python}, {found.system}. Of {found.packages} packages "
-        + (f"{len(found.versions)} differ from the pins: {changed}." if changed else "none differs from the pins.")
+        + (
+            f"{len(found.versions)} {'differs' if len(found.versions) == 1 else 'differ'} from the pins: {changed}."
+            if changed
+            else "none differs from the pins."
+        )
     ]
     if found.failed:
         lines.append(f"**It could not be built:**\n\n```text\n{found.failed.replace('```', '')}\n```")
@@ -138,7 +142,7 @@ def _below(text: str) -> str:
 def _told(found: Newest, verdicts: int) -> str:
     if not found.moved:
         return f"All {found.values} recorded values agree, and so do the verdicts."
-    own = "none of them a verdict" if not verdicts else f"{verdicts} of them verdicts"
+    own = f"{verdicts or 'none'} of them {'a verdict' if verdicts < 2 else 'verdicts'}"
     return f"**Of {found.values} recorded values {len(found.moved)} moved,** {own}."
 
 
