@@ -182,7 +182,10 @@ def build_html(project: Project) -> None:
     with folder_beside(project.html) as aside:
         pages = jupyter_book(project.build / "source", configured(project), aside)
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
-        write_file(pages / "index.html", LEADS_ON.format(page=f"{toc['root']}.html"))
+        first = f"{toc['root']}.html"
+        shared = re.findall(r'<meta (?:property="og|name="twitter):.*/>', (pages / first).read_text(encoding="utf-8"))
+        leads_on = LEADS_ON.format(page=first).replace("</title>", "\n".join(["</title>", *shared]))
+        write_file(pages / "index.html", leads_on)  # the address that people share, with what they see of a link
         swap_in(pages, project.html)
     write_json(project.build / "site.json", {"chapters": fingerprint(project)})
 

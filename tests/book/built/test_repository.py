@@ -141,6 +141,11 @@ def test_without_an_address_links_show_a_title_and_a_description(book: Path, pag
         assert said["twitter:card"] == "summary"
         assert not {"og:url", "og:image"} & said.keys(), page
     assert not (book / "sitemap.xml").exists()
+    first, root = _meta(book / "index.html"), _meta(book / "book" / "welcome.html")
+    assert first["og:title"], "the address that is shared most leads on to the first page"
+    assert {name: each for name, each in root.items() if ":" in name} == {
+        n: each for n, each in first.items() if ":" in n
+    }
 
 
 def test_a_link_to_a_chapter_shows_its_card(addressed: Path) -> None:
