@@ -6,7 +6,7 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book pdf serve check test test-slow test-processors lint bench gpu lock clean
+.PHONY: book pdf serve check test test-slow test-processors lint bench gpu newest lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -49,6 +49,9 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 
 gpu:                             ## what only a GPU can tell, in 6 minutes, without a network, with this environment or the system's: bench/results/gpu.json
 	@PYTHONPATH=src $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m bench.gpu
+
+newest: book                     ## build the book again with the newest versions of all packages: what moved, for book/newest.json
+	@$(BIN)/python .ci/newest.py
 
 lock: .venv/installed            ## the pins again, after a change of pyproject.toml; `make lock UPGRADE=1` chooses the newest
 	@$(BIN)/uv run --quiet --no-project --python $(BIN)/python .ci/lock.py $(if $(UPGRADE),--upgrade)

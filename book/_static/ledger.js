@@ -33,7 +33,7 @@ const ledger = (() => {
     const tools = root.querySelector(".rbp-ledger-tools"), status = root.querySelector(".rbp-ledger-count");
     const filters = ["group", "weight", "verdict", "text"].map((name) => [name, tools.querySelector(`#rbp-ledger-${name}`)]);
     const rows = [...root.querySelectorAll("tr[id^=claim-]")].map((row) => {
-      const number = row.id.replace("claim-", "");
+      const { number } = row.dataset;
       return { row, number, rule: rules[number], set: row.dataset.verdict, verdict: row.dataset.verdict, group: row.closest("section").id.replace("claims-", ""),
         text: row.textContent.toLowerCase(), sliders: [...row.querySelectorAll("[data-bar]")] };
     });
@@ -100,7 +100,7 @@ const ledger = (() => {
       return `${PREFIX}${parts}`;
     }
     function restore() {
-      const target = /^#claim-\d+$/.test(location.hash) && root.querySelector(location.hash);
+      const target = document.getElementById(location.hash.slice(1))?.closest("tr[id^=claim-]");
       if (target) {
         if (target.hidden) for (const [, control] of filters) control.value = "";
         target.querySelector("details").open = true;

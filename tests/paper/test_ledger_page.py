@@ -23,9 +23,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 def verdicts(tab: Page) -> dict[int, str]:
     """The verdicts that the page shows, by claim."""
     read = (
-        "[...document.querySelectorAll('tr[id^=claim-]')].map(r => [r.id, r.querySelector('.rbp-verdict').innerText])"
+        "[...document.querySelectorAll('tr[id^=claim-]')]"
+        ".map(r => [r.dataset.number, r.querySelector('.rbp-verdict').innerText])"
     )
-    return {int(name.removeprefix("claim-")): text.partition(" ")[2] for name, text in tab.evaluate(read)}
+    return {int(number): text.partition(" ")[2] for number, text in tab.evaluate(read)}
 
 
 def judged(**moved: float) -> dict[int, str]:
@@ -79,16 +80,16 @@ def test_all_bars_at_once(tab: Page, where: str) -> None:
 def test_a_bar_is_moved_by_hand_and_the_count_follows(tab: Page, browser: Browser) -> None:
     before = verdicts(tab)
     assert before == judged()
-    tab.locator("#claim-7 summary").click()
-    slider = tab.locator("#claim-7").get_by_label("orders of magnitude, to hold")
-    expect(tab.locator("#claim-7 .rbp-bars b").first).to_have_text(re.compile(r"^5, found: 4\.0\d+$"))
+    tab.locator('[data-number="7"] summary').click()
+    slider = tab.locator('[data-number="7"]').get_by_label("orders of magnitude, to hold")
+    expect(tab.locator('[data-number="7"] .rbp-bars b').first).to_have_text(re.compile(r"^5, found: 4\.0\d+$"))
     if tab.evaluate("navigator.maxTouchPoints"):
         slider.tap(position={"x": 4, "y": 12})
     else:
         slider.focus()
         for _ in range(10):
             tab.keyboard.press("ArrowLeft")
-    expect(tab.locator("#claim-7 .rbp-verdict")).to_contain_text("holds")
+    expect(tab.locator('[data-number="7"] .rbp-verdict')).to_contain_text("holds")
     assert verdicts(tab) == before | {7: HOLDS}
     expect(tab.get_by_role("status")).to_contain_text("1 of all verdicts is not as set")
     expect(tab.locator("#claims-paper .rbp-counts b").first).to_have_text("6")
@@ -97,15 +98,15 @@ def test_a_bar_is_moved_by_hand_and_the_count_follows(tab: Page, browser: Browse
     again.goto(tab.url)
     assert verdicts(again) == before | {7: HOLDS}
     again.close()
-    tab.locator("#claim-7").get_by_role("button", name="As set").click()
+    tab.locator('[data-number="7"]').get_by_role("button", name="As set").click()
     assert verdicts(tab) == before
     tab.wait_for_function("!location.hash.includes('7.holds=')")
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def shown(tab: Page) -> set[int]:
-    read = "[...document.querySelectorAll('tr[id^=claim-]')].filter(r => r.offsetParent).map(r => r.id)"
-    return {int(name.removeprefix("claim-")) for name in tab.evaluate(read)}
+    read = "[...document.querySelectorAll('tr[id^=claim-]')].filter(r => r.offsetParent).map(r => r.dataset.number)"
+    return {int(number) for number in tab.evaluate(read)}
 
 
 def test_filters_and_their_address(tab: Page, browser: Browser) -> None:
@@ -134,21 +135,40 @@ def test_filters_and_their_address(tab: Page, browser: Browser) -> None:
     again.close()
 
 
-def test_a_row_has_a_link_that_opens_it(tab: Page, address: str) -> None:
+@pytest.mark.parametrize("name", ["noise_at_large_k", "12"])
+def test_a_claims_address_shows_its_row_whatever_is_hidden(tab: Page, address: str, name: str) -> None:
+    """Its name is its address; one by its number, as the book had them, leads on."""
     tab.goto(f"{address}#ledger?group=own")
     tab.reload()
     assert 12 not in shown(tab)
-    tab.evaluate("location.hash = 'claim-12'")
-    expect(tab.locator("#claim-12 details")).to_have_attribute("open", "")
-    expect(tab.locator("#claim-12")).to_be_in_viewport()
-    assert tab.locator("#claim-12 .no a").get_attribute("href") == "#claim-12"
+    row = tab.locator("tr#claim-noise_at_large_k")
+    plain = row.evaluate("row => getComputedStyle(row).backgroundColor")
+    tab.evaluate("name => { location.hash = `claim-${name}`; }", name)
+    expect(row.locator("details")).to_have_attribute("open", "")
+    expect(row).to_be_in_viewport()
+    assert row.evaluate("row => getComputedStyle(row).backgroundColor") != plain
+
+
+def test_a_row_shows_the_link_to_its_address(tab: Page) -> None:
+    row = tab.locator("tr#claim-noise_at_large_k")
+    link, seen = row.locator(".no a"), "link => getComputedStyle(link, '::after').visibility"
+    assert link.get_attribute("href") == "#claim-noise_at_large_k"
+    assert link.evaluate(seen) == "hidden"
+    row.hover()
+    assert link.evaluate(seen) == "visible"
+    tab.mouse.move(0, 0)
+    link.focus()
+    tab.keyboard.press("Shift+Tab")
+    tab.keyboard.press("Tab")
+    assert link.evaluate(seen) == "visible"
+    link.press("Enter")
+    assert tab.evaluate("location.hash") == "#claim-noise_at_large_k"
 
 
 def test_claims_without_a_bar_say_so(tab: Page) -> None:
-    read = """() => [...document.querySelectorAll('tr[id^=claim-]')].map(row =>
-      [row.id, row.querySelectorAll('input[type=range]').length, row.textContent.includes('no bar to move')])"""
-    for name, sliders, none in tab.evaluate(read):
-        number = int(name.removeprefix("claim-"))
+    read = """() => [...document.querySelectorAll('tr[id^=claim-]')].map(row => [row.dataset.number,
+      row.querySelectorAll('input[type=range]').length, row.textContent.includes('no bar to move')])"""
+    for number, sliders, none in [(int(row[0]), *row[1:]) for row in tab.evaluate(read)]:
         rule = RULES.get(number)
         assert sliders == (len(rule.bars) if rule else 0)
         assert none == (not rule and number not in RESTING)
@@ -156,9 +176,9 @@ def test_claims_without_a_bar_say_so(tab: Page) -> None:
 
 def test_a_sentence_follows_the_bars_of_the_claims_on_which_it_rests(tab: Page) -> None:
     assert [verdicts(tab)[number] for number in RESTING] == 5 * [HOLDS]
-    tab.locator("#claim-81 summary").click()
-    tab.locator("#claim-81").get_by_role("link", name="1", exact=True).click()
-    slider = tab.locator("#claim-1").get_by_label("fits that are good, to hold")
+    tab.locator('[data-number="81"] summary').click()
+    tab.locator('[data-number="81"]').get_by_role("link", name="1", exact=True).click()
+    slider = tab.locator('[data-number="1"]').get_by_label("fits that are good, to hold")
     slider.focus()
     tab.keyboard.press("End")
     at = float(slider.input_value())

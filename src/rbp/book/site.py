@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from rbp.book import prose
+from rbp.book import newest, prose
 from rbp.book.chapters import Chapter, all_chapters, chapter_names, moved, times
 from rbp.book.record import citation, configuration
 from rbp.core.errors import ChapterError, RbpError
@@ -59,7 +59,7 @@ def stage(project: Project, pdf: bool = True) -> None:
     values = book.known()
     with contextlib.ExitStack() as stack:
         source, extra = (stack.enter_context(folder_beside(project.build / name)) for name in ("source", "extra"))
-        shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml"))
+        shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml", "*.json"))
         for page in (source / "book").rglob("*.md"):
             text = prose.numbered(prose.fill_in(page.read_text(encoding="utf-8"), "", values), book.numbers)
             _check_values(text, page.name)
@@ -182,7 +182,10 @@ def build_html(project: Project) -> None:
     with folder_beside(project.html) as aside:
         pages = jupyter_book(project.build / "source", configured(project), aside)
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
-        write_file(pages / "index.html", LEADS_ON.format(page=f"{toc['root']}.html"))
+        first = f"{toc['root']}.html"
+        shared = re.findall(r'<meta (?:property="og|name="twitter):.*/>', (pages / first).read_text(encoding="utf-8"))
+        leads_on = LEADS_ON.format(page=first).replace("</title>", "\n".join(["</title>", *shared]))
+        write_file(pages / "index.html", leads_on)  # the address that people share, with what they see of a link
         swap_in(pages, project.html)
     write_json(project.build / "site.json", {"chapters": fingerprint(project)})
 
@@ -273,7 +276,7 @@ same pages, byte for byte, but for this one.
 {_table(("Package", "Version"), versions)}
 
 All pins are in `requirements.lock` and `requirements-torch.lock`.
-{_moved_verdicts(project)}
+{_moved_verdicts(project)}{newest.section(project)}
 ## Seconds for each step and chapter
 
 {_table(("Step or chapter", "Seconds"), seconds)}

@@ -2,6 +2,8 @@
 
 import html
 import re
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
@@ -16,13 +18,13 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
-from rbp.book import assets, numbered
+from rbp.book import assets, cards, numbered
 from rbp.book.formulas import mathml
-from rbp.book.numbered import Shown, text_of
+from rbp.book.numbered import CHAPTER, NUMBER, text_of
 from rbp.book.prose import ANSWER
 
-DESCRIPTION = 200
-"""The most characters of a page's description: search engines show about 160."""
+DESCRIPTION, ON_CARD = 200, 260
+"""The most characters of a page's description, of which search engines show about 160, and of its card's answer."""
 
 
 def _set_address(app: Sphinx, config: Config) -> None:
@@ -132,36 +134,60 @@ def _said(paragraph: nodes.Element) -> str:
     return " ".join("".join(texts).split())
 
 
-def describe(doctree: nodes.document) -> str:
+def describe(doctree: nodes.document, most: int = DESCRIPTION) -> str:
     """The page's description: the first sentences of its answer, or of the page if it has none."""
     sections = [each for each in doctree.findall(nodes.section) if each[0].astext() == ANSWER]
     paragraphs = (
         _said(each) for each in (sections or [doctree])[0].findall(nodes.paragraph) if len(each.astext()) > 40
     )
     text = next(paragraphs, "")
-    if len(text) <= DESCRIPTION:
+    if len(text) <= most:
         return text
-    sentences = text[:DESCRIPTION].rpartition(". ")[0]
-    return f"{sentences}." if len(sentences) > DESCRIPTION / 2 else text[: DESCRIPTION - 1].rpartition(" ")[0] + " …"
+    sentences = text[:most].rpartition(". ")[0]
+    return f"{sentences}." if len(sentences) > DESCRIPTION / 2 else text[: most - 1].rpartition(" ")[0] + " …"
 
 
-def _describe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """A description for each page; with the book's address, what others show of a link to it."""
+def _describe(
+    drawn: dict[str, cards.Card], app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """A description for each page, and what others show of a link to it; the card where the address is known."""
     if doctree is None or not (description := describe(doctree)):
         return
-    said = {"description": description}
-    cards = {}
+    title, chapter = text_of(context["title"]), bool(CHAPTER.fullmatch(pagename))
+    said = {"description": description, "twitter:card": "summary"}
+    shared = {"og:title": title, "og:description": description, "og:type": "article"}
+    shared["og:site_name"] = app.config.html_title
     if address := context.get("pageurl"):
-        cards = {"og:title": text_of(context["title"]), "og:description": description, "og:url": address}
-        cards |= {"og:type": "article", "og:site_name": app.config.html_title}
-        said["twitter:card"] = "summary"
-        found = numbered.CHAPTER.fullmatch(pagename)
-        if found and (figure := next((each for each in doctree.findall(Shown) if "<svg" in each[0].astext()), None)):
-            cards["og:image"] = f"{app.config.html_baseurl}{pagename}/{figure['ids'][0]}.png"
+        shared["og:url"] = address
+    # the book's first page and its chapters; one that stands by itself is both
+    if app.builder.name == "html" and chapter != (pagename == app.config.root_doc):
+        number = NUMBER.match(title)
+        place = f"{'Chapter' if number[1].isdigit() else 'Appendix'} {number[1]}" if number else ""
+        figures = (each.astext() for each in doctree.findall(nodes.raw) if 'role="img"' in each.astext())
+        question, answer = NUMBER.sub("", title, count=1), describe(doctree, ON_CARD)
+        drawn[pagename] = cards.Card(app.config.html_title, place, question, answer, next(figures, ""))
+        if address:
             said["twitter:card"] = "summary_large_image"
-    for kind, tags in (("name", said), ("property", cards)):
+            shared |= {"og:image": f"{app.config.html_baseurl}{cards.address(pagename)}"}
+            shared["og:image:alt"] = f"{question} {answer}"
+            shared |= dict(zip(("og:image:width", "og:image:height"), map(str, cards.SIZE), strict=True))
+    for kind, tags in (("name", said), ("property", shared)):
         for name, content in tags.items():
             context["metatags"] += f'\n<meta {kind}="{name}" content="{html.escape(content, quote=True)}" />'
+
+
+def _share(drawn: dict[str, cards.Card], app: Sphinx, exception: Exception | None) -> None:
+    """Draw the cards; with the book's address, list its pages for search engines."""
+    if exception or app.builder.name != "html":
+        return
+    cards.draw(drawn, Path(app.outdir), Path(app.srcdir).parent / "cards")
+    if address := app.config.html_baseurl:
+        listed = "".join(
+            f"<url><loc>{html.escape(address)}{page}.html</loc></url>\n" for page in sorted(app.env.found_docs)
+        )
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        text = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{space}">\n{listed}</urlset>\n'
+        (Path(app.outdir) / "sitemap.xml").write_text(text, encoding="utf-8")
 
 
 # ── What search reads
@@ -204,5 +230,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
     app.connect("html-page-context", _load_scripts)
     app.connect("html-page-context", _list_references)
-    app.connect("html-page-context", _describe)
+    drawn: dict[str, cards.Card] = {}
+    app.connect("html-page-context", partial(_describe, drawn))
+    app.connect("build-finished", partial(_share, drawn))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

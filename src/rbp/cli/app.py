@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import rbp.ladder  # noqa: F401 (whose texts and models may be asked for by name)
-from rbp.cli import fit, ladder, law, paths, ranks, study
+from rbp.cli import fit, forecasts, ladder, law, paths, ranks, study
 from rbp.core.errors import ChapterFailed, RbpError
 from rbp.core.files import refusal, write_remedy
 from rbp.core.names import split_names
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.command()(ranks.extract)
 app.command()(law.law)
 app.command()(fit.fit)
+app.add_typer(forecasts.forecasts, name="forecasts")
 app.add_typer(ranks.ranks, name="ranks")
 app.add_typer(paths.paths, name="paths")
 app.add_typer(ladder.ladder, name="ladder")

@@ -6,7 +6,7 @@ of LAMBADA are whole words: a sequence event, not RBP_1.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from rbp.evidence import published
 from rbp.evidence.ranked import usual
 
 FOLDER = DATA / "outside"
+_REMEDY = "Restore the file: git checkout -- data/outside."
 #: the vocabulary of the xLSTM runs, GPT-NeoX's padded; input and output embeddings are apart
 VOCABULARY = 50_304
 #: losses of OpenLM's runs, by validation text
@@ -125,17 +126,23 @@ def image_family(model: str, pixels: int) -> str:
 
 
 def image_models(folder: Path | None = None) -> pd.DataFrame:
-    """Top-1 and top-5 accuracy of models of images on three test sets (huggingface/pytorch-image-models).
+    """`read_image_models` of PICTURES: accuracies on three test sets (huggingface/pytorch-image-models)."""
+    return read_image_models((folder or FOLDER) / "image_models.csv", PICTURES, _REMEDY)
 
-    Columns dataset (of PICTURES), model, param_count (millions), img_size (pixels a side), top1, top5 (per cent), and
-    family (`image_family`).
+
+def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.DataFrame:
+    """A file of models of images.
+
+    Columns dataset (one of these), model, param_count (millions), img_size (pixels a side), top1, top5 (per cent), and
+    family (`image_family`). Raises DataError, with the remedy.
     """
     percent = pa.Column("float64", pa.Check.in_range(0, 100, error="must lie between 0 and 100"))
-    known = pa.Check.isin(PICTURES, error=f"must be one of {', '.join(PICTURES)}")
+    known = pa.Check.isin([*datasets], error=f"must be one of {', '.join(datasets)}")
     columns = {"dataset": pa.Column("str", known), "model": _NAME, "param_count": _LOSS, "img_size": _COUNT}
     columns |= {"top1": percent, "top5": percent}
     nested = pa.Check(lambda t: t["top1"] <= t["top5"], error="top1 is above top5")
-    table = _read(folder, "image_models.csv", columns, ["dataset", "model", "img_size"], nested)
+    schema = pa.DataFrameSchema(columns, nested)
+    table = checked(read_csv(path), schema, path, keys=["dataset", "model", "img_size"], remedy=remedy)
     families = [image_family(*each) for each in zip(table["model"], table["img_size"], strict=True)]
     return table.assign(family=families)
 
@@ -298,5 +305,4 @@ def _read(
     folder: Path | None, name: str, columns: dict[str, pa.Column], keys: Sequence[str], *checks: pa.Check
 ) -> pd.DataFrame:
     path = (folder or FOLDER) / name
-    remedy = "Restore the file: git checkout -- data/outside."
-    return checked(read_csv(path), pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
+    return checked(read_csv(path), pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=_REMEDY)

@@ -4,10 +4,12 @@ import json
 import re
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from PIL import Image
 
 from rbp.book import record
 from rbp.book.site import jupyter_book
@@ -108,3 +110,65 @@ def test_the_first_page_says_how_to_cite(book: Path) -> None:
     said = soup.select_one(".highlight-bibtex pre").get_text().strip()
     assert f"```bibtex\n{said}\n```" in record.citation(Project())
     assert json.dumps(record.NAMELESS)[1:-1] in said
+
+
+# ── What others show of a link
+
+
+def _meta(page: Path) -> dict[str, str]:
+    """What the head of a page says, by its names."""
+    tags = BeautifulSoup(page.read_text().partition("</head>")[0], "html.parser").select("meta[property], meta[name]")
+    return {str(tag.get("property") or tag["name"]): str(tag["content"]) for tag in tags}
+
+
+def test_every_chapter_has_a_card_which_no_page_loads(book: Path, pages: list[str]) -> None:
+    chapters = [Path(page).stem for page in pages if page.startswith("notebooks/")]
+    cards = {path.stem: path for path in (book / "cards").iterdir()}
+    assert sorted(cards) == sorted([*chapters, "welcome"])
+    for card in cards.values():
+        with Image.open(card) as picture:
+            assert picture.size == (1200, 630)
+        assert card.stat().st_size < 80_000
+    for page in pages:
+        assert "cards/" not in (book / page).read_text().partition("</head>")[2], page
+
+
+def test_without_an_address_links_show_a_title_and_a_description(book: Path, pages: list[str]) -> None:
+    for page in pages:
+        said = _meta(book / page)
+        assert said["og:description"] == said["description"], page
+        assert said["og:title"], page
+        assert said["twitter:card"] == "summary"
+        assert not {"og:url", "og:image"} & said.keys(), page
+    assert not (book / "sitemap.xml").exists()
+    first, root = _meta(book / "index.html"), _meta(book / "book" / "welcome.html")
+    assert first["og:title"], "the address that is shared most leads on to the first page"
+    assert {name: each for name, each in root.items() if ":" in name} == {
+        n: each for n, each in first.items() if ":" in n
+    }
+
+
+def test_a_link_to_a_chapter_shows_its_card(addressed: Path) -> None:
+    for name, place in (("notebooks/holds", "2. "), ("notebooks/see", "1. "), ("book/welcome", "")):
+        page = addressed / f"{name}.html"
+        said = _meta(page)
+        heading = BeautifulSoup(page.read_text(), "html.parser").select_one("main h1").find(string=True)
+        assert said["og:title"].startswith(place)
+        assert said["og:title"].endswith(str(heading).strip())
+        assert said["og:url"] == f"{BOOK}{name}.html"
+        assert said["twitter:card"] == "summary_large_image"
+        card = addressed / said["og:image"].removeprefix(BOOK)
+        with Image.open(card) as picture:
+            assert [str(side) for side in picture.size] == [said["og:image:width"], said["og:image:height"]]
+        assert said["description"] in said["og:image:alt"]
+    assert "og:image" not in _meta(addressed / "book" / "use.html")
+
+
+def test_the_map_lists_every_page_by_its_own_address(addressed: Path) -> None:
+    space = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+    tree = ElementTree.parse(addressed / "sitemap.xml")  # noqa: S314  # our own
+    listed = [each.text for each in tree.iter(f"{space}loc")]
+    texts = (path.read_text() for path in addressed.glob("*/*.html"))
+    named = [BeautifulSoup(text, "html.parser").select_one("link[rel=canonical]")["href"] for text in texts]
+    assert len(listed) == 5
+    assert sorted(listed) == sorted(named)

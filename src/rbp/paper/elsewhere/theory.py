@@ -183,7 +183,8 @@ def scored_shown(table: pd.DataFrame) -> dict[str, Any]:
 # ── What is open
 FORECASTS = DATA / "predictions" / "images.toml"
 _REMEDY = "Restore it: git checkout -- data/predictions."
-_OF = {
+AT = "RBP₅ at RBP₁ = "
+OF = {
     "ratio_median": "α₅/α₁, median family",
     "ratio_lowest": "α₅/α₁, lowest",
     "ratio_highest": "α₅/α₁, highest",
@@ -205,7 +206,7 @@ def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
         rows = [dict(row) for row in content["forecast"]]
         for curve in content["curve"]:
             rows += [
-                {"dataset": curve["dataset"], "of": f"RBP₅ at RBP₁ = {band['rbp_1']:g}", "reason": ""}
+                {"dataset": curve["dataset"], "of": f"{AT}{band['rbp_1']:g}", "reason": ""}
                 | {name: band[name] for name in ("middle", "low", "high", "naive")}
                 for band in curve["bands"]
             ]
@@ -221,7 +222,7 @@ def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
 
 def forecasts_shown(table: pd.DataFrame) -> dict[str, Any]:
     """The open forecasts (`read_forecasts`)."""
-    rows = table.assign(of=table["of"].replace(_OF))
+    rows = table.assign(of=table["of"].replace(OF))
     columns: Columns = {
         "dataset": "Test set",
         "of": "of",
@@ -231,6 +232,6 @@ def forecasts_shown(table: pd.DataFrame) -> dict[str, Any]:
     }
     caption = (
         "<b>Open forecasts,</b> written before anybody here looked at these test sets of the same models, after a "
-        "first fit of the other three. A later release scores them."
+        "first fit of the other three. <code>rbp forecasts score</code> scores them, once somebody has measurements."
     )
     return shown(rows, columns, caption=caption, data=table, ranked=True)

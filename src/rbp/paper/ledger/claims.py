@@ -92,12 +92,13 @@ Judge = Callable[[Numbers], Judged]
 class Claim:
     """A claim in our words, where it stands, and the rule that decides it.
 
-    `number` is its name and stays: those of the paper and its earlier versions that were listed first are 1 to 30; those
+    `name` is that of its table in the file, and of its address, ledger.html#claim-NAME. `number` stays: those of the paper and its earlier versions that were listed first are 1 to 30; those
     added since, of any group, count on from 31 in the order in which they came. `part` is its subject within the group.
     `evidence` names the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the paper's
     argument, or of the doubt of it, hangs on it; the others are details. `rests_on`: other claims, whose rules decide it.
     """
 
+    name: str
     number: int
     group: Group
     part: str
@@ -150,6 +151,7 @@ def read_claims(path: Path = FILE) -> list[Claim]:
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return [
         Claim(
+            name=name,
             number=table["number"],
             group=groups[table.get("group", PAPER.key)],
             part=table["part"],

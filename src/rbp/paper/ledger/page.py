@@ -31,7 +31,7 @@ def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
 def _core(entries: list[Entry]) -> str:
     """What matters most: the paper's core claims in a line each, with a link to the row and to what decides it."""
     items = "".join(
-        f'<li>{badge(entry.verdict)} <a href="#claim-{entry.claim.number}">{_typeset(entry.claim.text)}</a> '
+        f'<li>{badge(entry.verdict)} <a href="#claim-{entry.claim.name}">{_typeset(entry.claim.text)}</a> '
         f'<a class="rbp-evidence" href="{_target(entry.claim)}">what decides it</a></li>'
         for entry in of_group(entries, PAPER)
         if entry.claim.core
@@ -124,8 +124,11 @@ def _row(entry: Entry, titles: Mapping[str, str]) -> str:
     elif others:
         moving = f'<p class="rbp-rule">It moves with the bars of the claims on which it rests: {others}.</p>'
     return (
-        f'<tr id="claim-{number}" data-verdict="{entry.verdict}" data-weight="{WEIGHTS[claim.core]}">'
-        f'<td class="no"><a href="#claim-{number}" aria-label="Claim {number}, link to it">{number}</a></td>'
+        f'<tr id="claim-{claim.name}" data-number="{number}" data-verdict="{entry.verdict}" '
+        f'data-weight="{WEIGHTS[claim.core]}">'
+        # addresses by number lead on
+        f'<td class="no" id="claim-{number}"><a href="#claim-{claim.name}" aria-label="Claim {number}, link to it">'
+        f"{number}</a></td>"
         f'<td>{_typeset(claim.text)} <span class="rbp-place">({html.escape(claim.place)})</span>{core}</td>'
         f"<td>{badge(entry.verdict)}</td>"
         f"<td>{_typeset(lead)}<details><summary>{'More, and the rule' if more else 'The rule'}</summary>{more}"
