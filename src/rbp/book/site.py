@@ -217,21 +217,22 @@ PACKAGES = (
 )
 
 
+def git(project: Project, *arguments: str) -> str | None:
+    """What git says of the checkout; None outside of one, and where there is no git."""
+    command = ["git", "-C", str(project.root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def commit(project: Project) -> str:
     """The checkout's commit, and whether files differ from it; "not a checkout" outside git."""
-
-    def git(*arguments: str) -> str | None:
-        command = ["git", "-C", str(project.root), *arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-        except FileNotFoundError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    head = git("rev-parse", "HEAD")
+    head = git(project, "rev-parse", "HEAD")
     if head is None:
         return "not a checkout"
-    return f"`{head}`" + (", with changes that are not committed" if git("status", "--porcelain") else "")
+    return f"`{head}`" + (", with changes that are not committed" if git(project, "status", "--porcelain") else "")
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
