@@ -23,7 +23,16 @@ from rbp.book import record, results, site
 from rbp.book.build import overrides
 from rbp.book.chapters import all_chapters
 from rbp.core.errors import DataError, RbpError
-from rbp.core.files import canonical_json, files_below, folder_beside, parse_json, sha256, swap_in, write_file
+from rbp.core.files import (
+    canonical_json,
+    files_below,
+    folder_beside,
+    parse_json,
+    sha256,
+    swap_in,
+    write_file,
+    write_json,
+)
 from rbp.core.paths import Project
 
 LIMIT = 160_000_000
@@ -286,6 +295,7 @@ class _Crate:
         pages = "_build/html/"
         self.add(pages, "Dataset", name="The built book", description="Open index.html in any browser.")
         merged = self.file(self.project.results, name="All recorded values of the book")
+        read = {each["@id"] for run in runs for each in self.entities[run].get("object", [])}
         whole = self.add(
             "#run",
             "CreateAction",
@@ -294,7 +304,7 @@ class _Crate:
             instrument=_ref(workflow),
             agent=_ref(agents[0]),
             actionStatus=_ref("http://schema.org/CompletedActionStatus"),
-            object=_refs(sorted({each["@id"] for run in runs for each in self.entities[run]["object"]})),
+            object=_refs(sorted(name for name in read if not name.startswith("_build/"))),
             result=_refs([pages, merged]),
         )
         for name in ("LICENSE", "CITATION.cff", "record.toml", "data/licences.csv"):
@@ -312,7 +322,7 @@ class _Crate:
             datePublished=said.released.isoformat(),
             version=said.version,
             license=_ref(self.licence(said.licence)),
-            author=_refs(agents),
+            author=_refs(agents) if len(agents) > 1 else _ref(agents[0]),
             keywords=", ".join(said.keywords),
             url=said.book or said.repository,
             citation=_ref(
@@ -329,10 +339,8 @@ class _Crate:
             self.entities.values(),
             key=lambda each: (each["@id"] != "ro-crate-metadata.json", each["@id"] != "./", each["@id"]),
         )
-        return {
-            "@context": ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"],
-            "@graph": graph,
-        }
+        terms = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
+        return {"@context": ["https://w3id.org/ro/crate/1.1/context", terms], "@graph": graph}
 
     def chapters(self, agent: str) -> tuple[list[str], list[str]]:
         """Add what executed each chapter, from its notebook, parameters and inputs; these runs, and the parameters."""
@@ -404,18 +412,24 @@ def crate(project: Project) -> dict[str, Any]:
 # ── What is written, and the release
 
 
+def _is_built(project: Project) -> bool:
+    """Whether the book was built here: a release that was unzipped has its pages too, but not what made them."""
+    return (project.html / "index.html").exists() and (project.build / "site.json").exists()
+
+
 def write(project: Project) -> list[str]:
     """Write all that follows from the record into the project's root; returns the files' names.
 
-    The RO-Crate tells of the built book, and is left out where there is none.
+    The RO-Crate tells of the book that was built here, and is left out where none was.
     """
     files = record.written(project)
     files |= {f"croissant-{name}.json": canonical_json(croissant(project, name), indent=1) + "\n" for name in SETS}
-    if (project.html / "index.html").exists():
-        files["ro-crate-metadata.json"] = canonical_json(crate(project), indent=1) + "\n"
     for name, text in files.items():
         write_file(project.root / name, text)
-    return list(files)
+    if not _is_built(project):
+        return list(files)
+    write_json(project.root / "ro-crate-metadata.json", crate(project))  # last, as it has the others' checksums
+    return [*files, "ro-crate-metadata.json"]
 
 
 def sources(project: Project) -> list[str]:
@@ -438,7 +452,7 @@ def release(project: Project) -> list[Path]:
     the ranks of every token, which the second has. The same files give the same bytes. Raises RbpError without a built
     book, for data of no stated licence, and if an archive is above the `LIMIT`.
     """
-    if not (project.html / "index.html").exists():
+    if not _is_built(project):
         raise RbpError("there is no built book to release", str(project.html), "Build it: make book.")
     known, said = licences(project), record.facts(project)
     written = write(project)
