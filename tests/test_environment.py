@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from rbp import __version__
-from rbp.core.paths import ROOT
+from rbp.book.record import facts
+from rbp.core.paths import ROOT, Project
 
 HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
 PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
@@ -129,11 +130,10 @@ def test_the_book_stays_on_jupyter_book_1() -> None:
     assert _lock()["jupyter-book"].startswith("1.")
 
 
-def test_citation_and_changelog_name_this_version() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == __version__
-    assert "2510.20387" in str(citation["references"])
+def test_the_changelog_names_this_version_and_the_package_this_licence() -> None:
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["license"] == facts(Project()).licence
 
 
 def test_the_workflow_runs_what_the_readme_says() -> None:
@@ -153,16 +153,3 @@ def test_no_machine_of_ours_is_named() -> None:
         content = path.read_bytes() if path.is_file() else b""
         assert f"{ROOT}/".encode() not in content, name
         assert not re.search(rb"/(home|Users)/\w+/|/r[o]ot/", content), name
-
-
-def test_the_first_page_tells_how_to_cite_as_the_citation_file_does() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    page = " ".join((ROOT / "book" / "welcome.md").read_text().split())
-    (paper,) = citation["references"]
-    assert f"title = {{{citation['title']}}}" in page
-    assert f"title = {{{paper['title']}}}" in page
-    assert " and ".join(f"{one['family-names']}, {one['given-names']}" for one in paper["authors"]) in page
-    released = citation["date-released"]
-    assert f"Version {citation['version']}, {released}, {citation['license']} licence" in page
-    assert f"year = {{{released.year}}}" in page
-    assert paper["url"] in page
