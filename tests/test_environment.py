@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from rbp import __version__
+from rbp.book.deposit import sources
 from rbp.book.record import facts
 from rbp.core.paths import ROOT, Project
 
@@ -174,9 +175,7 @@ def test_the_workflow_runs_what_the_readme_says() -> None:
 
 def test_no_machine_of_ours_is_named() -> None:
     """No absolute path of a home or of this checkout in what is committed."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        path = ROOT / name
-        content = path.read_bytes() if path.is_file() else b""
+    for name in sources(Project()):
+        content = (ROOT / name).read_bytes()
         assert f"{ROOT}/".encode() not in content, name
         assert not re.search(rb"/(home|Users)/\w+/|/r[o]ot/", content), name
