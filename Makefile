@@ -6,13 +6,19 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book pdf serve check test test-slow test-processors lint bench gpu newest lock clean
+.PHONY: book pdf record archive serve check test test-slow test-processors lint bench gpu newest lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
 
 pdf: .venv/installed             ## the same, with the whole book as a PDF (needs Chromium)
 	@$(BIN)/rbp book --pdf
+
+record: .venv/installed          ## what follows from record.toml: citation, licence, metadata for archives
+	@$(BIN)/rbp record
+
+archive: book                    ## the release, into _build/release: book, source, data and metadata, with checksums
+	@$(BIN)/rbp archive
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve

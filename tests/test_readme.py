@@ -15,8 +15,9 @@ import pytest
 from tiny import WORDS, save_model, texts, write_texts
 from typer.main import get_command
 
+from rbp.book.deposit import sources
 from rbp.cli.app import app
-from rbp.core.paths import ROOT
+from rbp.core.paths import ROOT, Project
 from rbp.evidence import open_source, select
 
 README = (ROOT / "README.md").read_text().replace("\\\n", "")  # a command over two lines is one
@@ -102,10 +103,8 @@ def test_its_program_runs(tmp_path, monkeypatch, capsys):
 def wheel(tmp_path_factory):
     """A wheel of what lies here, built aside."""
     folder = tmp_path_factory.mktemp("wheel")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in listed.split("\0"):
-        small = not name.startswith(("data/ladder/fam", "tests/", "bench/", "notebooks/"))
-        if small and (ROOT / name).is_file():
+    for name in sources(Project()):
+        if not name.startswith(("data/ladder/fam", "tests/", "bench/", "notebooks/")):
             (folder / "here" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / "here" / name)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]

@@ -166,6 +166,22 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
     edit(project.book / "more.md", "[nowhere](nowhere.md)", "Words.")
 
 
+@pytest.mark.builds
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_page_that_the_contents_name_and_the_pages_lack_is_named(tmp_path: Path, strict: bool) -> None:
+    source = tmp_path / "source"
+    (source / "book").mkdir(parents=True)
+    (source / "book" / "one.md").write_text("# One\n\nWords.\n")
+    (source / "book" / "two.md").write_text("# Two\n\nWords.\n")
+    (source / "_toc.yml").write_text("format: jb-book\nroot: book/one\nchapters:\n- file: book/two.md\n")
+    config = tmp_path / "config.yml"
+    config.write_text("title: T\nonly_build_toc_files: true\n")
+    site.jupyter_book(source, config, tmp_path / "built", strict=strict)
+    edit(config, "true\n", "true\nsphinx:\n  config:\n    exclude_patterns: [book/two.md]\n")
+    with pytest.raises(RbpError, match="the contents name book/two, and the built pages have no such page"):
+        site.jupyter_book(source, config, tmp_path / "lacking", strict=strict)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not any(map(shutil.which, pdf.BROWSERS)), reason="needs Chromium")
 def test_the_pdf_is_offered_as_long_as_it_shows_these_chapters(

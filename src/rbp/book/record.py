@@ -1,5 +1,8 @@
 """What is said of the work wherever it is built, cited or kept: the facts of ``record.toml``, and what follows."""
 
+import html
+import json
+import re
 import textwrap
 import tomllib
 from datetime import date
@@ -122,8 +125,8 @@ def _names(entry: Entry) -> list[tuple[str, str]]:
     return [(" ".join(each.first_names), " ".join(each.last_names)) for each in entry.persons["author"]]
 
 
-def citation(project: Project) -> str:
-    """How to cite the work, and the paper that it examines, for a page: BibTeX, and a line on this version."""
+def bibtex(project: Project) -> str:
+    """How to cite the work, and the paper that it examines, as two entries."""
     said = facts(project)
     paper = _paper(project, said)
     own = {"title": said.full_title, "year": str(said.released.year), "note": f"Version {said.version}"}
@@ -132,8 +135,14 @@ def citation(project: Project) -> str:
     own["url"] = said.book or said.repository
     theirs = {name: paper.fields[name] for name in ("title", "year", "eprint", "archivePrefix")}
     theirs["author"] = " and ".join(f"{family}, {given}" for given, family in _names(paper))
-    entries = "\n\n".join(_bibtex(key, fields) for key, fields in (("doesrankscale", own), (paper.key, theirs)))
-    return f"```bibtex\n{entries}\n```\n\nVersion {said.version}, {said.released}, {said.licence} licence."
+    return "\n\n".join(_bibtex(key, fields) for key, fields in (("doesrankscale", own), (paper.key, theirs)))
+
+
+def citation(project: Project) -> str:
+    """The same for a page, with a line on this version."""
+    said = facts(project)
+    about = f"Version {said.version}, {said.released}, {said.licence} licence."
+    return f"```bibtex\n{bibtex(project)}\n```\n\n{about}"
 
 
 def _bibtex(key: str, fields: dict[str, str]) -> str:
@@ -143,3 +152,79 @@ def _bibtex(key: str, fields: dict[str, str]) -> str:
         if value := fields.get(name):
             lines.append(textwrap.fill(f"{name} = {{{value}}}", 42, initial_indent="  ", subsequent_indent="    "))
     return f"@misc{{{key},\n" + ",\n".join(lines) + "\n}"
+
+
+# ── The files that are written from the facts
+
+
+def written(project: Project) -> dict[str, str]:
+    """What `rbp record` writes of the facts alone, by the files' names: LICENSE, CITATION.cff, .zenodo.json."""
+    said = facts(project)
+    licence = (project.root / "LICENSE").read_text(encoding="utf-8")
+    line = f"Copyright (c) {said.released.year} {said.owner}"
+    return {
+        "LICENSE": re.sub(r"^Copyright \(c\) .*$", lambda _: line, licence, count=1, flags=re.MULTILINE),
+        "CITATION.cff": _WRITTEN + yaml.safe_dump(_cff(project, said), sort_keys=False, allow_unicode=True, width=120),
+        ".zenodo.json": json.dumps(_zenodo(said), indent=1, ensure_ascii=False) + "\n",
+    }
+
+
+_WRITTEN = "# Written by `rbp record` from record.toml: change that.\n"
+
+
+def _filled(**fields: Any) -> dict[str, Any]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def _cff(project: Project, said: Facts) -> dict[str, Any]:
+    """The citation in CFF 1.2.0."""
+    paper = _paper(project, said)
+    about = {
+        "title": paper.fields["title"],
+        "authors": [{"family-names": family, "given-names": given} for given, family in _names(paper)],
+        "year": int(paper.fields["year"]),
+        "url": paper.fields["url"],
+        "identifiers": [{"type": "other", "value": f"arXiv:{said.examines}"}],
+    }
+    authors = [
+        _filled(**{"family-names": each.family, "given-names": each.given, "affiliation": each.affiliation})
+        | _filled(orcid=each.orcid and f"https://orcid.org/{each.orcid}")
+        for each in said.authors
+    ]
+    return {
+        "cff-version": "1.2.0",
+        "message": "If you use this companion, please cite it, and the paper that it examines.",
+        "title": said.full_title,
+        "type": "software",
+        "version": said.version,
+        "date-released": said.released,
+        "license": said.licence,
+        "authors": authors or [{"name": NAMELESS}],
+        **_filled(**{"repository-code": said.repository, "url": said.book}),
+        "keywords": said.keywords,
+        "abstract": said.abstract.strip(),
+        "references": [{"type": "article", **about}],
+    }
+
+
+def _zenodo(said: Facts) -> dict[str, Any]:
+    """The deposit's metadata in the form that Zenodo reads from a repository."""
+    creators = [
+        _filled(name=f"{each.family}, {each.given}".rstrip(", "), orcid=each.orcid, affiliation=each.affiliation)
+        for each in said.authors
+    ]
+    related = [(f"arXiv:{said.examines}", "references"), (said.repository, "isSupplementTo")]
+    related.append((said.book, "isSupplementedBy"))
+    return {
+        "title": said.full_title,
+        "upload_type": "software",
+        "description": f"<p>{html.escape(said.abstract.strip(), quote=False)}</p>",
+        "creators": creators or [{"name": NAMELESS}],
+        "access_right": "open",
+        "license": said.licence,
+        "version": said.version,
+        "publication_date": said.released.isoformat(),
+        "keywords": said.keywords,
+        "related_identifiers": [{"identifier": each, "relation": relation} for each, relation in related if each],
+    }

@@ -14,6 +14,7 @@ import tomllib
 from pathlib import Path
 
 import yaml
+from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
 from rbp.book import newest, prose
 from rbp.book.chapters import Chapter, all_chapters, chapter_names, moved, times
@@ -160,7 +161,10 @@ def configured(project: Project) -> Path:
 
 
 def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
-    """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages. Raises RbpError."""
+    """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages.
+
+    Raises RbpError if it cannot be built, and for a page that the contents name and the pages lack.
+    """
     if not _waiting:
         start_early(config)
     arguments = ["build", str(source), "--all", "--config", str(config)]
@@ -168,12 +172,25 @@ def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html"
     arguments += ["-W", "--keep-going", "-n"] if strict else []
     process = _waiting.pop()
     said, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
+    pages = output / "_build" / builder
+    explained = process.returncode and "nonexisting document" not in said  # another fault, which Sphinx tells
+    if builder == "html" and not explained and (absent := _absent(source / "_toc.yml", pages)):
+        remedy = "Write it, or take it out of the contents; what the configuration excludes becomes no page."
+        raise RbpError(f"the contents name {absent[0]}, and the built pages have no such page", "_toc.yml", remedy)
     if process.returncode:
         lines = said.splitlines()
         warned = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "CRITICAL", "rror:"))]
         text = "\n".join(dict.fromkeys(warned or lines[-20:])).replace(f"{source}{os.sep}", "")
         raise RbpError("the pages cannot be built", None, text)
-    return output / "_build" / builder
+    return pages
+
+
+def _absent(contents: Path, pages: Path) -> list[str]:
+    """The pages that a table of contents names and that are not among those that were built."""
+    with contextlib.suppress(MalformedError, FileNotFoundError):  # which Sphinx says better
+        named = [re.sub(r"\.(md|ipynb|rst)$", "", name) for name in parse_toc_yaml(contents)]
+        return [name for name in named if not (pages / f"{name}.html").is_file()] if pages.is_dir() else []
+    return []
 
 
 def build_html(project: Project) -> None:
@@ -220,21 +237,22 @@ PACKAGES = (
 )
 
 
+def git(project: Project, *arguments: str) -> str | None:
+    """What git says of the checkout; None outside of one, and where there is no git."""
+    command = ["git", "-C", str(project.root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def commit(project: Project) -> str:
     """The checkout's commit, and whether files differ from it; "not a checkout" outside git."""
-
-    def git(*arguments: str) -> str | None:
-        command = ["git", "-C", str(project.root), *arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-        except FileNotFoundError:
-            return None
-        return done.stdout.strip() if done.returncode == 0 else None
-
-    head = git("rev-parse", "HEAD")
+    head = git(project, "rev-parse", "HEAD")
     if head is None:
         return "not a checkout"
-    return f"`{head}`" + (", with changes that are not committed" if git("status", "--porcelain") else "")
+    return f"`{head}`" + (", with changes that are not committed" if git(project, "status", "--porcelain") else "")
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:

@@ -150,6 +150,26 @@ def verify(
     typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
 
 
+@app.command()
+def record(context: typer.Context) -> None:
+    """Write what follows from record.toml: LICENSE, CITATION.cff, .zenodo.json, Croissant, a built book's RO-Crate."""
+    project: Project = context.obj.whole("book")
+    from rbp.book.deposit import write
+
+    for name in write(project):
+        typer.echo(name)
+
+
+@app.command()
+def archive(context: typer.Context) -> None:
+    """Write the release of the built book into _build/release: archives of known bytes, and their checksums."""
+    project: Project = context.obj.whole("book")
+    from rbp.book.deposit import release
+
+    for path in release(project):
+        typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+
+
 @app.command("_step", hidden=True)
 def _step(context: typer.Context, name: str) -> None:
     """Make a step's table for the book (a job of the Snakefile)."""
