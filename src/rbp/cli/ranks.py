@@ -37,8 +37,11 @@ _DTYPE = (
 _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
 _IMPORTED = (
     "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll."
+    "csv: columns document, position, token, rank, and logprob or nll. lm-eval: its log of samples, of which RBP_1 and "
+    "the cross-entropy of targets of one token follow, and no more: a measurement table, .csv."
 )
+_ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict. lm-eval takes one of the highest."
+_COUNTS = "lm-eval: folder or hub id of the model's tokenizer, which tells the targets of one token."
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
 _FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
 _EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
@@ -170,21 +173,20 @@ def import_(
     size: Annotated[int, typer.Option(help="S, its parameters but the embeddings'.")],
     vocabulary: Annotated[int, typer.Option(help="How many tokens have a logit.")],
     dtype: Annotated[str, typer.Option(help="Of the scores that were compared, such as bfloat16.")],
-    tie_rule: Annotated[
-        str, typer.Option(help="How equal scores were counted: paper (so vLLM's V1 engine) or strict.")
-    ],
+    tie_rule: Annotated[str, typer.Option(help=_ARGMAX)],
     dataset: Annotated[
         str | None, typer.Option(help="What the text is called.", show_default="the file's name")
     ] = None,
     family: Annotated[str, typer.Option(help="The family the model belongs to.")] = "unknown",
+    tokenizer: Annotated[str | None, typer.Option(help=_COUNTS)] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
 ) -> None:
-    """Keep the ranks that another program found as a rank store, which all commands read."""
+    """Keep the ranks that another program found as a rank store, which all commands read; of lm-eval, a table."""
     from rbp.integrations.engines import Said, import_ranks
 
     said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule)
     project: Project = context.find_root().obj
-    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks")))
+    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks", tokenizer)))
 
 
 @ranks.command()
