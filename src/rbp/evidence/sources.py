@@ -24,7 +24,7 @@ from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
 from rbp.core.names import nearest, split_names
-from rbp.core.paths import LADDER, label
+from rbp.core.paths import CARRIED, LADDER, ROOT, label
 from rbp.core.tables import any_case, checked, read_csv, read_parquet
 from rbp.evidence import outside, published
 from rbp.evidence.checkpoints import CHECKPOINT, apart, differ, must_agree, one_each
@@ -479,6 +479,9 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
     if not name or "\0" in name:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if _is_word(one):
+        if ROOT == CARRIED and name != "published":
+            remedy = 'Clone the project, or give "published", a table or rank stores of your own.'
+            raise DataError(f'"{name}" is part of a checkout of the project', "rbp is installed without one", remedy)
         return _MAKE[name](rule)
     if one in _NOW:
         what = f'"{name}" is gone: the families have taken the place of the first ladder'
