@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rbp.core.errors import DataError, ParameterError, RankError, RbpError
+from rbp.core.errors import DataError, ParameterError, RankError, RbpError, first_line
 from rbp.ranks.kernel import Backend, linear_rank
 from rbp.ranks.kernel.problem import Rounding, TokenRanks
-from rbp.ranks.models import LanguageModel, first_line, looks_at_length
+from rbp.ranks.models import LanguageModel, looks_at_length
 from rbp.ranks.protocols import Row, longest_input
 from rbp.ranks.soundness import (
     Head,

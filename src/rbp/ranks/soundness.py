@@ -239,7 +239,7 @@ def shaken(model: Any, dtype: str, seed: int) -> Iterator[None]:
 def kept(model: nn.Module) -> dict[tuple[str, str], Any]:
     """All that a model holds beside its weights, by module and name: buffers, other tensors, numbers and words.
 
-    Of weights it is how often they were written to.
+    Of weights it is how often they were written to; of those that wait elsewhere until they are needed, nothing.
     """
     internal = vars(nn.Module()).keys()
     found: dict[tuple[str, str], Any] = {}
@@ -248,7 +248,7 @@ def kept(model: nn.Module) -> dict[tuple[str, str], Any]:
         for name, value in (own | dict(module.named_buffers(recurse=False))).items():
             found[place, name] = _noted(value)
         for name, parameter in module.named_parameters(recurse=False):
-            found[place, name] = parameter._version
+            found[place, name] = None if parameter.is_meta else parameter._version
     return found
 
 
