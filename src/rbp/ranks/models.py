@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import warnings
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.names import and_more
 from rbp.core.paths import LADDER
-from rbp.ranks import gguf
+from rbp.ranks import devices, gguf
 from rbp.ranks.training import ADAPTER, checkpoints
 
 
@@ -129,7 +130,11 @@ class ModelFiles:
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A model ready to run. name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name."""
+    """A model ready to run.
+
+    name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name; device: of what it reads;
+    places: where its parts lie, if these are several (`rbp.ranks.devices`).
+    """
 
     name: str
     model: Any
@@ -137,6 +142,7 @@ class LanguageModel:
     vocabulary: int
     dtype: Dtype
     device: torch.device
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -284,8 +290,12 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
 
 
-def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -> LanguageModel:
+def load_model(
+    files: ModelFiles | Loaded, dtype: Dtype, device: torch.device, most: devices.Limits | None = None
+) -> LanguageModel:
     """The model in `dtype` on `device`, ready for inference; one in memory as it is.
+
+    most: bytes that it may take of each device and of memory, among which it is then spread; the rest stays on disk.
 
     Raises DataError if the architecture is unknown to transformers (code shipped with a model is never run)
     or the weights do not fit it, each of them; ParameterError for an unknown dtype.
@@ -306,6 +316,8 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
         from transformers import GgufConfig
 
         how = {"quantization_config": GgufConfig(dequantize=True)}
+    if most is not None:  # what is no copy of a part of the files, such as experts that are put together, is written
+        how |= {"device_map": "auto", "max_memory": most, "offload_folder": (aside := TemporaryDirectory()).name}
     try:
         with _source(files, files.folder) as source:
             loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -328,7 +340,11 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
     _fits(report, shapes, files.name)
     if files.gguf:
         gguf.must_take_all(model, files.gguf, files.name)
-    return _language(files.name, model.eval().to(device), dtype, device)
+    if most is None:
+        return _language(files.name, model.eval().to(device), dtype, device)
+    weakref.finalize(model, aside.cleanup)
+    devices.hold_head(model.eval(), device)
+    return _language(files.name, model, dtype, device)
 
 
 def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> LanguageModel:
@@ -336,7 +352,7 @@ def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> Lang
     head = model.get_output_embeddings()
     if head is not None and getattr(head, "weight", None) is not None:
         vocabulary = head.weight.shape[0]
-    return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device)
+    return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device, devices.places(model))
 
 
 def known_dtype(dtype: str) -> Dtype:
