@@ -303,7 +303,11 @@ class Source:
         origin = [
             place
             for part, rows in zip(self._parts, parts, strict=True)
-            for place in (rows["source"].tolist() if len(part.folders) > 1 else [part.name] * len(rows))
+            for place in (
+                rows["source"].tolist()
+                if isinstance(part, _Ranks) or len(part.folders) > 1
+                else [part.name] * len(rows)
+            )
         ]
         # within one part nothing is there twice: see `one_each`, and the keys of a file
         number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
@@ -594,4 +598,5 @@ def _one_per_model(table: pd.DataFrame, where: Sequence[str]) -> None:
         first, first_place = seen.setdefault(model, ((family, size), place))
         if first != (family, size):
             what = f"{model} is given as {first[0]} of size {first[1]} and as {family} of size {size}"
-            raise DataError(what, f"{first_place}; {place}", "A model has one size and one family.")
+            remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
+            raise DataError(what, f"{first_place}; {place}", remedy)
