@@ -43,9 +43,10 @@ MACHINE = Part("common", "machine", 40)  # which is asked first, whatever is ask
 PARTS = {  # 6 minutes together, with that
     "kernels": Part("kernels", "part", 35),
     "exactness": Part("exactness", "part", 65),
-    "ranking": Part("ranking", "part", 95),
+    "ranking": Part("ranking", "part", 85),
     "extraction Pythia-70M": Part("gpu_models", "pythia_70m", 45),
-    "extraction Pythia-1.4B": Part("gpu_models", "pythia_1_4b", 80),
+    "extraction Pythia-1.4B": Part("gpu_models", "pythia_1_4b", 65),
+    "several GPUs": Part("gpu_parts", "several", 25),
 }
 LONGER = {  # run where they are named
     "extraction Pythia-6.9B": Part("gpu_models", "pythia_6_9b", 250),

@@ -4,13 +4,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,11 @@ def tests(tiny: bool) -> list[Question]:
 def devices(tiny: bool) -> list[Question]:
     """One measurement in float32 on the CPU and on the GPU: ranks may differ in last bits, and no further."""
     return [Question("devices", partial(_devices, tiny))]
+
+
+def several(tiny: bool) -> list[Question]:
+    """A model spread over the GPUs, where there are two; tiny: over memory and disk. Its ranks are those on one."""
+    return [Question("several GPUs", partial(_several, tiny))]
 
 
 def memory(tiny: bool) -> list[Question]:
@@ -99,6 +105,28 @@ def _devices(tiny: bool) -> Found:
         "nll_error": error,
         "failed": [f"−ln p differs by {error:.2g} nats"] if error > NEAR else [],
     }
+
+
+def _several(tiny: bool) -> Found:
+    if not tiny and torch.cuda.device_count() < 2:
+        return {"left_out": "there is one GPU"}
+    import accelerate  # noqa: F401  # which spreads it: without it this is left out
+
+    shape = TINY if tiny else PYTHIA_14M._replace(documents=16)
+    one = Settings(device=_device(tiny))
+    with TemporaryDirectory() as folder:
+        model, corpus = extraction.make(Path(folder), shape, "cpu")
+        some = patch(
+            "rbp.ranks.extraction.limits", lambda _: {"cpu": (model / "model.safetensors").stat().st_size // 2}
+        )
+        with some if tiny else nullcontext():
+            spread = _extract(model, corpus, shape, Path(folder) / "spread", Settings(devices="auto"))
+        alone = _ranks(_extract(model, corpus, shape, Path(folder) / "one", one))
+        places, ranks = Store(spread).manifest["about"].get("places", []), _ranks(spread)
+    error = float((ranks["nll"] - alone["nll"]).abs().max())
+    failed = [f"−ln p differs by {error:.2g} nats"] if error > NEAR else []
+    failed += [] if places else ["the model was not spread"]
+    return {"places": places, "differ": _differ(alone, ranks), "nll_error": error, "failed": failed}
 
 
 def _memory(tiny: bool) -> Found:

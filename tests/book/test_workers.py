@@ -217,3 +217,37 @@ def test_a_program_that_does_not_end_is_killed(tmp_path: Path, program: dict[str
     serve += "sys.argv[1:1] = ['--serve', 'json']\nworkers.main()"
     command = [sys.executable, "-c", serve, sys.executable, "-c", ask]
     assert subprocess.run(command, env=program, cwd=tmp_path, start_new_session=True, timeout=60, check=True)
+
+
+SERVED = """
+import os, subprocess, sys
+from rbp.book import workers
+with workers.served(["colorsys"]):
+    ran = subprocess.run({ask!r}, capture_output=True, text=True)
+    {then}
+print(ran.returncode, ran.stdout, workers.ADDRESS in os.environ)
+"""
+
+
+def test_a_process_is_served_while_it_asks_for_it_and_a_crash_is_the_programs_own(
+    tmp_path: Path, program: dict[str, str]
+) -> None:
+    (tmp_path / "crash.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    crash = [*ASK[:3], "crash"]
+    then = f"crashed = subprocess.run({crash!r}).returncode; again = subprocess.run({ASK!r}).returncode"
+    code = SERVED.format(ask=ASK, then=then) + "print(crashed, again)"
+    done = subprocess.run([sys.executable, "-c", code], env=program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == f"{FORKED.format(tmp_path)}3 {FORKED.format(tmp_path)} False\n1 3\n", done.stderr
+    assert done.stderr == "SIGKILL ended crash\n"
+
+
+def test_a_server_ends_with_the_process_that_it_serves(tmp_path: Path, program: dict[str, str]) -> None:
+    code = f"import time\nfrom rbp.book import workers\nwith workers.served(['{tmp_path}']):\n"
+    code += "    print('served', flush=True)\n    time.sleep(300)"
+    driver = subprocess.Popen([sys.executable, "-c", code], env=program, stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    assert driver.stdout.readline() == "served\n"
+    assert len(running(tmp_path)) == 2
+    driver.kill()
+    driver.wait()
+    wait_for(lambda: not running(tmp_path), 30)

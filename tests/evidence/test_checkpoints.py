@@ -59,6 +59,15 @@ def test_a_model_may_be_there_at_several_steps(store, tmp_path):
     assert len({one.model for one in source.histograms}) == 6
 
 
+def test_a_model_of_two_sizes_is_refused_with_its_stores_and_the_command(store, tmp_path):
+    store("a", size=10)
+    store("a", size=11, dataset="other")
+    with pytest.raises(DataError, match="a is given as Toy of size 10 and as Toy of size 11") as refused:
+        _ = ranks(tmp_path).table
+    assert "ranks s0; ranks s1" in refused.value.where
+    assert "rbp ranks rename STORE --family" in refused.value.remedy
+
+
 def test_two_ways_of_reading_a_text_do_not_collide(store, tmp_path, caplog):
     """The second: `extract --length 512` of one model, then `law` of three at 256, in one folder."""
     for model, size in (("a", 10), ("b", 30), ("c", 90)):

@@ -129,3 +129,116 @@ def test_tables_that_are_not_whole(tmp_path):
 def test_what_the_file_does_not_say_must_be_said(wrong):
     with pytest.raises(ParameterError):
         Said(**{**vars(SAID), **wrong})
+
+
+def sample(number, asked, found, target):
+    """A line as lm-evaluation-harness 0.4.13 writes it with --log_samples, numbers and truth values as text."""
+    resps = [[str(ll), str(greedy)] for ll, greedy in found]
+    arguments = {f"gen_args_{i}": {"arg_0": context, "arg_1": text} for i, (context, text) in enumerate(asked)}
+    line = {"doc_id": number, "doc": {"text": "".join(asked[0])}, "target": str(target), "arguments": arguments}
+    line |= {"resps": [[one] for one in resps], "filtered_resps": resps, "filter": "none", "metrics": ["acc"]}
+    return line | {"doc_hash": "0", "prompt_hash": "0", "target_hash": "0", "acc": 0.0}
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """The samples of a cloze task, some of whose targets are the likeliest token; and its texts' own store."""
+    folder = tmp_path_factory.mktemp("lm-eval")
+    saved = tiny.save_model(folder / "model", "neox")
+    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer()
+
+    def asked(context, target):
+        ids, before = tokenizer(context + target)["input_ids"], len(tokenizer(context)["input_ids"])
+        with torch.inference_mode():
+            scores = model(torch.tensor([ids])).logits[0, before - 1 : -1].log_softmax(1)
+        own = torch.tensor(ids[before:])
+        return float(scores.gather(1, own[:, None]).sum()), bool((scores.argmax(1) == own).all())
+
+    lines, texts = [], []
+    for context in (text[:-1] for text in tiny.texts(60, seed=6, longest=40) if " " in text):
+        with torch.inference_mode():
+            best = model(torch.tensor([tokenizer(context)["input_ids"]])).logits[0, -1].argmax()
+        target = tokenizer.decode([int(best)]) if len(lines) % 2 else " law"
+        if len(tokenizer(context + target)["input_ids"]) == len(tokenizer(context)["input_ids"]) + 1:
+            lines.append(sample(len(lines), [(context, target)], [asked(context, target)], target))
+            texts.append(context + target)
+    corpus = tiny.write_texts(folder / "held.jsonl", texts)
+    (own,) = extract([str(saved)], [str(corpus)], protocol("windows", length=256), folder / "own")
+    last = open_store(own).ranks().groupby("document").last()
+    longer = sample(len(lines), [("the rank", " of qx")], [asked("the rank", " of qx")], " of qx")
+    return lines, longer, last, asked, str(saved)
+
+
+def measured(path, tokenizer, out, **other):
+    table = open_source(import_ranks(path, "lm-eval", Said(**{**vars(SAID), **other}), out, tokenizer)).table
+    return table.set_index("metric")
+
+
+def test_what_a_sample_log_tells_is_what_extraction_finds(logged, tmp_path, caplog):
+    """RBP_1 and cross-entropy of targets of one token; a longer one is left out, with a word."""
+    lines, longer, last, _, tokenizer = logged
+    twice = [{**line, "filter": "other"} for line in lines]
+    found = measured(written(tmp_path / "samples.jsonl", [*lines, longer, *twice]), tokenizer, tmp_path / "out")
+    assert f"{len(lines)} of {len(lines) + 1} targets are one token" in caplog.text
+    hits = int((last.greater + last.equal == 1).sum())
+    assert 0 < hits < len(lines)
+    assert found.loc["neg_log_rbp", ["k", "hits", "tokens"]].tolist() == [1, hits, len(lines)]
+    assert found.loc["cross_entropy", "value"] == pytest.approx(float(last.nll.mean()), abs=1e-5)
+    assert set(found.index) == {"neg_log_rbp", "cross_entropy"}
+    assert "ties: paper" in found.loc["neg_log_rbp", "source"]
+
+
+@pytest.mark.parametrize("by", ["number", "text"])
+def test_of_choices_the_right_one_counts(logged, tmp_path, by):
+    lines, _, last, asked, tokenizer = logged
+    chosen = []
+    for number, line in enumerate(lines):
+        context, target = line["arguments"]["gen_args_0"].values()
+        choices = [" zq", " rank" if target != " rank" else " of"]
+        choices.insert(number % 3, target)
+        pairs = [(context, choice) for choice in choices] + [("", choice) for choice in choices]
+        found = [asked(*pair) if pair[0] else (-1.5, "False") for pair in pairs]
+        gold = number % 3 if by == "number" else target.strip()
+        if by == "number" or target == " law":
+            chosen.append(sample(number, pairs, found, gold))
+    found = measured(written(tmp_path / "samples.jsonl", chosen), tokenizer, tmp_path / "out")
+    own = last.iloc[[line["doc_id"] for line in chosen]]
+    assert found.loc["cross_entropy", "value"] == pytest.approx(float(own.nll.mean()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda line: line.update(filtered_resps=["-232.2"]), "no log-likelihoods"),
+        (lambda line: line.update(filtered_resps=[["-1.0", "maybe"]]), "no log-likelihoods"),
+        (lambda line: line.update(filtered_resps=[["-1.0", "False"]] * 2), "1 targets, and 2"),
+        (lambda line: line.update(doc_id=0), "there twice"),
+        (lambda line: line.update(filtered_resps=[["0.5", "True"]]), "no logarithm"),
+        (lambda line: line.update(filtered_resps=[["-0.1", "False"]]), "cannot be other than the likeliest"),
+        (lambda line: line.update(filtered_resps=[["-9.0", "True"]]), "cannot be the likeliest"),
+        (
+            lambda line: line.update(sample(1, [("a", " b"), ("c", " b")], [(-1, False)] * 2, "b")),
+            "which of the 2 continuations",
+        ),
+    ],
+)
+def test_sample_logs_that_tell_nothing(logged, tmp_path, change, said):
+    path = written(tmp_path / "samples.jsonl", broken(logged[0], change))
+    with pytest.raises(DataError) as error:
+        import_ranks(path, "lm-eval", SAID, tmp_path / "out", logged[-1])
+    assert said in error.value.what
+    assert "line 2" in error.value.where
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sample_log_needs_the_tokenizer_and_a_target_of_one_token(logged, tmp_path):
+    path = written(tmp_path / "samples.jsonl", [logged[1]])
+    with pytest.raises(ParameterError, match="does not say how many tokens"):
+        import_ranks(path, "lm-eval", SAID, tmp_path / "out")
+    with pytest.raises(ParameterError, match="csv needs none"):
+        import_ranks(path, "csv", SAID, tmp_path / "out", logged[-1])
+    with pytest.raises(DataError, match="cannot read the tokenizer"):
+        import_ranks(path, "lm-eval", SAID, tmp_path / "out", str(tmp_path / "away"))
+    with pytest.raises(DataError, match="none of the 1 targets is one token"):
+        import_ranks(path, "lm-eval", SAID, tmp_path / "out", logged[-1])
+    assert not (tmp_path / "out").exists()

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +25,7 @@ from rbp.core.paths import ROOT, Project
 from rbp.evidence import open_source
 from rbp.study import workflow
 from rbp.study.config import Study, read_study
+from rbp.study.jobs import log_file, shards_of, state
 from rbp.study.workflow import Place, find_place
 
 PROSE = """%%md
@@ -80,6 +83,47 @@ def test_from_shards_to_chapters(
     assert "1 of 1 stores" in CliRunner().invoke(app, [*map(str, command), "plan", str(file)]).output
     if again:
         check_second_run(study, [*command, "run", file, "--profile", "local", "--gpus", "3,5"], whole_store)
+
+
+@pytest.mark.builds
+def test_a_shard_that_is_killed_is_done_again_and_takes_no_other_with_it(
+    write_study: Callable[..., Path], whole_store: dict[str, bytes]
+) -> None:
+    file = write_study(shards=3)
+    study = read_study(file)
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "rbp.cli", "study", "run", file, "--profile", "local", "--jobs", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    shard = shards_of(study, study.cells[0])[1]
+    while state(study, shard).stand != "running":
+        assert driver.poll() is None
+        time.sleep(0.01)
+    pid = json.loads((study.out / "state" / f"{shard.name}.json").read_text())["pid"]
+    assert Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2:4] == [b"rbp.book.workers", b"--serve"]  # warm
+    os.kill(pid, signal.SIGKILL)
+    assert driver.wait(600) == 0, driver.stderr and driver.stderr.read()
+    assert parts(study.ranks) == whole_store
+    attempts = {job: log_file(study, job).read_text().count("--- ") for job in shards_of(study, study.cells[0])}
+    assert attempts == {job: 1 + (job == shard) for job in attempts}
+
+
+@pytest.mark.builds
+def test_what_a_server_imports_for_jobs_asks_for_no_gpu_and_starts_no_thread() -> None:
+    code = f"""
+import os
+from importlib import import_module
+from rbp.book.workers import ALONE, _is_alone
+os.environ |= ALONE
+import torch
+def refuse(*_): raise AssertionError("a GPU is asked for")
+torch.cuda.is_available = torch.cuda.device_count = torch.cuda._lazy_init = refuse
+for name in {workflow.WARM}: import_module(name)
+assert _is_alone()
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("MPLBACKEND")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def check_second_run(study: Study, command: list[str | Path], whole_store: dict[str, bytes]) -> None:

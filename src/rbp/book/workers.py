@@ -21,9 +21,10 @@ import shlex
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -113,6 +114,24 @@ def serving(command: Sequence[str], modules: Sequence[str]) -> list[str]:
     if sys.platform != "linux":  # elsewhere, system libraries start threads of their own, and a fork may crash
         return list(command)
     return [sys.executable, "-m", "rbp.book.workers", "--serve", ",".join(modules), *command]
+
+
+@contextlib.contextmanager
+def served(modules: Sequence[str]) -> Iterator[None]:
+    """While a server that has imported ``modules`` serves this process and those that it starts; none elsewhere.
+
+    It ends with the body, or with this process. A program that runs by then is given ``GRACE`` to end.
+    """
+    wait = ["/bin/sh", "-c", f"echo ${ADDRESS}; exec cat"]  # a command that says where, and ends with its input
+    with subprocess.Popen(  # noqa: S603
+        serving(wait, modules), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as server:
+        assert server.stdout is not None  # noqa: S101  # for the type checker
+        os.environ[ADDRESS] = server.stdout.readline().strip()
+        try:
+            yield
+        finally:
+            del os.environ[ADDRESS]
 
 
 class _Server:

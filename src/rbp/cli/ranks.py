@@ -35,10 +35,14 @@ _DTYPE = (
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
 )
 _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
+_DEVICES = "auto: one model over all GPUs, memory and disk, where it is too large for one device (extra devices)."
 _IMPORTED = (
     "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll."
+    "csv: columns document, position, token, rank, and logprob or nll. lm-eval: its log of samples, of which RBP_1 and "
+    "the cross-entropy of targets of one token follow, and no more: a measurement table, .csv."
 )
+_ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict. lm-eval takes one of the highest."
+_COUNTS = "lm-eval: folder or hub id of the model's tokenizer, which tells the targets of one token."
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
 _FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
 _EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
@@ -67,6 +71,7 @@ def extract(
     before: Annotated[int | None, typer.Option("--context", help="windows: tokens before each, at least.")] = None,
     dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
+    devices: Annotated[str | None, typer.Option(help=_DEVICES)] = None,
     backend: Annotated[str, typer.Option(help="auto, reference, blocked or triton.")] = "auto",
     batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
     vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
@@ -96,7 +101,12 @@ def extract(
         raise ParameterError(f"cannot round logits to {round_logits!r}", "--round-logits", "Give bfloat16.")
     if batch is not None and batch < 1:
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
+    if devices not in (None, "auto"):
+        raise ParameterError(f"cannot spread a model over {devices!r}", "--devices", "Give auto.")
     share = _shard(shard)
+    if devices and shard is None and _launched():
+        what = "all GPUs are asked for by each of several processes"
+        raise ParameterError(what, "--devices", "Start one process, or leave --devices away.")
     if shard is None and (share := _launched()) and device in ("auto", "cuda"):
         device = _own_gpu()
     trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
@@ -114,6 +124,7 @@ def extract(
     settings = Settings(
         dtype=dtype,  # type: ignore[arg-type]  # checked where it is used, as is the backend
         device=device,
+        devices=devices,  # type: ignore[arg-type]
         backend=backend,  # type: ignore[arg-type]
         batch=batch,
         vocabulary=limit,  # type: ignore[arg-type]
@@ -131,7 +142,7 @@ def extract(
         return
     project: Project = context.obj
     folder = out or project.runs / "ranks"
-    if share is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
+    if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
         extract_on_gpus(model, corpus, chosen, folder, settings, visible)
     for store in measure(model, corpus, chosen, folder, settings, share):
         if share is None and (cut := _read(open_store(store))):
@@ -170,21 +181,20 @@ def import_(
     size: Annotated[int, typer.Option(help="S, its parameters but the embeddings'.")],
     vocabulary: Annotated[int, typer.Option(help="How many tokens have a logit.")],
     dtype: Annotated[str, typer.Option(help="Of the scores that were compared, such as bfloat16.")],
-    tie_rule: Annotated[
-        str, typer.Option(help="How equal scores were counted: paper (so vLLM's V1 engine) or strict.")
-    ],
+    tie_rule: Annotated[str, typer.Option(help=_ARGMAX)],
     dataset: Annotated[
         str | None, typer.Option(help="What the text is called.", show_default="the file's name")
     ] = None,
     family: Annotated[str, typer.Option(help="The family the model belongs to.")] = "unknown",
+    tokenizer: Annotated[str | None, typer.Option(help=_COUNTS)] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
 ) -> None:
-    """Keep the ranks that another program found as a rank store, which all commands read."""
+    """Keep the ranks that another program found as a rank store, which all commands read; of lm-eval, a table."""
     from rbp.integrations.engines import Said, import_ranks
 
     said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule)
     project: Project = context.find_root().obj
-    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks")))
+    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks", tokenizer)))
 
 
 @ranks.command()

@@ -53,3 +53,10 @@ class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user 
         self.kept: Path | None = None
         place = f"cell {cell}" if cell else "before its first cell"
         super().__init__(f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}")
+
+
+def first_line(error: Exception) -> str:
+    """What a library's error says, in one line; with its kind, or this alone, where that says little."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [type(error).__name__] if isinstance(error, LookupError) or not lines else []
+    return ": ".join(said + lines[:1]).rstrip(".")

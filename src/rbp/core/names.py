@@ -39,6 +39,11 @@ def split_numbers(text: str | None, what: str, option: str, least: int | None = 
     return numbers
 
 
+def and_more(names: list[str]) -> str:
+    """The first of some names, and how many there are beside it."""
+    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
+
+
 def times_power_of_ten(mantissa: str, exponent: int) -> str:
     """A number as one writes it by hand: 10⁻⁹, or 3.5·10⁻¹¹."""
     power = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

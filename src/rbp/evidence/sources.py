@@ -24,7 +24,7 @@ from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
 from rbp.core.names import nearest, split_names
-from rbp.core.paths import LADDER, label
+from rbp.core.paths import CARRIED, LADDER, ROOT, label
 from rbp.core.tables import any_case, checked, read_csv, read_parquet
 from rbp.evidence import outside, published
 from rbp.evidence.checkpoints import CHECKPOINT, apart, differ, must_agree, one_each
@@ -303,7 +303,11 @@ class Source:
         origin = [
             place
             for part, rows in zip(self._parts, parts, strict=True)
-            for place in (rows["source"].tolist() if len(part.folders) > 1 else [part.name] * len(rows))
+            for place in (
+                rows["source"].tolist()
+                if isinstance(part, _Ranks) or len(part.folders) > 1
+                else [part.name] * len(rows)
+            )
         ]
         # within one part nothing is there twice: see `one_each`, and the keys of a file
         number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
@@ -479,6 +483,9 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
     if not name or "\0" in name:
         raise ParameterError("a source of measurements without a name", "measurements", _REMEDY)
     if _is_word(one):
+        if ROOT == CARRIED and name != "published":
+            remedy = 'Clone the project, or give "published", a table or rank stores of your own.'
+            raise DataError(f'"{name}" is part of a checkout of the project', "rbp is installed without one", remedy)
         return _MAKE[name](rule)
     if one in _NOW:
         what = f'"{name}" is gone: the families have taken the place of the first ladder'
@@ -591,4 +598,5 @@ def _one_per_model(table: pd.DataFrame, where: Sequence[str]) -> None:
         first, first_place = seen.setdefault(model, ((family, size), place))
         if first != (family, size):
             what = f"{model} is given as {first[0]} of size {first[1]} and as {family} of size {size}"
-            raise DataError(what, f"{first_place}; {place}", "A model has one size and one family.")
+            remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
+            raise DataError(what, f"{first_place}; {place}", remedy)

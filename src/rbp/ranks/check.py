@@ -136,6 +136,9 @@ def _row(
         logits = given[:, :vocabulary]
         logits = wide(logits if rounding is None else logits.to(getattr(torch, rounding)))
         target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
+        if head is not None:  # of a model in several places, it lies in one of them
+            place = head.weight.device
+            logits, target, hidden = logits.to(place), target.to(place), None if hidden is None else hidden.to(place)
         before = [torch.from_numpy(np.ascontiguousarray(column[part])).to(logits.device) for column in stored]
         if not cross_entropies:
             before[2] = logits.logsumexp(1) - logits.gather(1, target[:, None])[:, 0]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rbp.core import registry
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, first_line
 from rbp.core.files import parse_json, write_file
 
 if TYPE_CHECKING:  # a plan of published models needs none of them, and they are slow to import
@@ -53,7 +53,7 @@ def config_size(folder: Path) -> Size:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from rbp.ranks.models import first_line, non_embedding_params
+    from rbp.ranks.models import non_embedding_params
 
     try:
         kind = parse_json((folder / "config.json").read_text(encoding="utf-8")).get("model_type")

@@ -30,6 +30,7 @@ from rbp.core.processes import Task, Tell, run_tasks
 from rbp.ranks.check import SHARE, Stored, Wrong, ask, drawn, verdict
 from rbp.ranks.corpora import Corpus, open_corpus
 from rbp.ranks.cost import (
+    BYTES,
     ROWS,
     Cost,
     config_size,
@@ -40,6 +41,7 @@ from rbp.ranks.cost import (
     product_rate,
     ranking_seconds,
 )
+from rbp.ranks.devices import limits, must_be_installed
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import Backend, backend_for, compiling_pays
 from rbp.ranks.kernel.problem import Rounding, ieee
@@ -80,6 +82,7 @@ def circumstances(ranker: Ranker) -> dict[str, Any]:
         "rows": "padded" if ranker.padded else "unpadded",
         "versions": {"rbp": __version__, "python": platform.python_version(), **{p: version(p) for p in packages}},
         "device": torch.cuda.get_device_name(language.device) if cuda else platform.machine(),
+        **({"places": list(language.places)} if language.places else {}),
         "threads": torch.get_num_threads(),
         "batch": ranker.batch,
     }
@@ -178,6 +181,7 @@ class Settings:
     """How to measure.
 
     dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; backend: of `linear_rank`;
+    devices: "auto" spreads a model over all GPUs, memory and disk (`rbp.ranks.devices`); None: it is on `device`.
     batch: rows at a time (None: by the device); vocabulary: the logits that count: "all", those of the
     "tokenizer"'s tokens, or the first so many; round_logits: see `linear_rank`; revision: of hub models, or a
     sub-folder of a run's; fields: of corpus files; family: the label of the models (None: the paper's family, or the
@@ -186,6 +190,7 @@ class Settings:
 
     dtype: Dtype = "float32"
     device: str = "auto"
+    devices: Literal["auto"] | None = None
     backend: Backend = "auto"
     batch: int | None = None
     vocabulary: Vocabulary = "all"
@@ -210,7 +215,12 @@ class _Model:
         why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
         own = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
         log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, own)
-        return load_model(self.files, self.settings.dtype, self.device)
+        if self.settings.devices is None or isinstance(self.files, Loaded):
+            return load_model(self.files, self.settings.dtype, self.device)
+        head = config_size(self.files.folder).head * BYTES[self.settings.dtype]
+        loaded = load_model(self.files, self.settings.dtype, self.device, limits(head))
+        log.info("%s: its parts lie on %s", self.files.name, ", ".join(loaded.places) or loaded.device)
+        return loaded
 
     @cached_property
     def limit(self) -> int | None:
@@ -296,12 +306,20 @@ def _looked_at(
     models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
     """The device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
+    if settings.devices is not None and settings.device != "auto":
+        what = f"all devices are asked for, and the device {settings.device}"
+        raise ParameterError(what, "--devices, --device", "Give one of the two.")
+    if settings.devices is not None:
+        must_be_installed()
     device = find_device(settings.device)
     found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
     if settings.training is not None and len(found) > 1:
         what = f"one step, or number of training tokens, for {len(found)} models"
         raise ParameterError(what, "--step, --training-tokens", f"Give one model, or a table beside them: {TABLE}.")
     for files in found:
+        if settings.devices is not None and isinstance(files, ModelFiles) and (files.base or files.gguf):
+            what = f"{'an adapter' if files.base else 'a GGUF file'} is read on one device"
+            raise ParameterError(what, f"{files.name}, --devices", "Save the model as safetensors, and give that.")
         training_of(files, settings.training)
     return (
         device,

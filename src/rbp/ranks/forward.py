@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rbp.core.errors import DataError, ParameterError, RankError, RbpError
+from rbp.core.errors import DataError, ParameterError, RankError, RbpError, first_line
 from rbp.ranks.kernel import Backend, linear_rank
 from rbp.ranks.kernel.problem import Rounding, TokenRanks
-from rbp.ranks.models import LanguageModel, first_line, looks_at_length
+from rbp.ranks.models import LanguageModel, looks_at_length
 from rbp.ranks.protocols import Row, longest_input
 from rbp.ranks.soundness import (
     Head,
@@ -194,9 +194,11 @@ class Ranker:
             return False
         with torch.inference_mode():
             logits = self._logits(self._reader(), self._ids(row))[0, row.scored - 1, : self.vocabulary]
+            place = self.head.weight.device
+            logits, hidden, targets = logits.to(place), hidden.to(place), self._targets([row]).to(place)
             ranks = ours.greater, ours.equal, ours.nll
             dtype = self.rounding or self.language.dtype
-            return not bool(compared(logits, self._targets([row]), ranks, dtype, hidden, self.head).wrong.any())
+            return not bool(compared(logits, targets, ranks, dtype, hidden, self.head).wrong.any())
 
     def _alone(self, row: Row) -> torch.Tensor:
         """What the model gives for a row by itself."""
@@ -278,7 +280,7 @@ class Ranker:
             return None
 
     def _ranks(self, rows: list[Row]) -> Ranks:
-        if self.language.device.type != "cpu":
+        if self.language.device.type != "cpu" or self.language.places:  # parts that are fetched serve one at a time
             return self._part(rows)
         with one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
             shares = [rows[len(rows) * i // threads : len(rows) * (i + 1) // threads] for i in range(threads)]
@@ -304,18 +306,21 @@ class Ranker:
 
     def _linear(self, rows: list[Row]) -> TokenRanks:
         assert self.head is not None  # noqa: S101  # for the type checker
-        return linear_rank(
-            self._each(rows, self._outputs),
-            self.head.weight,
-            self._targets(rows),
-            bias=self.head.bias,
-            scale=self.head.scale,
-            softcap=self.head.softcap,
-            vocab=self.vocabulary,
-            round_logits=self.rounding,
-            backend=self.backend,
-            compiled=self.compiled,
-        )
+        place = self.head.weight.device  # where its rows lie: of a model in several places, one of them
+        hidden, targets = self._each(rows, self._outputs).to(place), self._targets(rows).to(place)
+        with torch.cuda.device_of(self.head.weight):
+            return linear_rank(
+                hidden,
+                self.head.weight,
+                targets,
+                bias=self.head.bias,
+                scale=self.head.scale,
+                softcap=self.head.softcap,
+                vocab=self.vocabulary,
+                round_logits=self.rounding,
+                backend=self.backend,
+                compiled=self.compiled,
+            )
 
     def _own(self, row: Row) -> Ranks:
         """The ranks of a row from the model's own logits."""

@@ -8,9 +8,9 @@ import json
 import logging
 import re
 import warnings
-from collections import Counter
+import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -22,10 +22,12 @@ import torch
 from torch import nn
 
 from rbp.core import registry
-from rbp.core.errors import DataError, ParameterError
+from rbp.core.errors import DataError, ParameterError, first_line
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
+from rbp.core.names import and_more
 from rbp.core.paths import LADDER
+from rbp.ranks import devices, gguf
 from rbp.ranks.training import ADAPTER, checkpoints
 
 
@@ -49,8 +51,7 @@ log = logging.getLogger(__name__)
 
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
-_INDEX, _SINGLE, _GGUF = "model.safetensors.index.json", "model.safetensors", ".gguf"
-_AS_GPT2 = ("gpt-2", "mpt", "olmo", "phi-2")  # llama.cpp's names of tokenizers that cut text into words as GPT-2's
+_INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -85,7 +86,7 @@ class ModelFiles:
     @property
     def gguf(self) -> Path | None:
         """The GGUF file, if it is one."""
-        return next((path for path in self.weights if path.suffix == _GGUF), None)
+        return next((path for path in self.weights if path.suffix == gguf.SUFFIX), None)
 
     @property
     def quantization(self) -> str | None:
@@ -94,7 +95,7 @@ class ModelFiles:
 
     @cached_property
     def _stated(self) -> tuple[dict[str, Any], str]:
-        return _read_gguf(self)
+        return gguf.read(self.weights[0], self.name)
 
     @property
     def tokenizer(self) -> Path:
@@ -129,7 +130,11 @@ class ModelFiles:
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A model ready to run. name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name."""
+    """A model ready to run.
+
+    name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name; device: of what it reads;
+    places: where its parts lie, if these are several (`rbp.ranks.devices`).
+    """
 
     name: str
     model: Any
@@ -137,6 +142,7 @@ class LanguageModel:
     vocabulary: int
     dtype: Dtype
     device: torch.device
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -222,15 +228,15 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
         if revision is not None and revision not in (checkpoints(name, path) or []):
             raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
         folder, commit = path / (revision or ""), None
-    elif path.suffix == _GGUF and path.is_file():
+    elif path.suffix == gguf.SUFFIX and path.is_file():
         return _in_one_file(path, name, revision)
-    elif exists(path) or path.suffix == _GGUF or name.startswith(("/", ".", "~")) or name.count("/") > 1:
+    elif exists(path) or path.suffix == gguf.SUFFIX or name.startswith(("/", ".", "~")) or name.count("/") > 1:
         remedy = "Give a folder with config.json, a GGUF file, or a hub id."
         raise DataError("there is no such model folder or file", name, remedy)
     else:
         folder = _download(name, revision, _SMALL)
         commit = folder.name
-    ggufs = sorted(folder.glob(f"*{_GGUF}"))
+    ggufs = sorted(folder.glob(f"*{gguf.SUFFIX}"))
     if adapter := (folder / ADAPTER).is_file():
         wanted: tuple[str, ...] = (_ADAPTER_WEIGHTS,)
     elif commit is None and ggufs and not any((folder / file).is_file() for file in (_SINGLE, _INDEX)):
@@ -284,8 +290,12 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
 
 
-def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -> LanguageModel:
+def load_model(
+    files: ModelFiles | Loaded, dtype: Dtype, device: torch.device, most: devices.Limits | None = None
+) -> LanguageModel:
     """The model in `dtype` on `device`, ready for inference; one in memory as it is.
+
+    most: bytes that it may take of each device and of memory, among which it is then spread; the rest stays on disk.
 
     Raises DataError if the architecture is unknown to transformers (code shipped with a model is never run)
     or the weights do not fit it, each of them; ParameterError for an unknown dtype.
@@ -306,6 +316,8 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
         from transformers import GgufConfig
 
         how = {"quantization_config": GgufConfig(dequantize=True)}
+    if most is not None:  # what is no copy of a part of the files, such as experts that are put together, is written
+        how |= {"device_map": "auto", "max_memory": most, "offload_folder": (aside := TemporaryDirectory()).name}
     try:
         with _source(files, files.folder) as source:
             loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -327,8 +339,12 @@ def load_model(files: ModelFiles | Loaded, dtype: Dtype, device: torch.device) -
     model, report = loaded
     _fits(report, shapes, files.name)
     if files.gguf:
-        _takes_all(model, files.gguf, files.name)
-    return _language(files.name, model.eval().to(device), dtype, device)
+        gguf.must_take_all(model, files.gguf, files.name)
+    if most is None:
+        return _language(files.name, model.eval().to(device), dtype, device)
+    weakref.finalize(model, aside.cleanup)
+    devices.hold_head(model.eval(), device)
+    return _language(files.name, model, dtype, device)
 
 
 def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> LanguageModel:
@@ -336,7 +352,7 @@ def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> Lang
     head = model.get_output_embeddings()
     if head is not None and getattr(head, "weight", None) is not None:
         vocabulary = head.weight.shape[0]
-    return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device)
+    return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device, devices.places(model))
 
 
 def known_dtype(dtype: str) -> Dtype:
@@ -354,13 +370,6 @@ def looks_at_length(config: dict[str, Any]) -> bool:
     kind = str(config.get("rope_type", config.get("type", "")))
     inner = [value for value in config.values() if isinstance(value, dict)]
     return "dynamic" in kind or kind in ("longrope", "su") or any(map(looks_at_length, inner))
-
-
-def first_line(error: Exception) -> str:
-    """What a library's error says, in one line; with its kind, or this alone, where that says little."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = [type(error).__name__] if isinstance(error, LookupError) or not lines else []
-    return ": ".join(said + lines[:1]).rstrip(".")
 
 
 def _base(folder: Path, name: str) -> ModelFiles:
@@ -410,11 +419,11 @@ def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.de
     there = {values.untyped_storage().data_ptr() for name, values in taken.items() if name in given}
     lacking = {name for name, values in needed.items() if values.untyped_storage().data_ptr() not in there}
     if other := sorted((given.keys() - taken.keys()) | lacking):
-        what = f"the adapter and the model {base.name} do not fit together in {_some(other)}"
+        what = f"the adapter and the model {base.name} do not fit together in {and_more(other)}"
         raise DataError(what, files.name, f"Check {ADAPTER}: is it this model's adapter?")
     if other := [name for name in sorted(given) if given[name] != list(taken[name].shape)]:
         found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
-        what = f"{_some(other)} has the shape {found} in the adapter, and {wanted} by the model {base.name}"
+        what = f"{and_more(other)} has the shape {found} in the adapter, and {wanted} by the model {base.name}"
         remedy = "Is it this model's adapter? If its vocabulary was changed, merge it with peft, and give that model."
         raise DataError(what, files.name, remedy)
     log.info("%s: the adapter is merged into %s", files.name, base.name)
@@ -472,7 +481,7 @@ def _fits(report: dict[str, Any], shapes: dict[str, list[int]], name: str) -> No
         what = f"the weights are quantized (GPTQ or AWQ: {packed[0]}), and config.json does not say so"
         raise DataError(what, name, "Give the model before it was quantized.")
     if lacking := sorted(report["missing_keys"]):
-        what = f"the weights lack {_some(lacking)}"
+        what = f"the weights lack {and_more(lacking)}"
         raise DataError(what, name, "Ranks of a partly random model mean nothing: check the folder.")
     if other := sorted(report["mismatched_keys"]):
         key, found, wanted = other[0]
@@ -480,7 +489,7 @@ def _fits(report: dict[str, Any], shapes: dict[str, list[int]], name: str) -> No
         raise DataError(what, name, "One of the two files is another model's, or was edited: compare vocab_size.")
     extra = [key for key in sorted(report["unexpected_keys"]) if not _is_mask(key, shapes.get(key))]
     if extra:
-        what = f"the model that config.json describes does not take {_some(extra)} of the weights"
+        what = f"the model that config.json describes does not take {and_more(extra)} of the weights"
         remedy = "Check config.json (num_hidden_layers). If it is meant so, load and save it with transformers first."
         raise DataError(what, name, remedy)
 
@@ -488,10 +497,6 @@ def _fits(report: dict[str, Any], shapes: dict[str, list[int]], name: str) -> No
 def _is_mask(key: str, shape: list[int] | None) -> bool:
     masks = shape is not None and (not shape or (len(shape) == 4 and shape[:2] == [1, 1] and shape[2] == shape[3]))
     return masks and _MASK.search(key) is not None
-
-
-def _some(names: list[str]) -> str:
-    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
 
 
 def _in_one_file(path: Path, name: str, revision: str | None, checkpoint: str | None = None) -> ModelFiles:
@@ -503,70 +508,9 @@ def _in_one_file(path: Path, name: str, revision: str | None, checkpoint: str | 
     return files
 
 
-@contextmanager
-def _source(files: ModelFiles, folder: Path) -> Iterator[dict[str, Any]]:
+def _source(files: ModelFiles, folder: Path) -> AbstractContextManager[dict[str, Any]]:
     """Where transformers is to read: `folder`, or a GGUF file alone, whatever lies beside it."""
-    if not files.gguf:
-        yield {"pretrained_model_name_or_path": folder}
-        return
-    with TemporaryDirectory() as empty:
-        yield {"pretrained_model_name_or_path": empty, "gguf_file": str(files.gguf.absolute())}
-
-
-def _read_gguf(files: ModelFiles) -> tuple[dict[str, Any], str]:
-    """The configuration in a GGUF file, and how most numbers of its matrices are stored.
-
-    Raises DataError if gguf is not installed, or for a file that transformers cannot read, or not rightly.
-    """
-    from transformers import AutoConfig
-
-    try:
-        from gguf import GGUFReader
-    except ImportError:
-        what = "this is a GGUF file, which gguf has to read, and gguf is not installed"
-        remedy = "pip install 'rbp[gguf]', or give the model that it was made from, saved as safetensors."
-        raise DataError(what, files.name, remedy) from None
-    remedy = "Give the model that it was made from, saved as safetensors."
-    try:
-        from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS as SPLITS
-
-        reader = GGUFReader(files.weights[0])
-        with _source(files, files.folder) as source:
-            config = AutoConfig.from_pretrained(**source).to_dict()
-    except Exception as error:  # of many kinds: no GGUF file, cut short, an architecture it does not know
-        raise DataError(f"cannot read the GGUF file: {first_line(error)}", files.name, remedy) from None
-    scaled = [key for key in reader.fields if ".rope.scaling." in key and reader.fields[key].contents() != "none"]
-    scaled += [tensor.name for tensor in reader.tensors if tensor.name.startswith("rope_")]
-    if scaled:
-        what = f"positions are scaled ({_some(scaled)}), which transformers passes over in a GGUF file"
-        raise DataError(what, files.name, remedy)
-    byte_level, cut = (
-        (field := reader.fields.get(f"tokenizer.ggml.{key}")) and field.contents() for key in ("model", "pre")
-    )
-    if byte_level == "gpt2" and cut not in {*SPLITS, *_AS_GPT2}:
-        what = f"transformers does not know how the tokenizer in the GGUF file cuts text into words ({cut})"
-        raise DataError(what, files.name, remedy)
-    kinds = Counter[str]()
-    for tensor in reader.tensors:
-        if len(tensor.shape) > 1:
-            kinds[tensor.tensor_type.name] += int(tensor.n_elements)
-    if not kinds:
-        raise DataError("the GGUF file holds no weights", files.name, remedy)
-    return config, kinds.most_common(1)[0][0]
-
-
-def _takes_all(model: nn.Module, file: Path, name: str) -> None:
-    """Raise DataError unless the model has as many numbers as the GGUF file.
-
-    transformers passes over what it cannot place.
-    """
-    from gguf import GGUFReader
-
-    there = sum(int(tensor.n_elements) for tensor in GGUFReader(file).tensors)
-    own = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
-    if sum(own.values()) != there:
-        what = f"transformers takes {sum(own.values()):,} of the {there:,} numbers in the GGUF file"
-        raise DataError(what, name, "Give the model that it was made from, saved as safetensors.")
+    return gguf.alone(files.gguf) if files.gguf else nullcontext({"pretrained_model_name_or_path": folder})
 
 
 def _weight_names(folder: Path, name: str) -> tuple[str, ...]:

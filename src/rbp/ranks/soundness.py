@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.core.errors import ParameterError
+from rbp.ranks.devices import waiting
 from rbp.ranks.kernel.problem import FLOATS
 
 Read = Callable[[torch.Tensor], list[torch.Tensor]]
@@ -47,7 +48,7 @@ def find_head(model: Any) -> Head | None:
     weight = getattr(layer, "weight", None)
     if model.base_model is model or not isinstance(weight, torch.Tensor) or weight.ndim != 2:
         return None
-    if weight.dtype not in FLOATS:  # quantized
+    if weight.dtype not in FLOATS or weight.is_meta:  # quantized; or it waits elsewhere until it is needed
         return None
     config = model.config.get_text_config()
     factors = [getattr(config, name, None) for name in ("logit_scale", "lm_head_multiplier")]
@@ -209,6 +210,7 @@ def fresh(model: Any) -> Any:
     Raises TypeError, or whatever a module raises that cannot be copied.
     """
     shared: dict[int, Any] = {id(each): each for each in model.parameters()}
+    shared |= {id(each): each for each in waiting(model)}
     shared |= {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     return copy.deepcopy(model, shared)
 
@@ -239,7 +241,7 @@ def shaken(model: Any, dtype: str, seed: int) -> Iterator[None]:
 def kept(model: nn.Module) -> dict[tuple[str, str], Any]:
     """All that a model holds beside its weights, by module and name: buffers, other tensors, numbers and words.
 
-    Of weights it is how often they were written to.
+    Of weights it is how often they were written to; of those that wait elsewhere until they are needed, nothing.
     """
     internal = vars(nn.Module()).keys()
     found: dict[tuple[str, str], Any] = {}
@@ -248,7 +250,7 @@ def kept(model: nn.Module) -> dict[tuple[str, str], Any]:
         for name, value in (own | dict(module.named_buffers(recurse=False))).items():
             found[place, name] = _noted(value)
         for name, parameter in module.named_parameters(recurse=False):
-            found[place, name] = parameter._version
+            found[place, name] = None if parameter.is_meta else parameter._version
     return found
 
 

@@ -148,8 +148,12 @@ def _fetch(study: Study, job: Job) -> None:
 def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
     """Measure a share of a cell's packs into the cell's store."""
     os.environ["OMP_NUM_THREADS"] = str(study.content.threads)  # before PyTorch is imported
+    import torch
+
     from rbp.ranks.extraction import Settings, extract, quiet
     from rbp.ranks.models import find_model
+
+    torch.set_num_threads(study.content.threads)  # in a warm process it is there already
 
     _log_lines()
     number, count = (int(word) for word in Path(job.name).name.split("-of-"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from rbp.book import workers
 from rbp.core.errors import DataError, ParameterError, RbpError
 from rbp.core.files import lock, write_json
 from rbp.core.names import split_names
@@ -73,6 +74,12 @@ def _answers(name: str) -> bool:
 Profile = Literal["local", "slurm"]
 SNAKEFILE = ROOT / "studies" / "Snakefile"
 AT_ONCE = 100  # jobs in Slurm's queue, by default
+#: What the jobs of a study import, a model of some architecture included, which brings what all of them need. Nothing
+#: of it asks for GPUs: CUDA does not work in a fork of a process that has.
+WARM = (
+    *("rbp.cli.app", "rbp.cli.study", "rbp.study.tasks", "rbp.study.report", "rbp.ranks.extraction", "rbp.evidence"),
+    "transformers.models.gpt_neox.modeling_gpt_neox",
+)
 
 
 @dataclass(frozen=True)
@@ -143,8 +150,10 @@ def run(study: Study, project: Project, place: Place, jobs: int | None = None, e
         ended = threading.Event()
         teller = threading.Thread(target=_tell, args=(study, ended), daemon=True)
         teller.start()
+        # On Slurm each job is a process on some other machine.
+        warm = workers.served(WARM) if place.profile == "local" else contextlib.nullcontext()
         try:
-            with _output_to(log):
+            with _output_to(log), warm:
                 code = _snakemake(_arguments(study, project, place, jobs, extra))
         finally:
             ended.set()

@@ -310,6 +310,9 @@ _FIGURES: dict[str, Callable[[Found], Lines]] = {
     "ranking": _ranking,
     "extraction": _extraction,
     "devices": lambda answer: [("ranks unlike the CPU’s, in float32", f"{answer['differ']:.4%}")],
+    "several": lambda answer: [
+        (f"ranks unlike one GPU’s, by {' and '.join(answer['places'])}", f"{answer['differ']:.4%}")
+    ],
     "memory": lambda answer: [
         (
             "rows at a time, as memory ran short",
