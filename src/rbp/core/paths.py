@@ -13,6 +13,7 @@ DATA = ROOT / "data"
 #: what the extras of pyproject.toml bring, by which they are known
 EXTRAS: dict[str, tuple[str, ...]] = {"book": ("papermill", "snakemake", "jupyter_book")}
 EXTRAS |= {"study": EXTRAS["book"], "live": ("starlette", "uvicorn", *EXTRAS["book"])}
+EXTRAS |= {"report": ("typst", *EXTRAS["book"])}
 
 
 def label(path: Path) -> str:
