@@ -6,13 +6,16 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book pdf serve check test test-slow test-processors lint bench gpu lock clean
+.PHONY: book pdf report serve check test test-slow test-processors lint bench gpu lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
 
 pdf: .venv/installed             ## the same, with the whole book as a PDF (needs Chromium)
 	@$(BIN)/rbp book --pdf
+
+report: book                     ## set the report for referees, ten pages, from the built book: _build/pdf/report.pdf
+	@$(BIN)/rbp report
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve

@@ -4,13 +4,14 @@ Its prose names values as a chapter's does (`rbp.book.prose`); it tells what the
 """
 
 import importlib.util
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 from rbp.book import prose, results, site
 from rbp.book.results import Results
 from rbp.core.errors import DataError
-from rbp.core.files import write_file
+from rbp.core.files import temporary_folder, write_file
 from rbp.core.paths import Project
 
 SOURCE = "report.typ"
@@ -65,16 +66,18 @@ def make(project: Project) -> Path:
         what = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
         raise DataError(what, str(project.results), remedy)
-    try:
-        pdf, warnings = typst.compile_with_warnings(
-            report.text.encode(),
-            root=str(project.root),
-            font_paths=[_figures_fonts()],
-            ignore_system_fonts=True,  # the same bytes on every machine
-            pdf_standards="a-2u",  # for archives: every font is in it, and no sign is without its glyph
-        )
-    except typst.TypstError as error:
-        raise _refused(error) from None
+    with temporary_folder("rbp-report") as fonts:
+        _copy_fonts(fonts)
+        try:
+            pdf, warnings = typst.compile_with_warnings(
+                report.text.encode(),
+                root=str(project.root),
+                font_paths=[str(fonts)],
+                ignore_system_fonts=True,  # the same bytes on every machine
+                pdf_standards="a-2u",  # for archives: every font is in it, and no sign is without its glyph
+            )
+        except typst.TypstError as error:
+            raise _refused(error) from None
     if warnings:
         raise _refused(warnings[0])
     target = site.pdf_file(project, "report")
@@ -91,11 +94,13 @@ def _refused(error: "typst.TypstError | typst.TypstWarning") -> DataError:  # no
     return DataError(f"Typst cannot set the report: {error.message}", f"book/{SOURCE}", remedy)
 
 
-def _figures_fonts() -> str:
-    """The folder of the fonts that figures are drawn with: they come with Matplotlib."""
+def _copy_fonts(folder: Path) -> None:
+    """The fonts that figures are drawn with: Matplotlib's, but not the one beside them that has a box for every sign."""
     found = importlib.util.find_spec("matplotlib")
-    assert found is not None and found.origin is not None  # noqa: S101, PT018 (one of our needs)
-    return str(Path(found.origin).parent / "mpl-data" / "fonts" / "ttf")
+    assert found is not None  # noqa: S101 (one of our needs)
+    assert found.origin is not None  # noqa: S101
+    for font in (Path(found.origin).parent / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
+        shutil.copyfile(font, folder / font.name)
 
 
 def _values_file(project: Project) -> Path:
