@@ -22,8 +22,9 @@ def ink_outside(pdf: Path, left: float, right: float, top: float, bottom: float)
     for number, page in enumerate(pdfium.PdfDocument(pdf), 1):
         grey = page.render(scale=SCALE).to_numpy().min(axis=2)
         height, width = grey.shape
-        l, r, t, b = (round(SCALE * each) for each in (left, right, top, bottom))
-        sides = {"left": grey[:, :l], "right": grey[:, width - r :], "top": grey[:t], "bottom": grey[height - b :]}
+        x, right_x, y, bottom_y = (round(SCALE * each) for each in (left, right, top, bottom))
+        sides = {"left": grey[:, :x], "right": grey[:, width - right_x :]}
+        sides |= {"top": grey[:y], "bottom": grey[height - bottom_y :]}
         found += [f"page {number}: {side}" for side, strip in sides.items() if (strip < WHITE).any()]
     return found
 

@@ -1,4 +1,4 @@
-"""The report: values by their keys, as they are shown, the same bytes each time; and what is wrong is said, with its line."""
+"""The report: values by their keys, the same bytes each time; and what is wrong is said, with its line."""
 
 import os
 import subprocess
@@ -18,7 +18,17 @@ from rbp.core.paths import Project
 HEAD = '#set document(title: "Made up", date: datetime(year: 2026, month: 1, day: 2))\n'
 AWKWARD = r'12. #"a" \ $ * _ [x] @b <c> // /* -'
 VALUES = {"laws": {"alpha": recorded("alpha", -0.123456), "n": recorded("n", 7), "what": recorded("what", AWKWARD)}}
-DRAWN = '<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="20pt"><text y="15" font-family="DejaVu Sans">αβ</text></svg>'
+DRAWN = """<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="20pt">
+<text y="15" font-family="DejaVu Sans">αβ</text></svg>"""
+RECORD = """
+title = "Made up"
+abstract = "Of nothing."
+keywords = ["none"]
+released = 2026-01-02
+licence = "MIT"
+licence_of_prose = "CC-BY-4.0"
+examines = "2510.20387"
+"""
 
 
 @pytest.fixture
@@ -33,6 +43,7 @@ def project(tmp_path: Path) -> Project:
         path.write_text(notebook)
     (figures / "drawn.svg").write_text(DRAWN)
     (made.root / "_config.yml").write_text("title: Laws\n")
+    (made.root / "record.toml").write_text(RECORD)
     results.write_book(made.results, VALUES)
     return made
 
@@ -52,7 +63,8 @@ def rbp(project: Project, *arguments: str, **environment: str) -> "subprocess.Co
 
 
 def test_values_stand_there_as_they_are(project: Project) -> None:
-    text = "{value}`laws::what`\n\nFrom {value}`laws::alpha:.2f`.Then\n{value}`laws::n`. is no list, {value}`laws::n:words`(a) no call.\n"
+    text = "{value}`laws::what`\n\nFrom {value}`laws::alpha:.2f`.Then\n"
+    text += "{value}`laws::n`. is no list, {value}`laws::n:words`(a) no call.\n"
     assert shown(report.make(written(project, text))) == f"{AWKWARD} From −0.12.Then 7. is no list, seven(a) no call."
 
 
@@ -147,9 +159,8 @@ def test_the_site_offers_the_report_of_its_own_chapters_alone(project: Project) 
 def bare(folder: Path, text: str) -> Path:
     """A page set without the project, which refuses more."""
     pdf = folder / "bare.pdf"
-    pdf.write_bytes(
-        typst.compile(f"#set page(width: 8cm, height: 5cm, margin: 1cm)\n{text}".encode(), ignore_system_fonts=True)
-    )
+    source = f"#set page(width: 8cm, height: 5cm, margin: 1cm)\n{text}"
+    pdf.write_bytes(typst.compile(source.encode(), ignore_system_fonts=True))
     return pdf
 
 

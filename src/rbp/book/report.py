@@ -4,12 +4,14 @@ Its prose names values as a chapter's does (`rbp.book.prose`); it tells what the
 """
 
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from rbp.book import prose, results, site
+from rbp.book import prose, record, results, site
 from rbp.book.results import Results
+from rbp.core import __version__
 from rbp.core.errors import DataError
 from rbp.core.files import temporary_folder, write_file
 from rbp.core.paths import Project
@@ -66,6 +68,7 @@ def make(project: Project) -> Path:
         what = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
         raise DataError(what, str(project.results), remedy)
+    facts = record.facts(project).model_dump(mode="json") | {"version": __version__}
     with temporary_folder("rbp-report") as fonts:
         _copy_fonts(fonts)
         try:
@@ -73,6 +76,7 @@ def make(project: Project) -> Path:
                 report.text.encode(),
                 root=str(project.root),
                 font_paths=[str(fonts)],
+                sys_inputs={"record": json.dumps(facts)},
                 ignore_system_fonts=True,  # the same bytes on every machine
                 pdf_standards="a-2u",  # for archives: every font is in it, and no sign is without its glyph
             )
@@ -95,7 +99,7 @@ def _refused(error: "typst.TypstError | typst.TypstWarning") -> DataError:  # no
 
 
 def _copy_fonts(folder: Path) -> None:
-    """The fonts that figures are drawn with: Matplotlib's, but not the one beside them that has a box for every sign."""
+    """The fonts that figures are drawn with: Matplotlib's, without the one beside them that has a box for each sign."""
     found = importlib.util.find_spec("matplotlib")
     assert found is not None  # noqa: S101 (one of our needs)
     assert found.origin is not None  # noqa: S101

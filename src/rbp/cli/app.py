@@ -139,7 +139,7 @@ def verify(
     context: typer.Context,
     accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
 ) -> None:
-    """Compare the recorded values with the accepted ones, and with the report's: exit 1 if any differs or is missing."""
+    """Compare the recorded values with the accepted ones, and the report's: exit 1 if any moved, is new or missing."""
     project: Project = context.obj.whole("book")
     from rbp.book import report, results
 
