@@ -32,9 +32,7 @@ def _lock() -> dict[str, str]:
 
 def _needed(project: dict[str, Any]) -> set[str]:
     """The packages that the project names: for itself and for the extras that are locked."""
-    extras = chain.from_iterable(
-        project["optional-dependencies"][name] for name in ("book", "study", "live", "report", "dev")
-    )
+    extras = chain.from_iterable(project["optional-dependencies"][name] for name in ("book", "study", "live", "dev"))
     return {re.match(r"[\w.-]+", need)[0].lower() for need in [*project["dependencies"], *extras]} - {"rbp"}
 
 

@@ -59,7 +59,7 @@ def make(project: Project) -> Path:
 
     Raises DataError for a value, figure or table that the run lacks, and for what Typst cannot set, or doubts.
     """
-    import typst  # late: it is no need of the book
+    import typst  # late: only this needs it
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")

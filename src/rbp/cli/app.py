@@ -111,7 +111,7 @@ def book(
 @app.command()
 def report(context: typer.Context) -> None:
     """Set the report for referees, a PDF, from what the built book recorded."""
-    project: Project = context.obj.whole("report")
+    project: Project = context.obj.whole("book")
     from rbp.book.report import make
 
     typer.echo(f"The report: {make(project)}\nThe next `rbp book` puts it among the pages.")
