@@ -71,19 +71,19 @@ def make(project: Project) -> Path:
     facts = record.facts(project).model_dump(mode="json") | {"version": __version__}
     with temporary_folder("rbp-report") as fonts:
         _copy_fonts(fonts)
-        try:
-            pdf, warnings = typst.compile_with_warnings(
-                report.text.encode(),
-                root=str(project.root),
-                font_paths=[str(fonts)],
-                sys_inputs={"record": json.dumps(facts)},
-                ignore_system_fonts=True,  # the same bytes on every machine
-                pdf_standards="a-2u",  # for archives: every font is in it, and no sign is without its glyph
-            )
+        compiler = typst.Compiler(
+            report.text.encode(),
+            root=str(project.root),
+            font_paths=typst.Fonts(include_system_fonts=False, font_paths=[str(fonts)]),  # the same on every machine
+            sys_inputs={"record": json.dumps(facts)},
+        )
+        try:  # as for archives: every font is in the file, and no sign without its glyph
+            pdf, warnings = compiler.compile_with_warnings(pdf_standards="a-2u")
         except typst.TypstError as error:
-            raise _refused(error) from None
+            raise _refused(error.message, error.diagnostic) from None
     if warnings:
-        raise _refused(warnings[0])
+        raise _refused(warnings[0].message, warnings[0].diagnostic)
+    assert isinstance(pdf, bytes)  # noqa: S101 (one file)
     target = site.pdf_file(project, "report")
     write_file(target, pdf)
     results.write_book(_values_file(project), report.values)
@@ -91,11 +91,11 @@ def make(project: Project) -> Path:
     return target
 
 
-def _refused(error: "typst.TypstError | typst.TypstWarning") -> DataError:  # noqa: F821
+def _refused(message: str, diagnostic: str) -> DataError:
     """What Typst says first, with the place in the report's source: values are put in line by line."""
-    first = error.diagnostic.replace(TYPST_CALLS_IT, f"book/{SOURCE}").partition("\n\n")[0]
+    first = diagnostic.replace(TYPST_CALLS_IT, f"book/{SOURCE}").partition("\n\n")[0]
     remedy = f"{first}\nMend the report's source; if a figure or table is missing, build the book anew (rbp book)."
-    return DataError(f"Typst cannot set the report: {error.message}", f"book/{SOURCE}", remedy)
+    return DataError(f"Typst cannot set the report: {message}", f"book/{SOURCE}", remedy)
 
 
 def _copy_fonts(folder: Path) -> None:
