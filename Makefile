@@ -6,7 +6,7 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book pdf record archive serve check test test-slow test-processors lint bench gpu newest lock clean
+.PHONY: book pdf report record archive serve check test test-slow test-processors lint bench gpu newest lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -19,6 +19,9 @@ record: .venv/installed          ## what follows from record.toml: citation, lic
 
 archive: book                    ## the release, into _build/release: book, source, data and metadata, with checksums
 	@$(BIN)/rbp archive
+
+report: book                     ## set the report for referees, ten pages, from the built book: _build/pdf/report.pdf
+	@$(BIN)/rbp report
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve

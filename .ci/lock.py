@@ -6,7 +6,7 @@
 
 - requirements.lock: the pins, each with the hashes of all its published files.
 - requirements-torch.lock: torch and what its builds for CUDA need, without hashes, as the machine decides which build.
-- .binder/environment.yml: both but for CUDA, for conda and Binder.
+- environment.yml: both but for CUDA, for conda and Binder.
 - requirements.cdx.json: the bill of materials, in CycloneDX's form: what may be installed, and what needs it.
 
 A pin that is there stays, unless --upgrade is given, or one that is added does not go with it.
@@ -31,7 +31,7 @@ from packageurl import PackageURL
 ROOT = Path(__file__).parents[1]
 LOCK, TORCH, CONDA, BILL = (
     ROOT / name
-    for name in ("requirements.lock", "requirements-torch.lock", ".binder/environment.yml", "requirements.cdx.json")
+    for name in ("requirements.lock", "requirements-torch.lock", "environment.yml", "requirements.cdx.json")
 )
 EXTRAS = "book", "study", "live", "dev"
 ENTRY = re.compile(r"^((\S+)==(\S+).*?)((?: \\\n    --hash=\S+)+)\n    # via (.*)\n", re.MULTILINE)

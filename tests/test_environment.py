@@ -59,7 +59,7 @@ def test_what_is_installed_is_compared_with_its_hash() -> None:
 
 
 def test_environment_yml_has_the_same_pins() -> None:
-    environment = yaml.safe_load((ROOT / ".binder" / "environment.yml").read_text())
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     (pinned,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
     torch = [pin for pin in _pins(TORCH) if pin.startswith("torch==")]
     assert sorted(pinned) == sorted(_pins(HASHED) + torch)
@@ -88,7 +88,7 @@ def test_make_lock_upgrades_nothing_unless_told_to(tmp_path: Path) -> None:
     """Of a copy with an older pin: it stays, whether or not a package is added, until --upgrade is given."""
     for name in (
         ".ci/lock.py",
-        ".binder/environment.yml",
+        "environment.yml",
         "pyproject.toml",
         *(path.name for path in ROOT.glob("requirements*")),
     ):
@@ -125,7 +125,7 @@ def test_containers_take_the_pins_and_leave_the_rights_of_root() -> None:
     assert not re.search(r":latest\b|^FROM [^:]*$", docker, re.MULTILINE)
     editor = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
     assert f"\n{editor['postCreateCommand'].removeprefix('make ')}:" in (ROOT / "Makefile").read_text()
-    python = yaml.safe_load((ROOT / ".binder" / "environment.yml").read_text())["dependencies"][0]
+    python = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"][0]
     assert python == "python=3.11"
     assert "python:3.11-" in docker
     assert "python:3.11-" in editor["image"]

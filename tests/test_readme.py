@@ -24,8 +24,9 @@ README = (ROOT / "README.md").read_text().replace("\\\n", "")  # a command over 
 BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 HOURS = re.compile("#.*hours, and a network")  # a block that begins so is left out
 AWAY = re.compile("#.*(where there is a network|built book)")  # and so is a line
-EXTRAS = "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 pypdf starlette uvicorn peft gguf"
-EXTRAS += " typst"
+EXTRAS = (
+    "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 pypdf typst starlette uvicorn peft gguf"
+)
 
 # Each command line in turn in one process, without the modules of the extras: how it ended, and where rbp lies.
 ONE_AFTER_THE_OTHER = f"""

@@ -15,10 +15,9 @@ from typing import Any
 
 import typer
 
-from rbp.book import results, steps, workers
+from rbp.book import results, site, steps, workers
 from rbp.book.chapters import Chapter, all_chapters, chapter_names, execute, find, step_names, times
 from rbp.book.parameters import check
-from rbp.book.site import SETTINGS
 from rbp.core.errors import ChapterFailed, ParameterError, RbpError
 from rbp.core.files import canonical_json, exists, expanded, files_below, lock, sha256, write_json
 from rbp.core.names import nearest, split_names
@@ -113,9 +112,9 @@ def site_inputs(project: Project) -> list[str]:
     """The files that the HTML depends on, but for the package, relative to the root."""
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
-    by_hand = [*files_below(project.book), *(project.root / name for name in SETTINGS)]
-    accepted = [project.expected] if project.expected.exists() else []
-    return [str(_relative(project, path)) for path in [*executed, *recorded, *accepted, *by_hand]]
+    by_hand = [*files_below(project.book), *(project.root / name for name in site.SETTINGS)]
+    others = [path for path in (project.expected, site.pdf_stamp(project, "report")) if path.exists()]
+    return [str(_relative(project, path)) for path in [*executed, *recorded, *others, *by_hand]]
 
 
 def run_step(project: Project, name: str) -> bool:

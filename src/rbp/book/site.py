@@ -41,6 +41,7 @@ SETTINGS = ("_config.yml", "record.toml")
 CITE_LINE = "<!-- cite -->"
 PDF_LINE = "<!-- pdf -->"
 PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
+REPORT_LINK = '\n- The report for referees, set from these very chapters: <a href="../report.pdf">PDF</a>'
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -52,15 +53,15 @@ def stage(project: Project, pdf: bool = True) -> None:
     """Make ``_build/source`` (pages) and ``_build/extra`` (the figures' files).
 
     The source mirrors the repository: ``book/`` by hand, ``notebooks/`` executed, ``_toc.yml`` at its root.
-    With ``pdf``, a PDF of these very chapters is offered for download if there is one.
+    With ``pdf``, the PDFs of these very chapters that there are, of the book and the report, are offered for download.
     """
-    offer = pdf and pdf_is_current(project)
+    offered = [name for name in ("book", "report") if pdf and pdf_is_current(project, name)]
     chapters = all_chapters(project)
     book = prose.BookValues.read(project)
     values = book.known()
     with contextlib.ExitStack() as stack:
         source, extra = (stack.enter_context(folder_beside(project.build / name)) for name in ("source", "extra"))
-        shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml", "*.json"))
+        shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml", "*.json", "*.typ"))
         for page in (source / "book").rglob("*.md"):
             text = prose.numbered(prose.fill_in(page.read_text(encoding="utf-8"), "", values), book.numbers)
             _check_values(text, page.name)
@@ -68,7 +69,7 @@ def stage(project: Project, pdf: bool = True) -> None:
                 text = text.replace(CITE_LINE, citation(project))
             write_file(page, with_figures(text, project, page.name))
         _copy(project.book / "_toc.yml", source / "_toc.yml")
-        write_file(source / "book" / "made.md", made_page(project))
+        write_file(source / "book" / "made.md", made_page(project, REPORT_LINK if "report" in offered else ""))
         for chapter in chapters:
             name = chapter.name
             write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
@@ -79,9 +80,10 @@ def stage(project: Project, pdf: bool = True) -> None:
             for old in {name, *(f"{number:02}_{name}" for number in found.numbers)} - {found.to}:
                 write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=address))
         welcome = source / "book" / "welcome.md"
-        if offer and welcome.exists():
+        if "book" in offered and welcome.exists():
             write_file(welcome, welcome.read_text(encoding="utf-8").replace(PDF_LINE, PDF_LINK))
-            _copy(pdf_file(project), extra / "book.pdf")
+        for name in offered:
+            _copy(pdf_file(project, name), extra / f"{name}.pdf")
         for folder, name in ((source, "source"), (extra, "extra")):
             swap_in(folder, project.build / name)
 
@@ -216,19 +218,20 @@ def fingerprint(project: Project) -> str:
     return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
 
 
-def pdf_file(project: Project) -> Path:
-    """Where the PDF lies."""
-    return project.build / "pdf" / "book.pdf"
+def pdf_file(project: Project, name: str = "book") -> Path:
+    """Where a PDF lies: of the whole book, or the report."""
+    return project.build / "pdf" / f"{name}.pdf"
 
 
-def pdf_stamp(project: Project) -> Path:
+def pdf_stamp(project: Project, name: str = "book") -> Path:
     """Holds the fingerprint of the chapters that the PDF shows."""
-    return pdf_file(project).with_suffix(".sha256")
+    return pdf_file(project, name).with_suffix(".sha256")
 
 
-def pdf_is_current(project: Project) -> bool:
+def pdf_is_current(project: Project, name: str = "book") -> bool:
     """Whether there is a PDF of these very chapters."""
-    return pdf_stamp(project).exists() and pdf_stamp(project).read_text() == fingerprint(project)
+    stamp = pdf_stamp(project, name)
+    return stamp.exists() and stamp.read_text() == fingerprint(project)
 
 
 PACKAGES = (
@@ -267,8 +270,11 @@ def _moved_verdicts(project: Project) -> str:
     return f"\n## Verdicts that moved\n\n{_table(('Claim', 'Verdict, and why'), rows)}\n" if rows else ""
 
 
-def made_page(project: Project) -> str:
-    """The page as MyST Markdown: versions, commit, verdicts that moved, seconds, checksums of the data."""
+def made_page(project: Project, report: str = "") -> str:
+    """The page as MyST Markdown: versions, commit, verdicts that moved, seconds, checksums of the data.
+
+    report: a line that links it; "" where there is none.
+    """
     versions = [(name, importlib.metadata.version(name)) for name in PACKAGES]
     took = times(project)
     seconds = [(name, f"{value:.1f}") for name, value in took.items()]
@@ -287,7 +293,7 @@ prose was recorded by a chapter and put in from there. Building the book again f
 same pages, byte for byte, but for this one.
 
 - Commit: {commit(project)}
-- Python {platform.python_version()} on {platform.system()} {platform.machine()}
+- Python {platform.python_version()} on {platform.system()} {platform.machine()}{report}
 
 ## Packages
 

@@ -110,6 +110,15 @@ def book(
 
 
 @app.command()
+def report(context: typer.Context) -> None:
+    """Set the report for referees, a PDF, from what the built book recorded."""
+    project: Project = context.obj.whole("book")
+    from rbp.book.report import make
+
+    typer.echo(f"The report: {make(project)}\nThe next `rbp book` puts it among the pages.")
+
+
+@app.command()
 def serve(
     context: typer.Context,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
@@ -131,9 +140,9 @@ def verify(
     context: typer.Context,
     accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
 ) -> None:
-    """Compare the recorded values with the accepted ones: exit 1 if any moved, is new or is missing."""
+    """Compare the recorded values with the accepted ones, and the report's: exit 1 if any moved, is new or missing."""
     project: Project = context.obj.whole("book")
-    from rbp.book import results
+    from rbp.book import report, results
 
     built = results.read_book(project.results)
     count = sum(map(len, built.values()))
@@ -141,11 +150,13 @@ def verify(
         results.write_book(project.expected, built)
         typer.echo(f"{count} values of {len(built)} chapters are accepted.")
         return
-    differences = results.compare(built, results.read_book(project.expected))
-    for difference in differences:
-        typer.echo(str(difference))
+    differences = [str(each) for each in results.compare(built, results.read_book(project.expected))]
+    faults = report.faults(project, built)
+    for line in differences + faults:
+        typer.echo(line)
     if differences:
         typer.echo(f"{len(differences)} differences. If they are meant: rbp verify --accept", err=True)
+    if differences or faults:
         raise typer.Exit(1)
     typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
 

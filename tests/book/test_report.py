@@ -1,0 +1,188 @@
+"""The report: values by their keys, the same bytes each time; and what is wrong is said, with its line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typst
+from pypdf import PdfReader
+from typeset import ink_outside, overlapping, without_glyph
+
+from rbp.book import report, results, site
+from rbp.book.results import recorded
+from rbp.core.errors import DataError
+from rbp.core.paths import Project
+
+HEAD = '#set document(title: "Made up", date: datetime(year: 2026, month: 1, day: 2))\n'
+AWKWARD = r'12. #"a" \ $ * _ [x] @b <c> // /* -'
+VALUES = {"laws": {"alpha": recorded("alpha", -0.123456), "n": recorded("n", 7), "what": recorded("what", AWKWARD)}}
+DRAWN = """<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="20pt">
+<text y="15" font-family="DejaVu Sans">αβ</text></svg>"""
+RECORD = """
+title = "Made up"
+abstract = "Of nothing."
+keywords = ["none"]
+released = 2026-01-02
+licence = "MIT"
+licence_of_prose = "CC-BY-4.0"
+examines = "2510.20387"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A book of one chapter without cells, with results and a figure, and no report yet."""
+    made = Project(tmp_path / "book with a space")
+    figures = made.chapters / "laws" / "laws"
+    for folder in (made.book, made.notebooks, figures):
+        folder.mkdir(parents=True)
+    notebook = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    for path in (made.notebooks / "laws.ipynb", figures.parent / "laws.ipynb"):
+        path.write_text(notebook)
+    (figures / "drawn.svg").write_text(DRAWN)
+    (made.root / "_config.yml").write_text("title: Laws\n")
+    (made.root / "record.toml").write_text(RECORD)
+    results.write_book(made.results, VALUES)
+    return made
+
+
+def written(project: Project, text: str) -> Project:
+    (project.book / report.SOURCE).write_text(HEAD + text, encoding="utf-8")
+    return project
+
+
+def shown(pdf: Path) -> str:
+    return " ".join(" ".join(page.extract_text() for page in PdfReader(pdf).pages).split())
+
+
+def rbp(project: Project, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+
+
+def test_values_stand_there_as_they_are(project: Project) -> None:
+    text = "{value}`laws::what`\n\nFrom {value}`laws::alpha:.2f`.Then\n"
+    text += "{value}`laws::n`. is no list, {value}`laws::n:words`(a) no call.\n"
+    assert shown(report.make(written(project, text))) == f"{AWKWARD} From −0.12.Then 7. is no list, seven(a) no call."
+
+
+def test_figures_are_those_of_the_run_and_their_fonts_are_in_it(project: Project) -> None:
+    made = report.make(written(project, '#image("/_build/chapters/laws/laws/drawn.svg", width: 3cm)\n'))
+    (page,) = PdfReader(made).pages
+    fonts = [font.get_object()["/BaseFont"] for font in page["/Resources"]["/Font"].values()]
+    assert [name.split("+")[1] for name in fonts] == ["DejaVuSans"]  # not what stands in for it
+    assert "αβ" in shown(made)
+
+
+def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Path) -> None:
+    first = report.make(written(project, "{value}`laws::n`")).read_bytes()
+    done = rbp(project, "report", TZ="Asia/Tokyo", LC_ALL="C", HOME=str(tmp_path), SOURCE_DATE_EPOCH="1")
+    assert done.returncode == 0, done.stderr
+    assert site.pdf_file(project, "report").read_bytes() == first
+
+
+def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(project: Project) -> None:
+    written(project, "{value}`laws::n`\n{value}`laws::beta:.3f` and\n{value}`other::n` {value}`laws::n:of all`\n")
+    done = rbp(project, "report")
+    assert done.returncode == 2
+    for name, line in (("laws::beta", 3), ("other::n", 4), ("laws::all", 4)):
+        assert f"{name} (book/report.typ, line {line})" in done.stderr
+    assert "rbp book" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not site.pdf_file(project, "report").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{value}`laws::alpha`", r"a real number needs a format.*book/report.typ, line 2"),
+        ("{value}`laws::what:.3f`", r"Unknown format code.*book/report.typ, line 2"),
+        ('#image("/_build/chapters/laws/laws/gone.svg")', r"(?s)file not found.*book/report.typ:2:.*rbp book"),
+        ("#nothing", r"(?s)unknown variable: nothing.*book/report.typ:2:"),
+        ('#set text(font: "Nowhere Sans")\nA', r"(?s)unknown font family.*book/report.typ:2:"),  # a warning
+        ("a \U0001f9ff b", r"\U0001f9ff"),  # none of the fonts has it
+    ],
+)
+def test_what_cannot_be_set_is_said_with_its_place(project: Project, text: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        report.make(written(project, text))
+    assert not site.pdf_file(project, "report").exists()
+
+
+def test_it_needs_a_built_book(project: Project) -> None:
+    project.results.unlink()
+    with pytest.raises(DataError, match="rbp book"):
+        report.make(written(project, "{value}`laws::n`"))
+
+
+def test_verify_finds_a_report_that_is_of_another_run_or_names_too_much(project: Project) -> None:
+    results.write_book(project.expected, VALUES)
+    assert rbp(written(project, "{value}`laws::alpha:.2f` {value}`laws::n`"), "verify").returncode == 0  # none is made
+    report.make(project)
+    assert rbp(project, "verify").returncode == 0
+    for path in (project.results, project.expected):
+        results.write_book(path, {"laws": VALUES["laws"] | {"n": recorded("n", 8)}})
+    old = rbp(project, "verify")
+    assert old.returncode == 1
+    assert "rbp report): moved   laws n: 7 -> 8" in old.stdout
+    assert "--accept" not in old.stderr
+    report.make(project)
+    assert rbp(project, "verify").returncode == 0
+    lacking = rbp(written(project, "{value}`laws::beta:.2f`"), "verify")
+    assert lacking.returncode == 1
+    assert "missing for the report: laws::beta (book/report.typ, line 2)" in lacking.stdout
+
+
+def test_the_site_offers_the_report_of_its_own_chapters_alone(project: Project) -> None:
+    (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/laws\n")
+    results.write_chapter(project.chapters / "laws" / "results.json", results.ChapterResults("laws", VALUES["laws"]))
+
+    def offered() -> bool:
+        site.stage(project)
+        link = "report.pdf" in (project.build / "source" / "book" / "made.md").read_text()
+        assert link == (project.build / "extra" / "report.pdf").exists()
+        return link
+
+    assert not offered()
+    report.make(written(project, "{value}`laws::n`"))
+    assert offered()
+    executed = project.chapters / "laws" / "laws.ipynb"
+    executed.write_text(executed.read_text() + " ")
+    assert not offered()
+
+
+# The looks at a PDF by which the report is judged (`tests/book/built`) find what is wrong with these pages.
+
+
+def bare(folder: Path, text: str) -> Path:
+    """A page set without the project, which refuses more."""
+    pdf = folder / "bare.pdf"
+    source = f"#set page(width: 8cm, height: 5cm, margin: 1cm)\n{text}"
+    pdf.write_bytes(typst.compile(source.encode(), ignore_system_fonts=True))
+    return pdf
+
+
+@pytest.mark.parametrize(
+    ("text", "sides"),
+    [
+        ("#lorem(20)", []),
+        ("#box(width: 7cm, stroke: 1pt)[wide]", ["right"]),
+        ("#block(height: 3.5cm, stroke: 1pt, breakable: false)[high]", ["bottom"]),
+        ("#place(dx: -5mm, dy: -5mm)[out]", ["left", "top"]),
+    ],
+)
+def test_ink_in_the_margins_is_seen(tmp_path: Path, text: str, sides: list[str]) -> None:
+    assert ink_outside(bare(tmp_path, text), *[0.95 * 72 / 2.54] * 4) == [f"page 1: {side}" for side in sides]
+
+
+def test_texts_on_each_other_are_seen(tmp_path: Path) -> None:
+    narrow = "#table(columns: (1cm, 3cm), stroke: none, box(width: 9mm, box[unbreakably]), [neighbour])"
+    assert overlapping(bare(tmp_path, narrow))
+    assert not overlapping(bare(tmp_path, narrow.replace("1cm", "3cm")))
+
+
+def test_a_sign_without_a_glyph_is_seen(tmp_path: Path) -> None:
+    assert without_glyph(bare(tmp_path, "a \U0001f9ff b")) == ["page 1"]
+    assert not without_glyph(bare(tmp_path, "a b"))
