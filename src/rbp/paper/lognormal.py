@@ -523,7 +523,7 @@ def predicted_panels(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": curves(
             rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
-            log="xy", size=(4.2, 4.0),
+            log="xy", size=(4.6, 4.2),
         ),
         "caption": "<b>Measured curves, and those that the authors’ μ and σ predict</b> (figures 8a and 8b of the "
         "paper, and two more k).",
@@ -548,7 +548,7 @@ def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[
     return {
         "figure": curves(
             melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
-            styles=dict(looks.values()), ends=True, size=(4.2, 3.4),
+            styles=dict(looks.values()), ends=True, size=(4.6, 3.6),
         ),
         "caption": "<b>Cross-entropy and the entropies that might stand for it.</b> The lognormal fitted to all ranks "
         f"is at its limit, a power law, at {limits} of {len(group)} models of {cell_label(group[0])}.",
