@@ -370,7 +370,8 @@ def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The scatter of models beyond counting (markers, with intervals), and counting itself (dashes), against k.
 
     table: `scatter_judged`. One panel for each family and dataset that has large k, if any has. Grey bars: counting,
-    for independent tokens and as far as the interval of the design effect goes. Filled: more than noise. A line to the bottom includes none.
+    for independent tokens and as far as the interval of the design effect goes. Filled: more than noise. A line to
+    the bottom includes none.
     """
     large = table[table["range"] == "large"]
     cells = (large if len(large) else table)[["dataset", "family"]].drop_duplicates().itertuples(index=False)
