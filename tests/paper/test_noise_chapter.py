@@ -252,7 +252,12 @@ def two_fits() -> pd.DataFrame:
 
 
 def test_a_fit_beyond_noise_is_filled() -> None:
-    (ax,) = noise.scatter_figure(two_fits(), level=0.95)["figure"].single("Toy on Wikipedia").axes
+    fits = two_fits().assign(range="small")
+    panels = noise.scatter_figure(fits, level=0.95)["figure"]
+    assert list(panels.keys) == ["Toy on Wikipedia"]
+    both = pd.concat([fits, fits.assign(family="Large", range="large")])
+    assert list(noise.scatter_figure(both, level=0.95)["figure"].keys) == ["Large on Wikipedia"]
+    (ax,) = panels.single("Toy on Wikipedia").axes
     dots = [line for line in ax.get_lines() if line.get_markersize() == 6 and line.get_marker() not in ("", "None")]
     assert [line.get_ydata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the bottom
     assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True]

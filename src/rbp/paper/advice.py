@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from rbp.book.figure_style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
 from rbp.evidence import select
 from rbp.paper.cross_entropy.family import forecasts, pairs_by_k
+from rbp.paper.wording import family_label
 from rbp.stats.power_law import fit_power_law
 
 CELL = ["family", "k"]
@@ -129,7 +130,7 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
         own = ahead[ahead["family"] == family]
         place = np.array([0 if pd.isna(k) else 1 + SMALL_K.index(k) for k in own["k"]])
         place = place + 0.17 * (i - (len(families) - 1) / 2)
-        ax.plot(place, own["error"], marker, color=colour, ms=6, mew=0, alpha=0.85, label=family)
+        ax.plot(place, own["error"], marker, color=colour, ms=6, mew=0, alpha=0.85, label=family_label(family))
     ax.axhline(0, color=INK, lw=0.9)
     ax.set_xticks(range(len(metrics)), metrics)
     ax.set_xlim(-0.5, len(metrics) - 0.5)
@@ -138,7 +139,7 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
     ax.grid(axis="x", visible=False)
     hopeful, count = int((ahead["error"] < 0).sum()), len(ahead)
     cut = " or ".join(map(str, sorted(ahead["hidden"].unique())))
-    ax.text(0.02, 0.03, f"below 0: too hopeful, {hopeful} of {count}", transform=ax.transAxes)
+    ax.text(0.02, 0.03, "below 0: too hopeful", transform=ax.transAxes)
     ax.set_ylabel("forecast less measured (%)")
     ax.set_title(
         f"{FAILS} Largest {cut} hidden: too hopeful" if 2 * hopeful > count else f"{NEARLY} Largest {cut} hidden"
@@ -158,7 +159,9 @@ def _entropy(ax: Axes, pairs: pd.DataFrame, curves: pd.DataFrame) -> None:
         ends = np.array([costs.min(), costs.max()])
         ax.plot(ends, cell.at_zero - cell.per_nat * ends, color=colour, lw=1)
     texts = curves.groupby("family")["dataset"].nunique()
-    names = {family: f"{family}, {texts[family]} texts" if texts[family] > 1 else family for family in families}
+    names = {
+        family: family_label(family) + (f", {texts[family]} texts" if texts[family] > 1 else "") for family in families
+    }
     ax.legend(handles=[_handle(names[family], *family_style(family, families)) for family in families])
     ax.set_xlabel(LABELS["cross_entropy"])
     ax.set_ylabel("RBP₁")
@@ -176,7 +179,7 @@ def _in_a_row(ax: Axes, row: pd.DataFrame) -> None:
     log_axis(ax, "x")
     log_axis(ax, "y")
     times = times_as_often(row, 1, LENGTH)
-    ax.text(0.98, 0.03, f"{LENGTH} at k = 1: {times:.0f} times as often", transform=ax.transAxes, ha="right")
+    ax.text(0.98, 0.03, f"{LENGTH} first guesses right: {times:.0f} times as often", transform=ax.transAxes, ha="right")
     ax.set_xlabel("tokens in a row")
     ax.set_ylabel("−ln p (dotted: if independent)")
     ax.set_title(f"{FAILS} In a row: not independent" if times > 1.1 else f"{NEARLY} In a row")

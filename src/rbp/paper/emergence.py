@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
-from rbp.book.figure_style import LABELS, Panels
+from rbp.book.figure_style import LABELS
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.paper.curves import curves, shades, spread
@@ -415,7 +415,6 @@ def summary(
 # ── Figures and tables: what `Page.figure` and `Page.table` take besides a name
 
 
-LENGTH = "length N of the window (tokens)"
 #: law → (colour, marker)
 LAWS = {
     "independence": ("#7F7F7F", "s"),
@@ -462,17 +461,19 @@ def length_figure(power: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
 def ratio_figure(mean: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """`ratio_by_length` against N."""
+    # the family of most k first: its lines give the one legend its order
+    rows = mean.assign(most=-mean.groupby("family")["k"].transform("nunique")).sort_values("most", kind="stable")
+    panels = curves(
+        rows, "n", "ratio", labels=("length N of the window (tokens)", "−ln p over its value for independent tokens"),
+        panel="family", line="k", at=[1], size=(4.6, 4.4),
+    )  # fmt: skip
     return {
-        "figure": _against_length(mean, "ratio", ylabel="−ln p over its value for independent tokens", at=1),
+        "figure": panels,
         "caption": "<b>How far from independence, by N and k.</b> Means over the models of a family, with "
         f"{level:.0%} intervals. Dashed: independent tokens.",
         "alt": "The ratio lies below 1 throughout and falls with N, most at small k; at k = 10 000 it levels off",
         "data": mean,
     }
-
-
-def _against_length(table: pd.DataFrame, value: str, *, ylabel: str, at: float) -> Panels:
-    return curves(table, "n", value, labels=(LENGTH, ylabel), panel="family", line="k", at=[at], size=(4.6, 4.4))
 
 
 def laws_figure(laws: pd.DataFrame, *, up_to: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 
 from rbp.book.figure_style import INK, LABELS, Panels, Style, legend_below, log_axis
 from rbp.book.steps import step
+from rbp.core.names import share_words
 from rbp.evidence import Source, histograms, open_source, published, select
 from rbp.evidence.histograms import MeasuredRanks
 from rbp.paper.appendix.algebra.numbers import authors_points, equation_terms
@@ -523,7 +524,7 @@ def predicted_panels(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": curves(
             rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
-            log="xy", size=(4.2, 4.0),
+            log="xy", size=(4.6, 4.2),
         ),
         "caption": "<b>Measured curves, and those that the authors’ μ and σ predict</b> (figures 8a and 8b of the "
         "paper, and two more k).",
@@ -548,10 +549,10 @@ def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[
     return {
         "figure": curves(
             melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
-            styles=dict(looks.values()), ends=True, size=(4.2, 3.4),
+            styles=dict(looks.values()), ends=True, size=(4.6, 3.6),
         ),
         "caption": "<b>Cross-entropy and the entropies that might stand for it.</b> The lognormal fitted to all ranks "
-        f"is at its limit, a power law, at {limits} of {len(group)} models of {cell_label(group[0])}.",
+        f"is at its limit, a power law, for {share_words(limits, len(group))} of the models of {cell_label(group[0])}.",
         "alt": "For Pythia, cross-entropy falls below the entropy of ranks, and the lognormal’s entropies lie above "
         "both; on the ladder they lie close together",
         "data": table,

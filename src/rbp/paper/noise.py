@@ -369,10 +369,12 @@ def rare_told(table: pd.DataFrame) -> dict[str, Any]:
 def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """The scatter of models beyond counting (markers, with intervals), and counting itself (dashes), against k.
 
-    table: `scatter_judged`. One panel for each family and dataset. Grey bars: counting, for independent tokens
-    and as far as the interval of the design effect goes. Filled: more than noise. A line to the bottom includes none.
+    table: `scatter_judged`. One panel for each family and dataset that has large k, if any has. Grey bars: counting,
+    for independent tokens and as far as the interval of the design effect goes. Filled: more than noise. A line to
+    the bottom includes none.
     """
-    cells = table[["dataset", "family"]].drop_duplicates().itertuples(index=False)
+    large = table[table["range"] == "large"]
+    cells = (large if len(large) else table)[["dataset", "family"]].drop_duplicates().itertuples(index=False)
     order = dataset_order(table["dataset"])
     ordered = sorted(cells, key=lambda cell: (order.index(cell[0]), cell[1]))
     keys = {f"{family} on {dataset_label(dataset)}": (dataset, family) for dataset, family in ordered}

@@ -320,7 +320,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.set_ylim(len(datasets) - 0.4, -0.6)
         ax.set_xlim(behind["tokens"].min() / 1.5, max(stated, behind["tokens"].max()) * 1.5)
         log_axis(ax, "x", plain=False)
-        ax.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 5)))
+        ax.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 3)))
         ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
         ax.set_xlabel("tokens behind a point")
         legend_below(ax)

@@ -170,7 +170,7 @@ def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, Cu
 
 def scored_shown(table: pd.DataFrame) -> dict[str, Any]:
     """What theories and naive curves are off by (`scored`)."""
-    names = {"normal": "normal", "tries": "tries", "product": "naive: product", "bent": "naive: bent"}
+    names = {"normal": "normal", "tries": "tries", "product": "plain: product", "bent": "plain: bent"}
     columns: Columns = {"fitted": "Fitted on small models of", "told": "foretold", "points": ("points", "{:,}")}
     columns = {**columns, **{name: (title, "{:.1f}") for name, title in names.items()}}
     caption = (
