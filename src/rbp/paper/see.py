@@ -320,13 +320,13 @@ CANDIDATES = 5  # are listed of each prediction
 
 
 def ranked_words(found: Read) -> str:
-    """A text whose pieces are coloured by rank, as HTML; one that is chosen shows what the model expected there."""
+    """A text whose tokens are coloured by rank, as HTML; one that is chosen shows what the model expected there."""
     language = Tokenizer.from_file(str(tokenizer_file()))
     texts = [language.decode([token]) for token in found.ids.tolist()]
     ranks, nll = found.ranks()
     tops = [top for _, _, top in found.shown()]
     pieces = [
-        f'<span class="rbp-piece" title="The first piece has no rank.">{_visible(texts[0])}<small>–</small></span>'
+        f'<span class="rbp-piece" title="The first token has no rank.">{_visible(texts[0])}<small>–</small></span>'
     ]
     for i, (text, rank, cost) in enumerate(zip(texts[1:], ranks, nll, strict=True)):
         rows = [
@@ -345,9 +345,9 @@ def ranked_words(found: Read) -> str:
         )
     key = " ".join(f'<span style="{_shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
     return (
-        '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a piece</legend>'
+        '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a token</legend>'
         f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by a model of {found.size:,} parameters.</b> "
-        f"Small: the rank, {key}. Choose another piece to see what the model expected there.</figcaption></figure>"
+        f"Small: the rank, {key}. Choose another token to see what the model expected there.</figcaption></figure>"
     )
 
 

@@ -348,23 +348,25 @@ def fingerprint_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 FRONT = ("replaced", "context", "depth")
-"""The paths that the front page shows: those whose curves are the most unlike."""
+"""The paths that the front page shows, where they are there: those whose curves are the most unlike."""
 
 
 def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     """What `Page.figure` takes for a few paths of one model on one text: judgments if they are there."""
     found = equal.dropna(subset="offset")
-    cell = found.loc[(found["dataset"] != "auslegal").idxmin(), CELL]
-    own = _named(found[(found[CELL] == cell).all(axis=1) & found["path"].isin([*FRONT, SMALLER])])
+    cell = found[CELL].iloc[int((found["dataset"] != "auslegal").to_numpy().argmin())]
+    own = _named(found[(found[CELL] == cell).all(axis=1) & (found["path"] != SMALLER)])
+    some = [path for path in FRONT if path in set(own["path"])] or own["path"].unique()[: len(FRONT)].tolist()
+    own = own[own["path"].isin(some)]
     nats = f"{own['nats'].iloc[0]:.1f} nats"
     return {
         "figure": curves(
-            own[own["path"] != SMALLER],
+            own,
             "k",
             "offset",
             labels=("k", "−ln RBPₖ, difference (%)"),
             panel=None,
-            styles={LABELS[path]: STYLES[LABELS[path]] for path in FRONT},
+            styles={LABELS[path]: STYLES[LABELS[path]] for path in some},
             band=True,
             at=[0],
             ylim=_VIEW,
