@@ -1,15 +1,18 @@
 """The cards that others show of a link: their size, their bytes, what is on them, and when they are drawn anew."""
 
 import io
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from rbp.book import cards, svg
+from rbp.book import cards, figure_style, svg
 
 INK, ANSWER = "#ff00ff", "It does, up to k = 100; beyond that, nobody knows. " * 5
 
@@ -99,3 +102,23 @@ def test_only_what_changed_is_drawn_and_nothing_else_is_kept(tmp_path: Path, mon
     assert changed[1] != before[1]
     assert drawn == [2, 1]
     assert len(list((tmp_path / "kept").iterdir())) == 2
+
+
+def test_a_drawing_has_the_ink_of_figures_and_nothing_of_a_page() -> None:
+    figure = Figure((4.6, 3.7))
+    figure.gca().axhline(0.5, color=figure_style.INK)
+    figure.gca().axhline(0.7, color=figure_style.FAINT)
+    within = svg.inline(svg.drawn(figure), "alt", "p-")
+    ((_, alone),) = replace(CARD, figure=within).as_data()["pictures"]
+    assert "var(" not in alone
+    assert "currentColor" not in alone
+    for ink in (figure_style.INK, figure_style.FAINT):
+        assert f"stroke: {ink}" in alone or f"stroke:{ink}" in alone
+    ElementTree.fromstring(alone)  # noqa: S314  # our own: a whole file
+
+
+def test_pages_are_made_without_what_draws_figures() -> None:
+    """What Sphinx loads at every build imports neither Matplotlib nor Typst."""
+    code = "import sys, rbp.book.sphinx_ext; print([name for name in ('matplotlib', 'typst') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

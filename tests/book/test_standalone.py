@@ -18,6 +18,7 @@ from rbp.core.paths import ROOT, Project
 
 pytestmark = pytest.mark.builds  # a chapter
 
+BOOK = "https://somebody.example/companion/"
 LINKS = """
 from IPython.display import HTML
 HTML('<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>')
@@ -29,6 +30,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A chapter with mathematics, a citation and ties to other pages, moved away from its project."""
     project = Project(tmp_path_factory.mktemp("project"))
     write_book(project)
+    facts = project.root / "record.toml"
+    facts.write_text(facts.read_text().replace('\nbook = ""', f'\nbook = "{BOOK}"'))
+    assert BOOK in facts.read_text()
     prose = """%%md
 With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more.md),
 [gone](gone.md), {ref}`nowhere <nowhere>`, {value}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>,
@@ -52,6 +56,11 @@ def test_a_number_that_is_not_accepted_is_a_dash(page: Path) -> None:
     soup = BeautifulSoup(page.read_text(), "html.parser")
     (dash,) = soup.select("span[title*='no such value']")
     assert dash.get_text() == "–"
+
+
+def test_a_page_of_ones_own_does_not_say_that_it_is_the_books(page: Path) -> None:
+    assert BOOK not in page.read_text()
+    assert not (page.parent / "sitemap.xml").exists()
 
 
 def test_the_page_says_first_with_which_parameters_it_was_run(page: Path) -> None:

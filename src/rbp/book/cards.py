@@ -14,7 +14,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from rbp.book import svg
 from rbp.core.files import temporary_folder, write_file
 
 SIZE = 1200, 630
@@ -22,6 +21,13 @@ SIZE = 1200, 630
 
 COLOURS = 128
 """How many colours a card has at most: a third of the bytes, and no difference to be seen."""
+
+_ON_PAPER = {
+    "<svg": '<svg xmlns="http://www.w3.org/2000/svg"',
+    "currentColor": "#202124",
+    "var(--rbp-grid,#8884)": "#d9dbde",
+}
+"""How a drawing within a page stands by itself: with INK and FAINT of `figure_style`, which takes long to import."""
 
 EDGE = 6
 """What may stand out of a drawing, on either side, in its own points: a letter's foot."""
@@ -76,8 +82,10 @@ class Card:
         scale = min(580 / max(wide for wide, _ in sizes), 550 / sum(high for _, high in sizes)) if sizes else 1
         pictures = []
         for (wide, high), each in zip(sizes, drawn, strict=True):
-            view = f'viewBox="{-EDGE} {-EDGE} {wide:g} {high:g}"'
-            pictures.append((wide * scale, _VIEW.sub(view, svg.alone(each), count=1)))
+            alone = _VIEW.sub(f'viewBox="{-EDGE} {-EDGE} {wide:g} {high:g}"', each, count=1)
+            for within, itself in _ON_PAPER.items():
+                alone = alone.replace(within, itself)
+            pictures.append((wide * scale, alone))
         question = re.sub(r" (?=\S{1,3}$)", "\N{NO-BREAK SPACE}", self.question)
         return asdict(self) | {"question": question, "figure": None, "pictures": pictures}
 
@@ -111,8 +119,7 @@ def _drawn(made_of: Iterable[str]) -> list[bytes]:
     from PIL import Image
 
     with temporary_folder("rbp-cards") as fonts:
-        for font in _fonts():
-            shutil.copyfile(font, fonts / font.name)
+        copy_fonts(fonts)
         found = typst.compile(
             _TEMPLATE.encode(),
             format="png",
@@ -130,9 +137,10 @@ def _drawn(made_of: Iterable[str]) -> list[bytes]:
     return cards
 
 
-def _fonts() -> list[Path]:
-    """What figures are drawn with: of Matplotlib's fonts not the one that has a box for every sign."""
-    matplotlib = find_spec("matplotlib")
-    assert matplotlib is not None  # noqa: S101 (one of our needs)
-    assert matplotlib.origin is not None  # noqa: S101
-    return sorted((Path(matplotlib.origin).parent / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"))
+def copy_fonts(folder: Path) -> None:
+    """The fonts that figures are drawn with: Matplotlib's, without the one beside them that has a box for each sign."""
+    found = find_spec("matplotlib")
+    assert found is not None  # noqa: S101 (one of our needs)
+    assert found.origin is not None  # noqa: S101
+    for font in (Path(found.origin).parent / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
+        shutil.copyfile(font, folder / font.name)

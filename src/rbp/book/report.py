@@ -3,13 +3,12 @@
 Its prose names values as a chapter's does (`rbp.book.prose`); it tells what the built book recorded.
 """
 
-import importlib.util
 import json
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 from rbp.book import prose, record, results, site
+from rbp.book.cards import copy_fonts
 from rbp.book.results import Results
 from rbp.core import __version__
 from rbp.core.errors import DataError
@@ -59,7 +58,7 @@ def make(project: Project) -> Path:
 
     Raises DataError for a value, figure or table that the run lacks, and for what Typst cannot set, or doubts.
     """
-    import typst  # late: only this needs it
+    import typst  # late: only this and cards need it
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")
@@ -70,7 +69,7 @@ def make(project: Project) -> Path:
         raise DataError(what, str(project.results), remedy)
     facts = record.facts(project).model_dump(mode="json") | {"version": __version__}
     with temporary_folder("rbp-report") as fonts:
-        _copy_fonts(fonts)
+        copy_fonts(fonts)
         compiler = typst.Compiler(
             report.text.encode(),
             root=str(project.root),
@@ -96,15 +95,6 @@ def _refused(message: str, diagnostic: str) -> DataError:
     first = diagnostic.replace(TYPST_CALLS_IT, f"book/{SOURCE}").partition("\n\n")[0]
     remedy = f"{first}\nMend the report's source; if a figure or table is missing, build the book anew (rbp book)."
     return DataError(f"Typst cannot set the report: {message}", f"book/{SOURCE}", remedy)
-
-
-def _copy_fonts(folder: Path) -> None:
-    """The fonts that figures are drawn with: Matplotlib's, without the one beside them that has a box for each sign."""
-    found = importlib.util.find_spec("matplotlib")
-    assert found is not None  # noqa: S101 (one of our needs)
-    assert found.origin is not None  # noqa: S101
-    for font in (Path(found.origin).parent / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
-        shutil.copyfile(font, folder / font.name)
 
 
 def _values_file(project: Project) -> Path:

@@ -187,6 +187,7 @@ def build_pages(
         (shutil.copytree if file.is_dir() else shutil.copyfile)(file, extra / path)
     config = configuration(project)
     config |= {"title": title or config["title"], "repository": {"url": ""}}  # no buttons that lead out
+    config["html"]["baseurl"] = ""  # nor are these the book's own pages
     write_file(base / "_config.yml", yaml.safe_dump(config))
     return jupyter_book(source, base / "_config.yml", base / "build", strict=False)
 

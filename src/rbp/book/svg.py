@@ -25,9 +25,6 @@ READABLE = 11
 PHONE = 350
 """The width of a phone's page, in CSS pixels; what is wider takes the keyboard's focus, so that keys can scroll it."""
 
-GRID = "var(--rbp-grid,#8884)"
-"""What a page's lines of a grid are drawn in, in the light and in the dark."""
-
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 
@@ -88,13 +85,7 @@ def inline(svg: str, alt: str, prefix: str) -> str:
     _compact(root, prefix)
     ElementTree.register_namespace("", _SVG[1:-1])
     text = ElementTree.tostring(root, encoding="unicode").replace(f' xmlns="{_SVG[1:-1]}"', "", 1)  # as HTML has it
-    return text.replace(figure_style.INK, "currentColor").replace(figure_style.FAINT, GRID)
-
-
-def alone(inlined: str) -> str:
-    """A drawing from within a page (`inline`) by itself again, in ink of its own."""
-    text = inlined.replace("<svg", f'<svg xmlns="{_SVG[1:-1]}"', 1)
-    return text.replace("currentColor", figure_style.INK).replace(GRID, figure_style.FAINT)
+    return text.replace(figure_style.INK, "currentColor").replace(figure_style.FAINT, "var(--rbp-grid,#8884)")
 
 
 def beside_each_other(
