@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from rbp.book import record, results, site
-from rbp.book.build import overrides
+from rbp.book.build import chapter_inputs, overrides
 from rbp.book.chapters import all_chapters
 from rbp.core.errors import DataError, RbpError
 from rbp.core.files import (
@@ -231,12 +231,14 @@ class _Crate:
 
     def add(self, name: str, kind: str | list[str], /, **about: Any) -> str:
         """Add an entity; fields that say nothing are left out. Returns its name."""
-        filled = {key: value for key, value in about.items() if value not in ("", [], None)}
+        filled = {key: value for key, value in about.items() if key == "value" or value not in ("", [], None)}
         self.entities[name] = {"@id": name, "@type": kind} | filled
         return name
 
     def file(self, path: str | Path, kinds: tuple[str, ...] = (), /, **about: Any) -> str:
         """Add a file by its path from the root, with its checksum and, of data, its licence. Returns its name."""
+        if not (self.project.root / path).is_relative_to(self.project.root):
+            raise DataError("the book reads a file that is not the project's", str(path), "Copy it into the project.")
         relative = (self.project.root / path).relative_to(self.project.root).as_posix()
         if (name := quote(relative)) in self.entities:
             return name
@@ -345,18 +347,15 @@ class _Crate:
     def chapters(self, agent: str) -> tuple[list[str], list[str]]:
         """Add what executed each chapter, from its notebook, parameters and inputs; these runs, and the parameters."""
         runs, formal = [], []
-        found = all_chapters(self.project)
-        for chapter in found:
+        for chapter in all_chapters(self.project):
             done = results.read_chapter(self.project.chapters / chapter.name / "results.json")
             reads = set(done.reads)
-            for step in done.steps:
-                inputs = parse_json((self.project.steps / f"{step}.json").read_bytes())["inputs"]
-                reads.update(path for path in inputs if path.startswith("data/"))
-            others = (
-                [other.name for other in found if other != chapter] if "*" in chapter.results_of else chapter.results_of
-            )
+            for step in done.steps:  # its table is made on the way: what it was made of is what counts
+                made_of = parse_json((self.project.steps / f"{step}.json").read_bytes())["inputs"]
+                reads.update(path for path in made_of if path.startswith("data/"))
+            needs = chapter_inputs(self.project, chapter.name)  # pins, and others' results
+            reads.update(path for path in needs if path.endswith((".lock", "/results.json")) and "data/" not in path)
             inputs = [self.file(path) for path in sorted(reads)]
-            inputs += [self.file(self.project.chapters / other / "results.json") for other in others]
             given = chapter.effective(overrides(self.project, chapter))
             for parameter in chapter.parameters:
                 label, value = f"{chapter.name}.{parameter.name}", given[parameter.name]
