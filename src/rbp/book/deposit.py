@@ -354,7 +354,7 @@ class _Crate:
                 made_of = parse_json((self.project.steps / f"{step}.json").read_bytes())["inputs"]
                 reads.update(path for path in made_of if path.startswith("data/"))
             needs = chapter_inputs(self.project, chapter.name)  # pins, and others' results
-            reads.update(path for path in needs if path.endswith((".lock", "/results.json")) and "data/" not in path)
+            reads.update(path for path in needs if path.endswith((".lock", "/results.json")) and path[:5] != "data/")
             inputs = [self.file(path) for path in sorted(reads)]
             given = chapter.effective(overrides(self.project, chapter))
             for parameter in chapter.parameters:
