@@ -13,7 +13,7 @@ import pytest
 import yaml
 from mini import write_book
 
-from rbp.book import deposit, record
+from rbp.book import deposit, record, site
 from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
 
@@ -256,6 +256,21 @@ def test_weights_and_ranks_are_in_the_second_archive(project: Project) -> None:
         f"data/ladder/families/{folder}/ranks.parquet" for folder in ("x", "y")
     }
     assert not names[0] & names[1]
+
+
+def test_a_report_of_these_chapters_is_in_the_release_and_another_is_not(project: Project) -> None:
+    for chapter in ("01_a", "02_b", "03_c"):
+        (project.chapters / chapter / f"{chapter}.ipynb").write_text("{}")
+    checkout(project)
+    report = site.pdf_file(project, "report")
+    report.parent.mkdir()
+    report.write_bytes(b"%PDF")
+    for stamp, there in (("of others", False), (site.fingerprint(project), True)):
+        site.pdf_stamp(project, "report").write_text(stamp)
+        names = zipfile.ZipFile(deposit.release(project)[0]).namelist()
+        assert any(name.endswith("/_build/pdf/report.pdf") for name in names) == there
+    run = next(each for each in crated(project) if each["@id"] == "#run")
+    assert {"@id": "_build/pdf/report.pdf"} in run["result"]
 
 
 def test_a_release_that_is_too_large_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,6 +297,7 @@ class _Crate:
         pages = "_build/html/"
         self.add(pages, "Dataset", name="The built book", description="Open index.html in any browser.")
         merged = self.file(self.project.results, name="All recorded values of the book")
+        report = [self.file(path, name="The report for referees") for path in _report(self.project)]
         read = {each["@id"] for run in runs for each in self.entities[run].get("object", [])}
         whole = self.add(
             "#run",
@@ -307,7 +308,7 @@ class _Crate:
             agent=_ref(agents[0]),
             actionStatus=_ref("http://schema.org/CompletedActionStatus"),
             object=_refs(sorted(name for name in read if not name.startswith("_build/"))),
-            result=_refs([pages, merged]),
+            result=_refs([pages, merged, *report]),
         )
         for name in ("LICENSE", "CITATION.cff", "record.toml", "data/licences.csv"):
             self.file(name)
@@ -416,6 +417,11 @@ def _is_built(project: Project) -> bool:
     return (project.html / "index.html").exists() and (project.build / "site.json").exists()
 
 
+def _report(project: Project) -> list[Path]:
+    """The report, if it was set from these very chapters."""
+    return [site.pdf_file(project, "report")] if site.pdf_is_current(project, "report") else []
+
+
 def write(project: Project) -> list[str]:
     """Write all that follows from the record into the project's root; returns the files' names.
 
@@ -455,8 +461,8 @@ def release(project: Project) -> list[Path]:
         raise RbpError("there is no built book to release", str(project.html), "Build it: make book.")
     known, said = licences(project), record.facts(project)
     written = write(project)
-    recorded = [project.results, *sorted(project.chapters.glob("*/results.json"))]
-    built = [path for path in (*project.html.rglob("*"), *recorded) if path.is_file()]
+    beside = [project.results, *project.chapters.glob("*/results.json"), *_report(project)]
+    built = [path for path in (*project.html.rglob("*"), *beside) if path.is_file()]
     names = sorted(
         {*sources(project), *written, *(path.relative_to(project.root).as_posix() for path in built)} - {SUMS}
     )
