@@ -13,7 +13,7 @@ import pytest
 import yaml
 from mini import write_book
 
-from rbp.book import deposit, record
+from rbp.book import deposit, record, site
 from rbp.core.errors import DataError, RbpError
 from rbp.core.paths import ROOT, Project
 
@@ -152,7 +152,8 @@ def test_the_crate_tells_what_made_every_figure(project: Project) -> None:
     run = entities["#run-01_a"]
     assert run["instrument"] == {"@id": "notebooks/01_a.ipynb"}
     inputs = {each["@id"] for each in run["object"]}
-    assert inputs == {"data/a.csv", "data/outside/one.csv", "#value-01_a.k"}, "the step's data too"
+    expected = {"data/a.csv", "data/outside/one.csv", "requirements.lock", "#value-01_a.k"}
+    assert inputs == expected, "the step's data too"
     assert entities["#value-01_a.k"]["value"] == 40, "what the book's own run was given"
     assert entities["#parameter-01_a.k"]["additionalType"] == "Integer"
     assert entities["data/a.csv"]["sha256"] == sha256(b"x\n1\n")
@@ -163,7 +164,16 @@ def test_the_crate_tells_what_made_every_figure(project: Project) -> None:
     assert {"@id": figure} in run["result"]
     assert entities[figure]["sha256"] == sha256(b"<svg>01_a</svg>")
     others = {each["@id"] for each in entities["#run-03_c"]["object"]}
-    assert others == {f"_build/chapters/{name}/results.json" for name in ("01_a", "02_b")}
+    assert others == {"requirements.lock", *(f"_build/chapters/{name}/results.json" for name in ("01_a", "02_b"))}
+
+
+def test_a_file_from_elsewhere_is_not_described(project: Project, tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("x\n")
+    recorded = {"chapter": "02_b", "values": {}, "reads": [str(own)]}
+    (project.chapters / "02_b" / "results.json").write_text(json.dumps(recorded))
+    with pytest.raises(DataError, match="a file that is not the project's"):
+        deposit.write(project)
 
 
 def test_the_crate_hangs_together(project: Project) -> None:
@@ -246,6 +256,21 @@ def test_weights_and_ranks_are_in_the_second_archive(project: Project) -> None:
         f"data/ladder/families/{folder}/ranks.parquet" for folder in ("x", "y")
     }
     assert not names[0] & names[1]
+
+
+def test_a_report_of_these_chapters_is_in_the_release_and_another_is_not(project: Project) -> None:
+    for chapter in ("01_a", "02_b", "03_c"):
+        (project.chapters / chapter / f"{chapter}.ipynb").write_text("{}")
+    checkout(project)
+    report = site.pdf_file(project, "report")
+    report.parent.mkdir()
+    report.write_bytes(b"%PDF")
+    for stamp, there in (("of others", False), (site.fingerprint(project), True)):
+        site.pdf_stamp(project, "report").write_text(stamp)
+        names = zipfile.ZipFile(deposit.release(project)[0]).namelist()
+        assert any(name.endswith("/_build/pdf/report.pdf") for name in names) == there
+    run = next(each for each in crated(project) if each["@id"] == "#run")
+    assert {"@id": "_build/pdf/report.pdf"} in run["result"]
 
 
 def test_a_release_that_is_too_large_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from rbp.book import record, results, site
-from rbp.book.build import overrides
+from rbp.book.build import chapter_inputs, overrides
 from rbp.book.chapters import all_chapters
 from rbp.core.errors import DataError, RbpError
 from rbp.core.files import (
@@ -231,12 +231,14 @@ class _Crate:
 
     def add(self, name: str, kind: str | list[str], /, **about: Any) -> str:
         """Add an entity; fields that say nothing are left out. Returns its name."""
-        filled = {key: value for key, value in about.items() if value not in ("", [], None)}
+        filled = {key: value for key, value in about.items() if key == "value" or value not in ("", [], None)}
         self.entities[name] = {"@id": name, "@type": kind} | filled
         return name
 
     def file(self, path: str | Path, kinds: tuple[str, ...] = (), /, **about: Any) -> str:
         """Add a file by its path from the root, with its checksum and, of data, its licence. Returns its name."""
+        if not (self.project.root / path).is_relative_to(self.project.root):
+            raise DataError("the book reads a file that is not the project's", str(path), "Copy it into the project.")
         relative = (self.project.root / path).relative_to(self.project.root).as_posix()
         if (name := quote(relative)) in self.entities:
             return name
@@ -295,6 +297,7 @@ class _Crate:
         pages = "_build/html/"
         self.add(pages, "Dataset", name="The built book", description="Open index.html in any browser.")
         merged = self.file(self.project.results, name="All recorded values of the book")
+        report = [self.file(path, name="The report for referees") for path in _report(self.project)]
         read = {each["@id"] for run in runs for each in self.entities[run].get("object", [])}
         whole = self.add(
             "#run",
@@ -305,7 +308,7 @@ class _Crate:
             agent=_ref(agents[0]),
             actionStatus=_ref("http://schema.org/CompletedActionStatus"),
             object=_refs(sorted(name for name in read if not name.startswith("_build/"))),
-            result=_refs([pages, merged]),
+            result=_refs([pages, merged, *report]),
         )
         for name in ("LICENSE", "CITATION.cff", "record.toml", "data/licences.csv"):
             self.file(name)
@@ -345,18 +348,15 @@ class _Crate:
     def chapters(self, agent: str) -> tuple[list[str], list[str]]:
         """Add what executed each chapter, from its notebook, parameters and inputs; these runs, and the parameters."""
         runs, formal = [], []
-        found = all_chapters(self.project)
-        for chapter in found:
+        for chapter in all_chapters(self.project):
             done = results.read_chapter(self.project.chapters / chapter.name / "results.json")
             reads = set(done.reads)
-            for step in done.steps:
-                inputs = parse_json((self.project.steps / f"{step}.json").read_bytes())["inputs"]
-                reads.update(path for path in inputs if path.startswith("data/"))
-            others = (
-                [other.name for other in found if other != chapter] if "*" in chapter.results_of else chapter.results_of
-            )
+            for step in done.steps:  # its table is made on the way: what it was made of is what counts
+                made_of = parse_json((self.project.steps / f"{step}.json").read_bytes())["inputs"]
+                reads.update(path for path in made_of if path.startswith("data/"))
+            needs = chapter_inputs(self.project, chapter.name)  # pins, and others' results
+            reads.update(path for path in needs if path.endswith((".lock", "/results.json")) and path[:5] != "data/")
             inputs = [self.file(path) for path in sorted(reads)]
-            inputs += [self.file(self.project.chapters / other / "results.json") for other in others]
             given = chapter.effective(overrides(self.project, chapter))
             for parameter in chapter.parameters:
                 label, value = f"{chapter.name}.{parameter.name}", given[parameter.name]
@@ -417,6 +417,11 @@ def _is_built(project: Project) -> bool:
     return (project.html / "index.html").exists() and (project.build / "site.json").exists()
 
 
+def _report(project: Project) -> list[Path]:
+    """The report, if it was set from these very chapters."""
+    return [site.pdf_file(project, "report")] if site.pdf_is_current(project, "report") else []
+
+
 def write(project: Project) -> list[str]:
     """Write all that follows from the record into the project's root; returns the files' names.
 
@@ -456,8 +461,8 @@ def release(project: Project) -> list[Path]:
         raise RbpError("there is no built book to release", str(project.html), "Build it: make book.")
     known, said = licences(project), record.facts(project)
     written = write(project)
-    recorded = [project.results, *sorted(project.chapters.glob("*/results.json"))]
-    built = [path for path in (*project.html.rglob("*"), *recorded) if path.is_file()]
+    beside = [project.results, *project.chapters.glob("*/results.json"), *_report(project)]
+    built = [path for path in (*project.html.rglob("*"), *beside) if path.is_file()]
     names = sorted(
         {*sources(project), *written, *(path.relative_to(project.root).as_posix() for path in built)} - {SUMS}
     )
