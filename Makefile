@@ -17,11 +17,12 @@ pdf: .venv/installed             ## the same, with the whole book as a PDF (need
 record: .venv/installed          ## what follows from record.toml: citation, licence, metadata for archives
 	@$(BIN)/rbp record
 
-archive: book                    ## the release, into _build/release: book, source, data and metadata, with checksums
+archive: report                  ## the release, into _build/release: book, source, data and metadata, with checksums
 	@$(BIN)/rbp archive
 
 report: book                     ## set the report for referees, ten pages, from the built book: _build/pdf/report.pdf
 	@$(BIN)/rbp report
+	@$(BIN)/rbp book                 # puts it among the pages, where it is new
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve

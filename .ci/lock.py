@@ -30,8 +30,7 @@ from packageurl import PackageURL
 
 ROOT = Path(__file__).parents[1]
 LOCK, TORCH, CONDA, BILL = (
-    ROOT / name
-    for name in ("requirements.lock", "requirements-torch.lock", "environment.yml", "requirements.cdx.json")
+    ROOT / name for name in ("requirements.lock", "requirements-torch.lock", "environment.yml", "requirements.cdx.json")
 )
 EXTRAS = "book", "study", "live", "dev"
 ENTRY = re.compile(r"^((\S+)==(\S+).*?)((?: \\\n    --hash=\S+)+)\n    # via (.*)\n", re.MULTILINE)

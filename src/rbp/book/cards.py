@@ -7,15 +7,13 @@ import hashlib
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 from rbp.book import svg
-from rbp.core.files import temporary_folder, write_file
+from rbp.core.files import write_file
 
 SIZE = 1200, 630
 """The pixels of a card."""
@@ -110,29 +108,14 @@ def _drawn(made_of: Iterable[str]) -> list[bytes]:
     import typst  # late, as is the next: not every page has a card
     from PIL import Image
 
-    with temporary_folder("rbp-cards") as fonts:
-        for font in _fonts():
-            shutil.copyfile(font, fonts / font.name)
-        found = typst.compile(
-            _TEMPLATE.encode(),
-            format="png",
-            ppi=72,  # a point is a pixel
-            font_paths=[str(fonts)],
-            ignore_system_fonts=True,
-            sys_inputs={"cards": f"[{','.join(made_of)}]"},
-        )
+    with svg.fonts() as fonts:
+        inputs = {"cards": f"[{','.join(made_of)}]"}
+        compiler = typst.Compiler(_TEMPLATE.encode(), font_paths=fonts, ignore_system_fonts=True, sys_inputs=inputs)
+        found = compiler.compile(format="png", ppi=72)  # a point is a pixel
     cards = []
-    for page in found if isinstance(found, list) else [found]:
+    for page in filter(None, found if isinstance(found, list) else [found]):
         small = io.BytesIO()
         few = Image.open(io.BytesIO(page)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
         few.save(small, "PNG", optimize=True)
         cards.append(small.getvalue())
     return cards
-
-
-def _fonts() -> list[Path]:
-    """What figures are drawn with: of Matplotlib's fonts not the one that has a box for every sign."""
-    matplotlib = find_spec("matplotlib")
-    assert matplotlib is not None  # noqa: S101 (one of our needs)
-    assert matplotlib.origin is not None  # noqa: S101
-    return sorted((Path(matplotlib.origin).parent / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"))

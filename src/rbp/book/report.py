@@ -3,17 +3,15 @@
 Its prose names values as a chapter's does (`rbp.book.prose`); it tells what the built book recorded.
 """
 
-import importlib.util
 import json
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from rbp.book import prose, record, results, site
+from rbp.book import prose, record, results, site, svg
 from rbp.book.results import Results
 from rbp.core import __version__
 from rbp.core.errors import DataError
-from rbp.core.files import temporary_folder, write_file
+from rbp.core.files import write_file
 from rbp.core.paths import Project
 
 SOURCE = "report.typ"
@@ -69,12 +67,11 @@ def make(project: Project) -> Path:
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
         raise DataError(what, str(project.results), remedy)
     facts = record.facts(project).model_dump(mode="json") | {"version": __version__}
-    with temporary_folder("rbp-report") as fonts:
-        _copy_fonts(fonts)
+    with svg.fonts() as fonts:
         compiler = typst.Compiler(
             report.text.encode(),
             root=str(project.root),
-            font_paths=typst.Fonts(include_system_fonts=False, font_paths=[str(fonts)]),  # the same on every machine
+            font_paths=fonts,  # no others: the same bytes on every machine
             sys_inputs={"record": json.dumps(facts)},
         )
         try:  # as for archives: every font is in the file, and no sign without its glyph
@@ -96,15 +93,6 @@ def _refused(message: str, diagnostic: str) -> DataError:
     first = diagnostic.replace(TYPST_CALLS_IT, f"book/{SOURCE}").partition("\n\n")[0]
     remedy = f"{first}\nMend the report's source; if a figure or table is missing, build the book anew (rbp book)."
     return DataError(f"Typst cannot set the report: {message}", f"book/{SOURCE}", remedy)
-
-
-def _copy_fonts(folder: Path) -> None:
-    """The fonts that figures are drawn with: Matplotlib's, without the one beside them that has a box for each sign."""
-    found = importlib.util.find_spec("matplotlib")
-    assert found is not None  # noqa: S101 (one of our needs)
-    assert found.origin is not None  # noqa: S101
-    for font in (Path(found.origin).parent / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
-        shutil.copyfile(font, folder / font.name)
 
 
 def _values_file(project: Project) -> Path:
