@@ -22,6 +22,7 @@ archive: report                  ## the release, into _build/release: book, repo
 
 report: book                     ## set the report for referees, ten pages, from the built book: _build/pdf/report.pdf
 	@$(BIN)/rbp report
+	@$(BIN)/rbp book                 # puts it among the pages, where it is new
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve

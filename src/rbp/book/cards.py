@@ -7,14 +7,12 @@ import hashlib
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
-from rbp.core.files import temporary_folder, write_file
+from rbp.core.files import write_file
 
 SIZE = 1200, 630
 """The pixels of a card."""
@@ -115,32 +113,19 @@ def address(page: str) -> str:
 
 
 def _drawn(made_of: Iterable[str]) -> list[bytes]:
-    import typst  # late, as is the next: not every page has a card
+    import typst  # late, as are the next: a card is rarely drawn anew
     from PIL import Image
 
-    with temporary_folder("rbp-cards") as fonts:
-        copy_fonts(fonts)
-        found = typst.compile(
-            _TEMPLATE.encode(),
-            format="png",
-            ppi=72,  # a point is a pixel
-            font_paths=[str(fonts)],
-            ignore_system_fonts=True,
-            sys_inputs={"cards": f"[{','.join(made_of)}]"},
-        )
+    from rbp.book import svg
+
+    with svg.fonts() as fonts:
+        inputs = {"cards": f"[{','.join(made_of)}]"}
+        compiler = typst.Compiler(_TEMPLATE.encode(), font_paths=fonts, ignore_system_fonts=True, sys_inputs=inputs)
+        found = compiler.compile(format="png", ppi=72)  # a point is a pixel
     cards = []
-    for page in found if isinstance(found, list) else [found]:
+    for page in filter(None, found if isinstance(found, list) else [found]):
         small = io.BytesIO()
         few = Image.open(io.BytesIO(page)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
         few.save(small, "PNG", optimize=True)
         cards.append(small.getvalue())
     return cards
-
-
-def copy_fonts(folder: Path) -> None:
-    """The fonts that figures are drawn with: Matplotlib's, without the one beside them that has a box for each sign."""
-    found = find_spec("matplotlib")
-    assert found is not None  # noqa: S101 (one of our needs)
-    assert found.origin is not None  # noqa: S101
-    for font in (Path(found.origin).parent / "mpl-data" / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
-        shutil.copyfile(font, folder / font.name)

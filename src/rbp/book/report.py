@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from rbp.book import prose, record, results, site
-from rbp.book.cards import copy_fonts
+from rbp.book import prose, record, results, site, svg
 from rbp.book.results import Results
 from rbp.core import __version__
 from rbp.core.errors import DataError
-from rbp.core.files import temporary_folder, write_file
+from rbp.core.files import write_file
 from rbp.core.paths import Project
 
 SOURCE = "report.typ"
@@ -68,12 +67,11 @@ def make(project: Project) -> Path:
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
         raise DataError(what, str(project.results), remedy)
     facts = record.facts(project).model_dump(mode="json") | {"version": __version__}
-    with temporary_folder("rbp-report") as fonts:
-        copy_fonts(fonts)
+    with svg.fonts() as fonts:
         compiler = typst.Compiler(
             report.text.encode(),
             root=str(project.root),
-            font_paths=typst.Fonts(include_system_fonts=False, font_paths=[str(fonts)]),  # the same on every machine
+            font_paths=fonts,  # no others: the same bytes on every machine
             sys_inputs={"record": json.dumps(facts)},
         )
         try:  # as for archives: every font is in the file, and no sign without its glyph

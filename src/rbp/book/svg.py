@@ -8,13 +8,22 @@ import io
 import itertools
 import math
 import re
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from matplotlib import get_data_path
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from rbp.book import figure_style
+from rbp.core.files import temporary_folder
+
+if TYPE_CHECKING:
+    import typst
 
 #: Bitstream Vera and its kin, and Verdana, are as wide as what the figure was laid out with; others are narrower
 FONTS = "'DejaVu Sans',Verdana,'Bitstream Vera Sans',sans-serif"
@@ -27,6 +36,17 @@ PHONE = 350
 
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+
+
+@contextmanager
+def fonts() -> Iterator["typst.Fonts"]:
+    """Typst's own fonts and those of figures: of Matplotlib's not the one that has a box for every sign."""
+    import typst  # late, for chapters
+
+    with temporary_folder("rbp-fonts") as folder:
+        for font in (Path(get_data_path()) / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
+            shutil.copyfile(font, folder / font.name)
+        yield typst.Fonts(include_system_fonts=False, font_paths=[str(folder)])
 
 
 def drawn(figure: Figure) -> str:
