@@ -320,7 +320,7 @@ class Ranker:
         assert self.head is not None  # noqa: S101  # for the type checker
         place = self.head.weight.device  # where its rows lie: of a model in several places, one of them
         hidden, targets = self._each(rows, self._outputs).to(place), self._targets(rows).to(place)
-        with torch.cuda.device_of(self.head.weight):
+        with torch.cuda.device_of(self.head.weight):  # type: ignore[no-untyped-call]
             return linear_rank(
                 hidden,
                 self.head.weight,
