@@ -57,6 +57,7 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 	@$(BIN)/python -m bench.start
 	@$(BIN)/python -m bench.study
 	@$(BIN)/python -m bench.warm
+	@$(BIN)/python -m bench.callback
 
 gpu:                             ## what only a GPU can tell, in 6 minutes, without a network, with this environment or the system's: bench/results/gpu.json
 	@PYTHONPATH=src $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m bench.gpu

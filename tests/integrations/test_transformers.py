@@ -14,6 +14,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.integrations import transformers as integration
 from rbp.integrations.transformers import RankCallback, rank_metrics
 from rbp.ranks.extraction import extract
+from rbp.ranks.forward import Ranker
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import open_store
 
@@ -118,6 +119,19 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
         assert logs[step]["eval_cross_entropy"] == pytest.approx(float(ranks.nll.astype(np.float64).mean()), abs=1e-6)
     kept = [entry for entry in trainer.state.log_history if "eval_rbp_1" in entry]
     assert [entry["step"] for entry in kept] == [2, 4, 5]
+
+
+@pytest.mark.builds
+def test_what_weights_do_not_change_is_asked_once(tmp_path, monkeypatch):
+    """Of three evaluations, whether the model sees later tokens once; the output layer is looked at each time."""
+    asked = []
+    for name in ("_read_some", "_head_agrees"):
+        own = getattr(Ranker, name)
+        monkeypatch.setattr(
+            Ranker, name, lambda self, *given, own=own, name=name: asked.append(name) or own(self, *given)
+        )
+    trained(tmp_path, [lambda _: RankCallback(tiny.texts(1, seed=1), ks=[1], every=1)], steps=3)
+    assert asked == ["_head_agrees", "_read_some", "_head_agrees", "_head_agrees"]
 
 
 @pytest.mark.parametrize(

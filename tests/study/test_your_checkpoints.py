@@ -58,6 +58,7 @@ def run(request, tmp_path_factory):
     return home, budgets
 
 
+@pytest.mark.builds
 def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     home, budgets = run
     monkeypatch.chdir(home)

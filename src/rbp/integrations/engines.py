@@ -293,6 +293,7 @@ def _table(source: Path, said: Said, out: Path, targets: list[Target]) -> Path:
     hits, entropy = sum(target.greedy for target in one), math.fsum(target.nll for target in one) / len(one)
     if not (hits or math.isfinite(entropy)):
         raise DataError("no target is a hit, and one has the probability 0", str(source), "There is nothing to keep.")
+    rows: list[tuple[str, int | None, float, int | None]]
     rows = [("neg_log_rbp", 1, -math.log(hits / len(one)) + 0.0, hits)] if hits else []
     rows += [("cross_entropy", None, entropy, None)] if math.isfinite(entropy) else []
     table = pd.DataFrame(rows, columns=["metric", "k", "value", "hits"]).astype({"k": "Int64", "hits": "Int64"})

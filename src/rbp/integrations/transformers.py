@@ -12,7 +12,7 @@ from transformers.trainer_callback import CallbackHandler
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.corpora import given_corpus
 from rbp.ranks.extraction import quiet
-from rbp.ranks.forward import Ranker
+from rbp.ranks.forward import Nature, Ranker
 from rbp.ranks.kernel import backend_for, compiling_pays, linear_rank
 from rbp.ranks.kernel.names import forget
 from rbp.ranks.kernel.problem import ieee
@@ -61,6 +61,10 @@ class RankCallback(TrainerCallback):
 
     The names are eval_rbp_1 … and eval_cross_entropy (nats); TensorBoard shows them under eval/. The ranks are those
     of `rbp extract`, of the weights as they are: in float32 where training computes in mixed precision.
+
+    What it costs: an evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts, whose logits it does not
+    store, and 64 texts of 256 tokens as much as 1.2 training steps on eight of them (a model of Pythia-14M's shape, two
+    cores that did other things too; `python -m bench.callback`, `bench/results/callback-cpu.json`).
     Raises ParameterError for thresholds that are no ranks, steps below 1, what are no texts, and a Trainer without a
     tokenizer; DataError for texts without a token to score, and weights that are cut among processes (FSDP, ZeRO-3).
 
@@ -82,6 +86,7 @@ class RankCallback(TrainerCallback):
         self.texts = given_corpus(eval_texts, "eval_texts")
         self.ks, self.every, self.tokenizer, self.length = tuple(ks), every, tokenizer, length
         self._plan: RowPlan | None = None
+        self._nature: Nature | None = None
         self._found: dict[str, float] = {}
 
     def on_train_begin(
@@ -97,6 +102,7 @@ class RankCallback(TrainerCallback):
             remedy = "Save checkpoints, and give their folders to rbp extract."
             raise DataError("the weights are cut among processes", "RankCallback", remedy)
         _thresholds(self.ks, model.get_output_embeddings().weight.shape[0])
+        self._nature = None
         self._loaded = Loaded("the model in training", model, self.tokenizer or given.get("processing_class"))
         length = self.length or window_length([self._loaded.config])
         self._plan = plan_rows(self.texts, self._loaded.tokenizer, protocol("windows", length=length))
@@ -134,7 +140,7 @@ class RankCallback(TrainerCallback):
         compiled = compiling_pays(self._plan.tokens * language.vocabulary)
         with quiet(), ieee(device), self._loaded.evaluated():
             ranker = Ranker(language, backend, batch, compiled=compiled)
-            ranker.check(self._plan.rows)
+            self._nature = ranker.check(self._plan.rows, self._nature)
             return _metrics(*ranker.rank(self._plan.rows), self.ks)
 
 

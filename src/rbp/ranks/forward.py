@@ -61,6 +61,13 @@ class Ranks(NamedTuple):
     nll: npt.NDArray[np.float32]
 
 
+class Nature(NamedTuple):
+    """What `Ranker.check` finds out of a causal model that does not hang on its weights, by the names of `Ranker`."""
+
+    steady: bool
+    padded: bool
+
+
 @dataclass
 class Ranker:
     """Ranks rows of tokens with one model.
@@ -101,12 +108,13 @@ class Ranker:
         width = int(self.language.model.config.get_text_config().hidden_size)
         return (self.vocabulary or self.language.vocabulary) * width
 
-    def check(self, rows: Sequence[Row]) -> None:
+    def check(self, rows: Sequence[Row], known: Nature | None = None) -> Nature:
         """Look at the model before the work: does it read the rows, is it causal, what may be taken for granted?
 
         Asked of the beginnings of a short, a middling and the longest row, and of the longest as a whole. Where the
         output layer's ranks are not those of the model's logits, these are taken from then on; where padding is seen,
-        rows are read as they are. Either is said. Raises DataError for a model that cannot read the rows or is not
+        rows are read as they are. Either is said. known: what this found of the model and the rows with other weights:
+        then the output layer alone is looked at. Raises DataError for a model that cannot read the rows or is not
         causal, and ParameterError for float64 with a model that does not compute in it.
         """
         padded, self.padded = bool(self.padded), False  # one thing at a time
@@ -116,17 +124,21 @@ class Ranker:
         if self.language.dtype == "float64":
             with self._running(len(beginnings[-1].ids)):
                 check_double(fresh(self.language.model), self._ids(beginnings[-1]))
-        self.steady = False
+        self.steady = known is not None and known.steady
         if self.head is None:
             log.warning("no single output matrix is found: the model's own logits are taken, which is slower")
         elif not all(map(self._head_agrees, beginnings)):
             log.warning("one product does not give the model's logits: its own logits are taken, which is slower")
             self.head = None
+        if known is not None:
+            self.padded = known.padded
+            return known
         self._read_some(beginnings, longest)
         self.padded = padded
         if padded and not self._padding_is_unseen(rows):
             log.warning("the model looks at the length of its input: rows are read unpadded, which is slower")
             self.padded = False
+        return Nature(self.steady, self.padded)
 
     def _ids(self, row: Row) -> torch.Tensor:
         return torch.from_numpy(row.ids)[None].to(self.language.device)
@@ -308,7 +320,7 @@ class Ranker:
         assert self.head is not None  # noqa: S101  # for the type checker
         place = self.head.weight.device  # where its rows lie: of a model in several places, one of them
         hidden, targets = self._each(rows, self._outputs).to(place), self._targets(rows).to(place)
-        with torch.cuda.device_of(self.head.weight):
+        with torch.cuda.device_of(self.head.weight):  # type: ignore[no-untyped-call]
             return linear_rank(
                 hidden,
                 self.head.weight,
