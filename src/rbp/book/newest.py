@@ -64,8 +64,8 @@ def compare(pinned: Project, newest: Project) -> dict[str, Any]:
         Moved(
             chapter=each.chapter,
             key=each.key,
-            pinned=each.expected and each.expected.value,
-            newest=each.built and each.built.value,
+            pinned=each.expected.value if each.expected else None,
+            newest=each.built.value if each.built else None,
         )
         for each in results.compare(after, before)
     ]

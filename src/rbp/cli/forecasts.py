@@ -29,12 +29,12 @@ def score(
     table = scored(file)
     target = out or project.runs / "forecasts.csv"
     write_file(target, table.to_csv(index=False, lineterminator="\n").encode())
-    for row in table.itertuples():
+    for row, known in zip(table.itertuples(), table["outcome"].notna(), strict=True):
         what = (
             f"{row.dataset:14} {OF.get(str(row.of), row.of):44} said {row.middle:.3g} [{row.low:.3g}, {row.high:.3g}]"
         )
         came = f"came {row.outcome:.3g}, {'inside' if row.inside else 'outside'}, {row.gain:+.2f} nats"
-        typer.echo(f"{what}; {came if row.outcome == row.outcome else 'could not be computed'}")
+        typer.echo(f"{what}; {came if known else 'could not be computed'}")
     tested = table.dropna(subset="outcome")
     held, naive = tested["inside"].sum(), tested["naive_inside"].sum()
     typer.echo(f"{held:.0f} of {len(tested)} intervals hold, and {naive:.0f} of the naive guesses’.")

@@ -68,14 +68,14 @@ def _outcome(came: tuple[Reals, Reals, Reals], of: str) -> float:
         return float("nan")
     if of == "share":
         return float(np.mean(ratios > 1))
-    return float({"ratio_median": np.median, "ratio_lowest": np.min, "ratio_highest": np.max}[of](ratios))
+    return float(np.quantile(ratios, {"ratio_lowest": 0, "ratio_median": 0.5, "ratio_highest": 1}[of]))
 
 
 def _on_the_curve(x: Reals, z: Reals, share: float) -> float:
     """RBP_5 at an RBP_1: of the nearest model, or on the line through the nearest two where none is NEAR."""
     own = pd.Series(z).groupby(np.exp(-np.exp(x))).mean()  # models of one RBP_1 count as one
     nearest = own.iloc[np.argsort(np.abs(own.index - share), kind="stable")[:2]]
-    at = nearest.iloc[0]
+    at = float(nearest.iloc[0])
     if abs(nearest.index[0] - share) > NEAR:
-        at = np.polyval(np.polyfit(np.log(-np.log(nearest.index)), nearest, 1), np.log(-np.log(share)))
+        at = float(np.polyval(np.polyfit(np.log(-np.log(nearest.index)), nearest, 1), np.log(-np.log(share))))
     return float(np.exp(-np.exp(at)))

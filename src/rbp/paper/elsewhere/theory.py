@@ -124,7 +124,7 @@ def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
 
 def told(scores: pd.DataFrame, images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
     """What the page says of `scored`, and of −ln RBP_1 and −ln RBP_5 of images and of published text."""
-    values = {"worth.text": worth(text).median(), "worth.imagenet": worth(images).loc["imagenet"].median()}
+    values = {"worth.text": worth(text).median(), "worth.imagenet": worth(images).loc[["imagenet"]].median()}
     kinds = {
         ("the ladder", told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")
     }
