@@ -351,12 +351,10 @@ def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, An
 def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
     """What `predicted` and its `exponents` say."""
     ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
-    found = {f"difference_relative.{row['key']}": row["difference_relative"] for row in (ours, seen)}
-    for row in levels(table).to_dict("records"):
-        if row["kind"] == (FORMULA if row["metric"] in METRICS[:2] else EXACT):
-            name = row["metric"].removeprefix("neg_log_")
-            found |= {f"level_min.{name}": row["least"], f"level_max.{name}": row["largest"]}
-    return found
+    first = levels(table).query("kind == @FORMULA and metric == 'neg_log_rbp1'")
+    return {f"difference_relative.{row['key']}": row["difference_relative"] for row in (ours, seen)} | {
+        "level_max.rbp1": first["largest"].item()
+    }
 
 
 def of_lines(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:

@@ -183,14 +183,15 @@ _NAMES = {TEXT: "text", LADDER: "ladder", TRIES: "tries", IMAGES: "images"}
 def told(found: pd.DataFrame) -> dict[str, Any]:
     """What the page says of `of_models` and its like with `own_curves`, of each source at its largest k.
 
-    By source: families, above (how many have α_k above α_1) and straight (how many R² reach STRAIGHT at k =
-    1); and how far what one curve foretells is `off`, at that k and at the others together.
+    By source: families, above (how many have α_k above α_1), of images straight (how many R² reach STRAIGHT at k = 1);
+    and how far what one curve foretells is `off`, at that k and at the others together.
     """
     values: dict[str, Any] = {}
     for source, own in found.groupby("source", sort=False):
         name, last = _NAMES[str(source)], own[own["k"] == own["k"].max()]
         values |= {f"{name}.families": len(last), f"{name}.above": int((last["ratio"] > 1).sum())}
-        values |= {f"{name}.straight": int((last["r_squared"] >= STRAIGHT).sum())}
+        if source == IMAGES:
+            values |= {f"{name}.straight": int((last["r_squared"] >= STRAIGHT).sum())}
         values |= {f"{name}.{way}": off(own, way) for way in ("moved", "tried") if (own[way] > 0).any()}
     return values
 
