@@ -74,10 +74,10 @@ def _answers(name: str) -> bool:
 Profile = Literal["local", "slurm"]
 SNAKEFILE = ROOT / "studies" / "Snakefile"
 AT_ONCE = 100  # jobs in Slurm's queue, by default
-#: What the jobs of a study import, a model of some architecture included, which brings what all of them need. Nothing
-#: of it asks for GPUs: CUDA does not work in a fork of a process that has.
+#: What the jobs of a study import beside this program, a model of some architecture included, which brings what all of
+#: them need. Nothing of it asks for GPUs: CUDA does not work in a fork of a process that has.
 WARM = (
-    *("rbp.cli.app", "rbp.cli.study", "rbp.study.tasks", "rbp.study.report", "rbp.ranks.extraction", "rbp.evidence"),
+    *("rbp.study.tasks", "rbp.study.report", "rbp.ranks.extraction", "rbp.evidence"),
     "transformers.models.gpt_neox.modeling_gpt_neox",
 )
 
@@ -151,7 +151,8 @@ def run(study: Study, project: Project, place: Place, jobs: int | None = None, e
         teller = threading.Thread(target=_tell, args=(study, ended), daemon=True)
         teller.start()
         # On Slurm each job is a process on some other machine.
-        warm = workers.served(WARM) if place.profile == "local" else contextlib.nullcontext()
+        program = sorted(name for name in sys.modules if name.startswith(f"{__package__.partition('.')[0]}."))
+        warm = workers.served((*program, *WARM)) if place.profile == "local" else contextlib.nullcontext()
         try:
             with _output_to(log), warm:
                 code = _snakemake(_arguments(study, project, place, jobs, extra))
