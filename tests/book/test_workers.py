@@ -51,7 +51,8 @@ def one_chapter(folder: Path, *cells: str) -> Project:
     project = Project(folder)
     write_chapter(project, "01_a", *cells)
     project.book.mkdir()
-    (project.root / "_config.yml").touch()
+    for name in ("_config.yml", "record.toml"):
+        (project.root / name).touch()
     return project
 
 

@@ -188,7 +188,8 @@ def test_an_interrupted_command_leaves_nothing(
     started = tmp_path / "started"
     write_chapter(project, "01_a", f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
     project.book.mkdir()
-    (project.root / "_config.yml").touch()
+    for name in ("_config.yml", "record.toml"):
+        (project.root / name).touch()
     command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     running = subprocess.Popen(

@@ -106,7 +106,8 @@ def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path, command: list[s
     cell = "import os, pathlib, time\npathlib.Path('kernel').write_text(str(os.getpid()))\ntime.sleep(300)"
     write_chapter(project, "01_a", cell)
     project.book.mkdir()
-    (project.root / "_config.yml").touch()
+    for name in ("_config.yml", "record.toml"):
+        (project.root / name).touch()
     run = psutil.Popen(
         [sys.executable, *(word.replace("{root}", str(project.root)) for word in command)],
         cwd=project.root,
