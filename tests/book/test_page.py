@@ -85,6 +85,17 @@ def test_bars_and_groups_of_lines_have_looks_too(kind: str) -> None:
     assert draw(["red", "blue"]).figures()[1] is None
 
 
+def test_numbers_of_a_shared_legend_stand_in_order() -> None:
+    def draw(ax: Axes, key: int) -> None:
+        for k in [["k = 1", "100"], ["k = 1", "20", "100"]][key]:
+            ax.plot([1, 2], color={"k = 1": "red", "20": "blue", "100": "green"}[k], label=k)
+        legend_below(ax)
+
+    legend = Panels([0, 1], draw).figures()[1]
+    assert legend is not None
+    assert [text.get_text() for text in legend.legends[0].get_texts()] == ["k = 1", "20", "100"]
+
+
 @pytest.mark.parametrize("keys", [["a"], ["a", "b"]])
 def test_a_phone_shows_panels_below_each_other(tmp_path: Path, monkeypatch, capsys, keys: list[str]) -> None:
     monkeypatch.setenv("RBP_OUT", str(tmp_path))

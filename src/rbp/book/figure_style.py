@@ -177,9 +177,13 @@ class Panels:
             return panels, None
         for panel in panels:
             panel.legends[0].remove()
+        names = list(handles)
+        numbers = [name.rpartition("= ")[2] for name in names]  # "k = 1", 5, 10
+        if all(map(str.isdecimal, numbers)):  # one that only a later panel has stands among the others
+            names.sort(key=lambda name: int(name.rpartition("= ")[2]))
         for name, handle in handles.items():
             handle.set_label(name)
-        return panels, _legend(list(handles.values()), self.size[0])
+        return panels, _legend([handles[name] for name in names], self.size[0])
 
 
 def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) -> Figure:

@@ -461,10 +461,8 @@ def length_figure(power: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
 def ratio_figure(mean: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """`ratio_by_length` against N."""
-    # the family of most k first: its lines give the one legend its order
-    rows = mean.assign(most=-mean.groupby("family")["k"].transform("nunique")).sort_values("most", kind="stable")
     panels = curves(
-        rows, "n", "ratio", labels=("length N of the window (tokens)", "−ln p over its value for independent tokens"),
+        mean, "n", "ratio", labels=("length N of the window (tokens)", "−ln p over its value for independent tokens"),
         panel="family", line="k", at=[1], size=(4.6, 4.4),
     )  # fmt: skip
     return {
