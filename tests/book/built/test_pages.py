@@ -54,7 +54,7 @@ LOOK = """() => {
   };
 }"""
 
-FRONT = "book/welcome.html"
+FRONT, FORMULAS = "book/welcome.html", "notebooks/algebra.html"
 
 Open = Callable[[Page, str], list[str]]
 Look = Callable[[str], dict[str, dict[str, Any]]]
@@ -98,7 +98,7 @@ def look(request: pytest.FixtureRequest, browser: Browser, pages: list[str], ope
         found: dict[str, dict[str, dict[str, Any]]] = {mode: {} for mode in MODES}
         for modes in opened_for:
             with closing(browser.new_context(**MODES[modes[0]])) as context:
-                for page in dict.fromkeys([FRONT, *pages[::every]]):
+                for page in dict.fromkeys([FRONT, FORMULAS, *pages[::every]]):
                     with closing(context.new_page()) as tab:
                         wrong = open_page(tab, page)
                         tab.add_style_tag(content="* { transition: none !important }")  # colours change at once
