@@ -5,6 +5,7 @@ import gc
 import json
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from rbp.core.files import refusal, write_remedy
 from rbp.core.names import split_names
 from rbp.core.paths import Project
 
+PATIENCE = 5.0  # seconds without a word, before a chapter says which cell it begins
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -90,7 +92,18 @@ def run(
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     typer.echo(f"{found.name} …", err=True)
-    seconds = execute(found, values, folder, Path.cwd(), finish=lambda new: render_chapter(project, found, new))
+    told = time.monotonic()
+
+    def tell(cell: int, of: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= PATIENCE:
+            told = time.monotonic()
+            typer.echo(f"{found.name} … cell {cell} of {of}", err=True)
+
+    def finish(new: Path) -> None:
+        render_chapter(project, found, new)
+
+    seconds = execute(found, values, folder, Path.cwd(), finish=finish, tell=tell)
     typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
     typer.echo(str(folder / f"{found.name}.html"))
 
