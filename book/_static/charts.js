@@ -134,11 +134,15 @@ const charts = (() => {
         moved = true;
         onSize(this.x.back(at(event)[0]));
       });
-      const drop = () => { if (this.held) { this.held = null; onSize(this.size); } };
+      let released = [0, 0]; // a click's own place is in whole pixels; points lie closer together on a phone
+      const drop = (event) => {
+        released = at(event);
+        if (this.held) { this.held = null; onSize(this.size); }
+      };
       this.picture.addEventListener("pointerup", drop);
       this.picture.addEventListener("pointercancel", drop);
-      this.picture.addEventListener("click", (event) => {
-        const point = moved || !onPoint ? null : this.nearest(at(event), 16);
+      this.picture.addEventListener("click", () => {
+        const point = moved || !onPoint ? null : this.nearest(released, 16);
         if (point) onPoint(point.model);
       });
     }

@@ -324,7 +324,7 @@ def test_how_the_book_was_made(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("x\n")
     page = made_page(project)
-    assert page.startswith("---\nnosearch: true\n---\n# How this book was made\n")
+    assert page.startswith("---\nnosearch: true\nmade: true\n---\n# How this book was made\n")
     assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
     assert "| papermill | 2." in page
     assert "Commit: not a checkout" in page

@@ -26,6 +26,8 @@ def test_counts_and_shares_are_written_in_words() -> None:
     for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`"):
         with pytest.raises(ValueError, match=wrong[8:13]):
             fill_in(wrong, "k1", values)
+    none = {"k1": {"none": Recorded(0), "open": Recorded(float("nan"))}}  # as a rerun may find
+    assert fill_in("{value}`none:of none`, {value}`open:words`", "k1", none) == "none, –"
     found = VALUE.fullmatch("{value}`few:of all`")
     assert found
     assert in_words(values["k1"], found, digits=True) == "3 of 12"

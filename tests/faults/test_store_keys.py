@@ -42,6 +42,7 @@ def plain(model, corpus):
 SETTINGS = {"dtype": "bfloat16", "backend": "reference", "vocabulary": 299, "round_logits": "bfloat16"}
 NOT_IN_THE_KEY = {
     "device",
+    "devices",
     "batch",
     "revision",
     "fields",

@@ -9,6 +9,7 @@ other parameters opens with the book's values beside its own, and has the book's
 
 import html
 import json
+import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -114,9 +115,9 @@ def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool 
 
 
 def _said(value: results.Value, whole: results.Value | None = None) -> str:
-    """A count, a share, or a count out of so many. Raises ValueError for any other value."""
+    """A count, a share (a dash, where it is NaN), or a count out of so many. Raises ValueError for any other value."""
     if isinstance(value, float) and whole is None:
-        return share_words(value)
+        return "–" if math.isnan(value) else share_words(value)
     if type(value) is not int or (whole is not None and type(whole) is not int):
         raise ValueError("words are for counts and shares")
     return number_word(value) if whole is None else share_words(value, whole)

@@ -66,8 +66,10 @@ def share_words(part: float, of: int | None = None) -> str:
     """How much of a whole: "none", "hardly any", "one in three", "half", "nearly all", "all but one", "both", "all".
 
     part: a share from 0 to 1; or, with ``of``, a count out of so many. It reads before "of the cases". Between 1/15 and
-    14/15 it is the nearest of the plain fractions. Raises ValueError for a part that is no part.
+    14/15 it is the nearest of the plain fractions; of nothing it is "none". Raises ValueError for what is no part.
     """
+    if of == part == 0:
+        return "none"
     share = part if of is None else part / of if of else -1.0
     if not 0 <= share <= 1:
         raise ValueError(f"{part} is no part of {1 if of is None else of}")
