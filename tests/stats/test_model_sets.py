@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
+from scipy.stats import nct
 
 from rbp.core.errors import ParameterError
 from rbp.stats.compare import paired_exponents
@@ -54,6 +55,14 @@ def test_r_squared_interval_covers(sigma: float, most: float, draws: int) -> Non
     r_squared = (y @ x) ** 2 / (x @ x) / ((y - y.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     ends = np.array([r_squared_interval(float(value), x.size, level=0.9) for value in r_squared])
     assert may_be(np.sum((ends[:, 0] <= truth) & (truth <= ends[:, 1])), draws, 0.9, most)
+
+
+@pytest.mark.parametrize(("r_squared", "n"), [(0.5, 10), (0.9, 4), (0.97, 24)])
+def test_r_squared_intervals_ends_are_where_a_tail_is_left(r_squared: float, n: int) -> None:
+    t = np.sqrt((n - 2) * r_squared / (1 - r_squared))
+    ends = np.array(r_squared_interval(r_squared, n, level=0.9))
+    tails = nct.cdf(t, n - 2, np.sqrt(n * ends / (1 - ends)))
+    assert tails == pytest.approx([0.95, 0.05], abs=1e-8)
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.2, 0.6, 1.5])

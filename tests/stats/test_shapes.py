@@ -121,6 +121,11 @@ def test_holms_correction_is_by_the_number_of_cells() -> None:
     assert tests.set_index("family")["alarm_holm"].to_dict() == {"a": True, "b": False}
 
 
+def test_a_family_of_too_few_sizes_hides_none_after_it() -> None:
+    tests = cells.curvatures(table(a=CURVES["logarithm"][:3], b=CURVES["logarithm"] * WIGGLE))
+    assert tests["family"].tolist() == ["b"]
+
+
 def test_no_shape_is_best_where_two_fit_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     points = table(a=CURVES["power law"] * WIGGLE)
     assert cells.shapes(points)["best"].sum() == 1
