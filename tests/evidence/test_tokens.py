@@ -48,6 +48,13 @@ def test_what_is_not_identified_says_so(found):
     assert (found["gap"].dropna() > 0).all()
 
 
+def test_the_largest_number_that_the_protocol_allows_can_be_found(found, monkeypatch):
+    cell = ("hotpotqa", "Qwen2.5")
+    known = found.loc[cell, "tokens"]
+    monkeypatch.setattr(recovery, "protocol_bound", lambda dataset: known)
+    assert tokens.recovered_tokens([cell])["tokens"].tolist() == [known]
+
+
 def test_the_histogram_gives_the_same_number(found):
     bins = tokens.tokens_of_bins()
     assert bins["identified"].all()
