@@ -147,6 +147,10 @@ CASES = pytest.mark.parametrize(
         (29, recorded("elsewhere", "exchange", local_impossible=0), HOLDS),
         (80, recorded("elsewhere", "about_ranking", images_straight=260), HOLDS),
         (80, recorded("elsewhere", "about_ranking", images_grow=240), FAILS),
+        *(
+            (86, recorded("training", "longer_training", beaten=beaten), verdict)
+            for beaten, verdict in ((8, HOLDS), (7, PART), (4, PART), (3, FAILS))
+        ),
         (81, holds("law", beats=0.85), PART),
         (81, decided("fits_alike", comparable=11), FAILS),
         (82, recorded("training", "sum_of_both", product_rejected=16), PART),

@@ -104,7 +104,7 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
     text.models["budget"] = text.models["budget"].replace({8_000_000: 16_000_000})
     text.models["family"] = "neox-trials"
-    table = longer.scored(said, [text])
+    table = longer.scored(said, longer.came([text]))
     assert {*table["rung"]} == {"10k", "22k", "59k", "150k", "390k", "1m"}
     assert set(table["training_tokens"]) == {16_000_000}
     assert len(table) == 6 * 4 * 9
@@ -120,13 +120,12 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     assert (found.n, found.inside) == (6, some["inside"].mean())
     assert found.error == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
     shown = longer.laws_shown(table)["table"]
-    assert list(shown.columns) == ["law", "intervals", "hold", "error, %", "16 M", "k = 1", "k = 10", "k = 100", "CE"]
-    told = longer.longer_told(said, table)
+    assert list(shown.columns)[:5] == ["law", "intervals that hold", "mean, %", "error, %", "16 M"]
+    assert list(shown.columns)[5:] == ["k = 1", "k = 10", "k = 100", "CE"]
+    told = longer.longer_told(said, table, pd.DataFrame())
     assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
     assert told["longer.kaplan.inside"] == pytest.approx(100 * table[table["law"] == "kaplan"]["inside"].mean())
-    none = longer.scored(said, [])
-    assert none.empty
-    assert longer.longer_told(said, none)["longer.models"] == 0
+    assert found.mean == pytest.approx(100 * np.expm1(some["error"].mean()))
     cell = longer.said_shown(said)["table"].loc[5, "1m, 32 M"]
     asked = "law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m' and training_tokens == 32_000_000"
     (row,) = said.query(asked).itertuples()
@@ -145,6 +144,31 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
     squares = {"sum": 0.01**2, "power": (0.001**2 + 2 * 0.011**2) / 3}
     assert found["difference"]["sum"] == pytest.approx(squares["power"] - squares["sum"])
     assert found["high"]["kaplan"] < 0 < found["high"]["sum"]
+
+
+def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
+    said = longer.read()
+    rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum")
+    found = longer.decides(said, rows)
+    assert (found["law"], found["inside"], found["beaten"], found["others"]) == (longer.SHORT["sum"], 100, 8, 8)
+    assert (found["error"], found["power_error"]) == pytest.approx((100 * np.expm1(0.01), 100 * np.expm1(0.1)))
+    rows.loc[(rows["law"] == "kaplan") & (rows["rung"] != "10k"), "error"] = 0.009  # wins at some sizes
+    assert longer.decides(said, rows)["beaten"] == 7
+
+
+def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_are_trained() -> None:
+    known = longer.cells(make(families=("neox",), texts={"wikipedia": 4, "auslegal": 4}, spread=0.0))
+    seeds = known[(known["training_tokens"] == longer.KNOWN) & (known["rung"] == "10k")]
+    known = pd.concat([known, *(seeds.assign(seed=n, value=seeds["value"] * (1 + n / 1000)) for n in (1, 2))])
+    runs = pd.concat([known[known["training_tokens"] == longer.KNOWN].assign(training_tokens=d) for d in longer.ASKED])
+    runs = runs[(runs["seed"] == 0) & runs["rung"].isin(["10k", "22k", "59k"])]
+    scale = runs["k"].replace(0, 1) ** 0.4 / np.where(runs["k"] == 0, 2, 1)  # the cross-entropy is 2y + 1
+    runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - longer.KNOWN**-0.6) / scale
+    found = longer.parted(known, runs).set_index("of")
+    assert found["rungs"].tolist() == [3, 3]  # the six are not all there
+    assert found["rejected"].to_dict() == {"sum": 0, "product": 8}
+    assert found["inside"].to_dict() == {"sum": False, "product": False}  # 15 and 16 of 16 were foretold
+    assert longer.parted(known, runs[runs["rung"] != "22k"]).empty
 
 
 def test_the_file_says_what_its_laws_are() -> None:

@@ -173,25 +173,6 @@ def rivals_told(table: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
-def rivals_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for `at_cuts`: each form’s error; of the cuts of both, those of one budget."""
-    one = table[(table["hidden_sizes"] == 0) | (table["hidden_budgets"] <= 1)]
-    of_sizes = one["hidden_sizes"].where(one["hidden_sizes"] > 0, one["hidden_budgets"])
-    looks = zip(FORMS, ("#8a8d91", INK, *ramp(4)), MARKERS, strict=False)
-    styles = {form: (colour, marker) for form, colour, marker in looks}
-    panels = curves(
-        one.assign(cut=of_sizes.astype(int)), "cut", "error", panel="hidden", line="form", styles=styles, log="y",
-        labels=("how many of the largest are hidden", "error, % (median over texts and y)"), size=(4.6, 4.4),
-    )  # fmt: skip
-    return {
-        "figure": panels,
-        "caption": "<b>Six forms, asked for what they have not seen:</b> the largest sizes, the largest budgets, or "
-        "the corner of both (one budget hidden). Grey and black: powers of S, at each D by itself, or of D at each S.",
-        "alt": "Median error of each form against how many sizes or budgets are hidden; the lines cross",
-        "data": table,
-    }
-
-
 def cuts_shown(table: pd.DataFrame) -> dict[str, Any]:
     """The rows of `at_cuts`, for `Page.table`."""
     columns: Columns = {

@@ -9,7 +9,7 @@ of them are independent: Student's t has as many degrees of freedom as they are 
 """
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -23,14 +23,16 @@ from scipy.optimize import least_squares
 from scipy.special import boxcox, inv_boxcox
 from scipy.stats import t as t_distribution
 
+from rbp.book.figure_style import neg_log_rbp_label
 from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
 from rbp.core.files import write_file
-from rbp.core.paths import LADDER, label
+from rbp.core.paths import label
 from rbp.evidence.counts import Counts
-from rbp.evidence.shipped import SUMS, TRIALS, counted
+from rbp.evidence.shipped import TRIALS, counted
 from rbp.ladder.making import LONGER
+from rbp.paper.curves import curves
 from rbp.paper.display import shown
 from rbp.paper.families import LSTM, TRANSFORMER, measure_label
 from rbp.paper.wording import dataset_label
@@ -43,6 +45,7 @@ ASKED = (16_000_000, 32_000_000)
 RUNGS = {TRANSFORMER: ("10k", "22k", "59k", "150k", "390k", "1m"), LSTM: ("10k", "59k")}
 KS = (1, 10, 100)
 LEVEL = 0.8
+ALPHA = 0.05  # of the separability test
 DRAWS, SEED = 200, 0  # of the separability test's outcome
 CELL = ["family", "dataset", "k"]
 
@@ -172,6 +175,19 @@ SAID = {
 }
 
 
+SHORT = {
+    "power": "a power of D for each size",
+    "offset_in_tokens": "a power of D above a floor for each size",
+    "offset_in_size": "a power of S above a floor for each budget",
+    "product": "the product",
+    "bare_sum": "the sum without a floor",
+    "sum": "the sum above a floor",
+    "kaplan": "Kaplan’s bottleneck",
+    "quadratic": "a quadratic in logarithms",
+    "box_cox": "the Box–Cox family",
+}
+
+
 # ── What they foretell, and how far they were off before
 
 
@@ -180,10 +196,14 @@ def cells(texts: Sequence[Counts]) -> pd.DataFrame:
 
     Columns CELL (k 0: cross-entropy), rung, seed, size, training_tokens, value.
     """
-    parts = [text.keep(text.models["family"].isin(list(RUNGS)), KS).table() for text in texts]
-    table = pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
-    table["k"] = table["k"].fillna(0).astype(int)
+    table = _table([text.keep(text.models["family"].isin(list(RUNGS))) for text in texts])
     return table.loc[table["training_tokens"] <= KNOWN, [*CELL, "rung", "seed", "size", "training_tokens", "value"]]
+
+
+def _table(texts: Sequence[Counts]) -> pd.DataFrame:
+    parts = [text.keep(None, KS).table() for text in texts]
+    table = pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
+    return table.assign(k=table["k"].fillna(0).astype(int))
 
 
 class Spread(NamedTuple):
@@ -290,7 +310,7 @@ def foretold(table: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*CELL, "rung", "training_tokens", "law", "low", "middle", "high"])
 
 
-def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads, alpha: float = 0.05) -> pd.DataFrame:
+def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
     """In how many cells of text and measure the transformers' grid with the asked budgets will reject a sum, a product.
 
     Drawn DRAWS times from every law alike: its middle, with errors of its own spread, half of whose variance all sizes
@@ -298,19 +318,14 @@ def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads, alpha: float 
     (the interval of level LEVEL), now (with the known budgets alone).
     """
     random, counts = np.random.default_rng(SEED), []
-    own = table[table["family"] == TRANSFORMER]
     ahead = found[found["family"] == TRANSFORMER]
     for rungs in (3, len(RUNGS[TRANSFORMER])):
         names = RUNGS[TRANSFORMER][:rungs]
         for law in (None, *LAWS):
             tests = []
-            cell: Any
-            for cell, there in own[own["rung"].isin(names)].groupby(["dataset", "k"]):
-                last = own[(own["dataset"] == cell[0]) & (own["k"] == cell[1]) & (own["training_tokens"] == KNOWN)]
-                seeds = [values["value"].to_numpy() for _, values in last.groupby("rung") if len(values) > 1]
-                grid = there[there["seed"] == 0].pivot_table(index="size", columns="training_tokens", values="value")
+            for cell, grid, seeds in _grids(table, names):
                 if law is None:
-                    tests.append([_rejected(grid.to_numpy(), seeds, alpha)])
+                    tests.append([_rejected(grid, seeds, ALPHA)])
                     continue
                 told = ahead[(ahead["dataset"] == cell[0]) & (ahead["k"] == cell[1]) & (ahead["law"] == law)]
                 middle = told.set_index(["rung", "training_tokens"])["middle"]
@@ -320,7 +335,7 @@ def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads, alpha: float 
                 sigma = np.array([wide[TRANSFORMER, int(cell[1]), law, budget // KNOWN].sigma for budget in ASKED])
                 noise = (random.normal(size=(DRAWS, 1, 1)) + random.normal(size=(DRAWS, *new.shape))) * np.sqrt(0.5)
                 drawn = new * np.exp(noise * sigma)
-                tests.append([_rejected(np.hstack([grid.to_numpy(), one]), seeds, alpha) for one in drawn])
+                tests.append([_rejected(np.hstack([grid, one]), seeds, ALPHA) for one in drawn])
             counts.append((rungs, law, len(tests), np.array(tests).sum(axis=0)))
     rows = []
     for rungs, of in product((3, len(RUNGS[TRANSFORMER])), (0, 1)):
@@ -330,6 +345,19 @@ def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads, alpha: float 
         low, middle, high = np.quantile(np.concatenate(drawn), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2])
         rows.append((rungs, ("sum", "product")[of], most, int(low), int(middle), int(high), int(now)))
     return pd.DataFrame(rows, columns=["rungs", "of", "cells", "low", "middle", "high", "now"])
+
+
+def _grids(
+    table: pd.DataFrame, rungs: Sequence[str]
+) -> Iterator[tuple[tuple[str, int], npt.NDArray[np.float64], list[Reals]]]:
+    """Of each text and k: y of the transformers' rungs (lines) and budgets (columns), and of each rung's seeds."""
+    own = table[(table["family"] == TRANSFORMER) & table["rung"].isin(rungs)]
+    cell: Any
+    for cell, there in own.groupby(["dataset", "k"]):
+        again = own[(own["dataset"] == cell[0]) & (own["k"] == cell[1]) & (own["training_tokens"] == KNOWN)]
+        seeds = [values["value"].to_numpy() for _, values in again.groupby("rung") if len(values) > 1]
+        grid = there[there["seed"] == 0].pivot_table(index="size", columns="training_tokens", values="value")
+        yield cell, grid.to_numpy(), seeds
 
 
 def _rejected(grid: npt.NDArray[np.float64], seeds: Sequence[Reals], alpha: float) -> list[bool]:
@@ -409,50 +437,74 @@ def read(path: Path = LONGER) -> pd.DataFrame:
 
     Raises DataError for a malformed file.
     """
+    content = _content(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
         rows = [
             (*(row[name] for name in CELL), row["rung"], row["tokens"], law, *row[law])
             for row in content["target"]
             for law in content["laws"]
             if law in row
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
+        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
+    return pd.DataFrame(rows, columns=[*KEY, "law", "low", "middle", "high"])
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
     provenance.note(path)
-    return pd.DataFrame(rows, columns=[*KEY, "law", "low", "middle", "high"])
+    return content
 
 
 _REMEDY = "Restore it: git checkout -- data/predictions."
 
 
-def measured() -> list[Counts]:
-    """What the trials that are shipped make of each text, by family: those of longer runs are among them."""
-    there = [family + TRIALS for family in RUNGS if (LADDER / SUMS / (family + TRIALS)).is_dir()]
-    return counted(KS, families=there) if there else []
+def measured() -> pd.DataFrame:
+    """The longer runs whose sums are shipped, as `cells` has the shorter ones, of seed 0: KEY, seed, size, value."""
+    return came(counted(KS, families=[family + TRIALS for family in RUNGS]))
 
 
-def scored(said: pd.DataFrame, texts: Sequence[Counts]) -> pd.DataFrame:
-    """`read` with what the longer runs came to: value, inside, and error, ln(middle/value); those that are trained.
-
-    texts: `measured`, of which the runs beyond KNOWN and of seed 0 are taken, as the grid's recipe has them.
-    """
-    if not texts:
-        return said.iloc[:0].assign(value=np.nan, inside=False, error=np.nan)
-    parts = [text.keep(None, KS).table() for text in texts]
-    table = pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
+def came(texts: Sequence[Counts]) -> pd.DataFrame:
+    """`measured`, of the sums of trials: those beyond KNOWN and of seed 0, as the grid's recipe has them."""
+    table = _table(texts)
     table = table[(table["training_tokens"] > KNOWN) & (table["seed"] == 0)]
-    table = table.assign(k=table["k"].fillna(0).astype(int), family=table["family"].str.removesuffix(TRIALS))
-    found = said.merge(table[[*KEY, "value"]], on=KEY)
+    return table.assign(family=table["family"].str.removesuffix(TRIALS))[[*KEY, "seed", "size", "value"]]
+
+
+def scored(said: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """`read` with what the longer runs came to (`measured`): value, inside, and error, ln(middle/value)."""
+    found = said.merge(runs[[*KEY, "value"]], on=KEY)
     inside = (found["low"] <= found["value"]) & (found["value"] <= found["high"])
     return found.assign(inside=inside, error=np.log(found["middle"] / found["value"]))
 
 
+def parted(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGER) -> pd.DataFrame:
+    """The [[apart]] of the file with what came: rungs, of, cells, now, low, middle, high, rejected, inside.
+
+    known, runs: `cells` and `measured`. Without those rungs that are not all trained.
+    """
+    told, rows = pd.DataFrame(_content(path)["apart"]), []
+    trained = runs[runs["family"] == TRANSFORMER].groupby("rung")["training_tokens"].nunique()
+    for row in told.itertuples():
+        names = RUNGS[TRANSFORMER][: row.rungs]
+        if all(trained.get(name, 0) == len(ASKED) for name in names):
+            grids = _grids(pd.concat([known, runs]), names)
+            of = ["sum", "product"].index(row.of)
+            rows.append((row.Index, sum(_rejected(grid, seeds, ALPHA)[of] for _, grid, seeds in grids)))
+    found = told.join(pd.DataFrame(rows, columns=["row", "rejected"]).set_index("row"), how="inner")
+    return found.assign(inside=(found["low"] <= found["rejected"]) & (found["rejected"] <= found["high"]))
+
+
 def by_law(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """`scored` summed for each law, or each law and value of some columns: law, n, inside (share), error (per cent)."""
+    """`scored` summed for each law, or each law and value of some columns: law, n, inside (share), mean and error (root
+    mean square), both in per cent.
+    """
     each = table.assign(square=table["error"] ** 2).groupby([*by, "law"])
-    found = each.agg(n=("error", "size"), inside=("inside", "mean"), error=("square", "mean"))
-    found["error"] = 100 * np.expm1(np.sqrt(found["error"]))
+    found = each.agg(n=("error", "size"), inside=("inside", "mean"), mean=("error", "mean"), error=("square", "mean"))
+    found["mean"], found["error"] = 100 * np.expm1(found["mean"]), 100 * np.expm1(np.sqrt(found["error"]))
     place = found.index.get_level_values("law").map([*LAWS].index)
     return found.assign(place=place).sort_values([*by, "place"], kind="stable").drop(columns="place").reset_index()
 
@@ -475,16 +527,39 @@ def best(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["law", "than", "difference", "low", "high"])
 
 
-def longer_told(said: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `read` and `scored`: how many models are asked for and trained, each law's score."""
-    models = [*KEY[:1], "rung", "training_tokens"]
+def longer_told(said: pd.DataFrame, table: pd.DataFrame, grids: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `read`, `scored` and `parted`: how many models are asked for and trained, each law's score,
+    and in how many grids a sum and a product are rejected, with what was said of it.
+    """
+    models = ["family", "rung", "training_tokens"]
+    found: dict[str, Any] = {
+        "asked": len(said[models].drop_duplicates()),
+        "models": len(table[models].drop_duplicates()),
+    }
+    found |= {"texts": said["dataset"].nunique(), "laws": said["law"].nunique()}
     row: Any
-    found: dict[str, Any]
-    found = {"longer.asked": len(said[models].drop_duplicates()), "longer.models": len(table[models].drop_duplicates())}
-    found |= {"longer.texts": said["dataset"].nunique(), "longer.laws": said["law"].nunique()}
-    for row in by_law(table).itertuples() if len(table) else ():
-        found |= {f"longer.{row.law}.inside": 100 * row.inside, f"longer.{row.law}.error": row.error}
-    return found
+    for row in by_law(table).itertuples():
+        found |= {f"{row.law}.inside": 100 * row.inside, f"{row.law}.error": row.error}
+    for row in grids.itertuples():
+        found |= {
+            f"apart.{row.of}{row.rungs}.{name}": getattr(row, name) for name in ("cells", "rejected", "low", "high")
+        }
+    return {f"longer.{name}": value for name, value in found.items()}
+
+
+def decides(said: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
+    """What claim 86 rests on, of `read` and `scored`: the law of least error, and how many others it surely beats."""
+    told, other = longer_told(said, table, pd.DataFrame()), best(table)
+    law = str(other["law"].iloc[0])
+    found = {name: told[f"longer.{name}"] for name in ("asked", "models")}
+    errors = {f"{name}_error": told[f"longer.{name}.error"] for name in ("power", "product", "sum", "kaplan")}
+    return found | errors | {
+        "law": SHORT[law],
+        "error": told[f"longer.{law}.error"],
+        "inside": told[f"longer.{law}.inside"],
+        "beaten": int((other["high"] < 0).sum()),
+        "others": len(other),
+    }  # fmt: skip
 
 
 def said_shown(said: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> dict[str, Any]:
@@ -504,15 +579,55 @@ def said_shown(said: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> di
     return shown(rows.reset_index(drop=True), columns, caption=caption, data=said)
 
 
+def longer_shown(
+    known: pd.DataFrame,
+    came: pd.DataFrame,
+    dataset: str,
+    k: int,
+    laws: Sequence[str] = ("power", "offset_in_tokens", "sum", "kaplan"),
+) -> dict[str, Any]:
+    """What `Page.figure` takes for the transformers' y over D, with what some laws foretold of it, a panel each.
+
+    known, came: `cells` and `scored`.
+    """
+    sizes = known.drop_duplicates("rung").set_index("rung")["size"]
+    rows, ahead = (
+        table[(table["family"] == TRANSFORMER) & (table["dataset"] == dataset) & (table["k"] == k)]
+        for table in (known[known["seed"] == 0], came.assign(size=came["rung"].map(sizes)))
+    )
+    parts, lines = [], []
+    for law in laws:
+        then = ahead[ahead["law"] == law].drop(columns=["low", "high"])
+        own = rows[rows["rung"].isin(then["rung"])]
+        measured = pd.concat([own.assign(hollow=False), then.assign(hollow=True)])
+        parts.append(measured.assign(law=SHORT[law]))
+        last = own[own["training_tokens"] == KNOWN]
+        lines.append(pd.concat([last, then.assign(value=then["middle"])]).assign(law=SHORT[law], weak=True))
+    table, ahead = (
+        pd.concat(each).assign(millions=lambda rows: rows["training_tokens"] / 1e6) for each in (parts, lines)
+    )
+    heights = pd.concat([table["value"], ahead["value"]]).agg(["min", "max"])
+    panels = curves(
+        table, "millions", "value", panel="law", line="rung", fitted=[ahead], ends=True, log="xy", size=(4.6, 4.0),
+        labels=("training tokens D (millions)", neg_log_rbp_label(k)), ylim=tuple(heights * [0.98, 1.02]),
+    )  # fmt: skip
+    return {
+        "figure": panels,
+        "caption": f"<b>Foretold, then trained.</b> −ln RBP<sub>{k}</sub> on {dataset_label(dataset)}, a colour for "
+        "each size. Dashed: what a law foretold of 16 and 32 million tokens. Hollow: what came.",
+        "alt": "Three panels of the same points over training tokens; a pure power’s dashed lines fall below them",
+        "data": came,
+    }
+
+
 def laws_shown(table: pd.DataFrame) -> dict[str, Any]:
     """`by_law` of `scored`, of all and of 16 and 32 million tokens, and of each y, for `Page.table`."""
     whole = by_law(table).set_index("law")
-    rows = pd.DataFrame({"law": [SAID[law] for law in whole.index]}, index=whole.index)
-    rows[["n", "inside", "error"]] = whole[["n", "inside", "error"]]
+    rows = whole[["inside", "mean", "error"]].assign(law=whole.index.map(SHORT))
     columns: dict[Any, Any] = {
         "law": "law",
-        "n": "intervals",
-        "inside": ("hold", "{:.0%}"),
+        "inside": ("intervals that hold", "{:.0%}"),
+        "mean": ("mean, %", "{:+.1f}"),
         "error": ("error, %", "{:.1f}"),
     }
     for name, values in (("training_tokens", ASKED), ("k", (*KS, 0))):
@@ -523,7 +638,8 @@ def laws_shown(table: pd.DataFrame) -> dict[str, Any]:
                 what = f"{value / 1e6:g} M" if name == "training_tokens" else measure_label(value or None)
                 columns[f"{name}{value}"] = (what, "{:.1f}")
     caption = (
-        "<b>What was foretold of longer training, and what came.</b> Each law, fitted up to 8 million tokens: how many "
-        "of its intervals of 80% hold, and its error, over all, by training tokens, and by y."
+        "<b>What was foretold of longer training, and what came.</b> Laws, fitted up to 8 million tokens: how many of "
+        "their intervals of 80% hold, how far they are off in the mean (below 0: too hopeful), and their error (root "
+        "mean square), over all, by training tokens, and by y."
     )
     return shown(rows.reset_index(drop=True), columns, caption=caption, data=table)
