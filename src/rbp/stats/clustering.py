@@ -17,22 +17,6 @@ from rbp.stats.resampling import document_sums, firsts
 Statistic = Callable[[Any], Any]
 
 
-def design_effect(values: npt.ArrayLike, documents: npt.ArrayLike) -> float:
-    """The variance of the mean of `values` over documents drawn anew, over that for tokens drawn one by one.
-
-    values: shape (T,), one per token (missed or not; or the difference of two models' misses); documents: shape (T,).
-    The first variance is that of a ratio over D documents, D/(D − 1)·Σ(e_d)²/T² with e_d a document's sum of
-    deviations from the mean; the second is the variance of the values over T. 1 for independent tokens; up to the
-    length of a document where it misses all or nothing. NaN where the values do not vary. Raises DataError for
-    fewer than two documents.
-    """
-    whole = cluster_sums(values, documents).sum(axis=0)
-    if whole[0] < 2:
-        raise DataError("a design effect needs two documents at least", "documents", "Give each value its document.")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.exp(log_design_effect(whole)))
-
-
 def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.ArrayLike | None = None) -> Reals:
     """What `log_design_effect` takes of each document, shape (D, 7), where its `clusters` are drawn as wholes.
 
