@@ -28,13 +28,12 @@ def fit_table(
 ) -> pd.DataFrame:
     """Fit one power law to each cell of ``table``, the rows that agree in the columns ``by``.
 
-    ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its
-    own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
-    and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
-    and ``note`` says why ("" elsewhere); a model that stands twice in a cell is such a reason. Raises FitError
-    where no cell at all can be fitted, if one is ``required``.
+    ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its own. A row
+    for each cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit`` and ``note``. Where a fit is
+    impossible its numbers are NaN, ``n`` counts the points and ``note`` says why ("" elsewhere).
 
-    Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
+    Raises FitError where no cell can be fitted, if one is ``required``; DataError for a missing column, ParameterError
+    where a cell mixes datasets, metrics or thresholds.
     """
     check_level(level)
     by = list(by)

@@ -66,10 +66,10 @@ def scatter_sums(missed: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
 def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
     """ln of the design effect of models' scatter about a line of ln(−ln RBP_k) on ln S, as a `Statistic`.
 
-    size: shape (m,), of the models of `scatter_sums`. It is Rao and Scott's mean generalized design effect (1984) of
-    the m − 2 contrasts that a straight line leaves: tr(P·V)/(m − 2), with V the covariance of the models' values over
-    clusters drawn anew, and P the weighted projection that takes the line away. 1 for models that miss independent
-    tokens; documents raise it; tokens that models miss together lower it, as they move the line and not the scatter.
+    size: shape (m,), of the models of `scatter_sums`. Rao and Scott's mean generalized design effect (1984) of the m −
+    2 contrasts that a straight line leaves: tr(P·V)/(m − 2), with V the covariance of the models' values over clusters
+    drawn anew, and P the weighted projection that takes the line away. Documents raise it; tokens that models miss
+    together lower it, as they move the line and not the scatter.
     """
     x = np.log(np.asarray(size, dtype=float))
     design = np.column_stack([np.ones_like(x), x - x.mean()])
@@ -118,8 +118,8 @@ def trend_bound(misses: npt.ArrayLike, weights: npt.ArrayLike, *, level: float =
 
     misses: shape (m,), how many tokens each model misses; weights: shape (m,), the contrast, with sum 0. The variance
     is the largest that these totals allow: models of one sign miss the same tokens as far as they can, those of
-    opposite sign share none. For two models and weights (−1, 1) it is McNemar's test, z² = (b − c)²/(b + c), with as
-    few shared misses as can be. Raises DataError for weights that do not sum to 0, or negative misses.
+    opposite sign share none. For two models it is McNemar's test with as few shared misses as can be. Raises DataError
+    for weights that do not sum to 0, or negative misses.
     """
     count, weight = np.asarray(misses, dtype=float), np.asarray(weights, dtype=float)
     if count.shape != weight.shape or abs(weight.sum()) > 1e-9 * np.abs(weight).sum() or (count < 0).any():

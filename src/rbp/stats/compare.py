@@ -128,11 +128,11 @@ def equivalence(
 ) -> Equivalence:
     """Two one-sided tests (TOST) of α_first/α_second against 1 ± ``margin``, on the same models.
 
-    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of
-    ln first − ρ ln second, with n − 2 degrees of freedom. ``text``: the covariance, shape (2, 2), of the two exponents
-    by what all models have in common, such as the documents that they are measured on, and its degrees of freedom; it
-    is added, with Welch's degrees of freedom for the sum; what of it is in the scatter already is counted twice. Raises
-    what ``paired_exponents`` raises, and ParameterError for a ``level`` of a half or less, which is no test.
+    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of ln
+    first − ρ ln second, with n − 2 degrees of freedom. ``text``: the covariance, shape (2, 2), of the two exponents by
+    what all models have in common, such as documents, and its degrees of freedom; it is added (Welch); what of it is in
+    the scatter already is counted twice. Raises what ``paired_exponents`` raises, and ParameterError for a ``level`` of
+    a half or less.
     """
     check_level(level)
     if level <= 0.5:

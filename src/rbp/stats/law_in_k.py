@@ -172,11 +172,10 @@ def beside_size(in_k: pd.DataFrame, in_s: pd.DataFrame) -> pd.DataFrame:
 def exchange(points: pd.DataFrame, in_k: pd.DataFrame, k_from: int, k_to: int | Sequence[int]) -> pd.DataFrame:
     """The size S′ that has at `k_to` the RBP that each model, of size S, has at `k_from`.
 
-    `points`: rows of −ln RBP_k; `in_k`: the models' exponents, from `fit_in_k`. Both thresholds need three models
-    of the family. One row a model and `k_to`: `MODEL`, `k_to`, `alpha_k`, `alpha_s` (of its family, at `k_from`),
-    `ratio`, `local` and `exact` (S′/S by the two formulas), `measured` (S′/S from the family's values at `k_to`),
-    `extrapolated` (S′ lies outside the family's models) and `models` (how many the family has at `k_to`). Models
-    of families that cannot be fitted are left out; raises DataError where none is left.
+    `points`: rows of −ln RBP_k; `in_k`: the models' exponents, from `fit_in_k`. A row for each model and `k_to`:
+    `MODEL`, `k_to`, `alpha_k`, `alpha_s` (of its family, at `k_from`), `ratio`, `local` and `exact` (S′/S by the two
+    formulas), `measured` (from the family's values at `k_to`), `extrapolated` (S′ lies outside the family's models) and
+    `models` (at `k_to`). Families of fewer than three models are left out; raises DataError where none is left.
     """
     targets = [k_to] if isinstance(k_to, int) else list(k_to)
     rows = []

@@ -89,9 +89,9 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
 def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLike) -> Reals:
     """The standard error of each share p(n) = c(n)/windows(n), relatively, from the counts of one model and one k.
 
-    n, successes, windows: shape (m,), with n[0] = 1. It is the larger of two: that of runs of hits taken as independent
-    draws, which knows that many successes may be one run, and the binomial error of the windows/n windows that do not
-    overlap. What documents share beyond runs is in neither, so the true error is larger. Infinite without a success.
+    n, successes, windows: shape (m,), with n[0] = 1. The larger of two: that of runs of hits taken as independent
+    draws, and the binomial error of the windows/n windows that do not overlap. What documents share beyond runs is in
+    neither. Infinite without a success.
     """
     lengths, count, places = (np.asarray(each, dtype=float) for each in (n, successes, windows))
     curve = filled(lengths.astype(int).tolist(), count.astype(int).tolist())
