@@ -157,7 +157,7 @@ def test_ranks_of_gltr_are_greater_plus_one():
         ("image_models.csv", outside.image_models, "top5", "0.1", "top1 is above top5"),
         ("image_models.csv", outside.image_models, "dataset", "imagenet-x", "must be one of imagenet,"),
         ("pythia_math_tries.csv", outside.problem_tries, "correct", "99999999", "more were right than were tried"),
-        ("detector_documents.csv", outside.detector_documents, "written_by", "cat", "must be human or model"),
+        ("detector_documents.csv", outside.detector_documents, "written_by", "cat", "must be one of human, model"),
         ("detector_documents.csv", outside.detector_documents, "mean_rank", "1", "above the log of mean_rank"),
         ("gltr_gpt2_tokens.csv", outside.gltr_tokens, "greater", "-1", "must not be negative"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from rbp.core.errors import DataError, FitError, ParameterError, RbpError
 from rbp.evidence import open_source
 from rbp.stats import cells
-from rbp.stats.compare import common_exponent, compare_offset, paired_exponents
+from rbp.stats.compare import compare_offset, paired_exponents
 from rbp.stats.forecast import forecast
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import curvature, fit_power_law
@@ -22,11 +22,6 @@ SIZES = np.array([1e6, 1e7, 1e8, 1e9, 1e10, 1e11])
 VALUES = np.array([3.1, 2.2, 1.7, 1.1, 0.9, 0.6])
 
 
-def _one_family(sizes: Any, values: Any) -> Any:
-    other = pd.DataFrame({"family": "good", "size": SIZES, "value": VALUES})
-    return common_exponent(pd.concat([other, pd.DataFrame({"family": "F", "size": sizes, "value": values})]))
-
-
 FITS: dict[str, Callable[[Any, Any], Any]] = {
     "power law": fit_power_law,
     "offset": fit_offset,
@@ -34,7 +29,6 @@ FITS: dict[str, Callable[[Any, Any], Any]] = {
     "forecast": lambda size, value: forecast(size, value, holdout=1),
     "curvature": curvature,
     "paired": lambda size, value: paired_exponents(size, value, np.asarray(value) * np.linspace(1, 2, len(value))),
-    "common exponent": _one_family,
     **{f"shape {shape}": lambda size, value, shape=shape: fit_shape(shape, size, value) for shape in SHAPES},
 }
 BAD = {
@@ -64,8 +58,6 @@ def test_the_same_model_twice_would_narrow_the_interval():
     rows = {"dataset": "d", "family": "F", "metric": "neg_log_rbp", "k": 1, "size": SIZES, "value": VALUES}
     one = pd.DataFrame(rows | {"model": [f"m{i}" for i in range(len(SIZES))]}).astype({"k": "Int64"})
     twice = pd.concat([one, one[:1], one.assign(family="G")])
-    with pytest.raises(FitError, match="m0 is there twice"):
-        common_exponent(twice)
     fits = cells.fit_table(twice)
     assert fits["note"].tolist() == ["m0 is there twice (model)", ""]
     assert fits["alpha"].isna().tolist() == [True, False]

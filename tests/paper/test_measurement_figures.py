@@ -1,8 +1,6 @@
-import pandas as pd
-
 from rbp.evidence import open_source
 from rbp.paper.appendix.data import coverage, coverage_panels
-from rbp.paper.see import distributions
+from rbp.paper.see import figure_1_shown
 
 
 def texts(figure):
@@ -29,7 +27,6 @@ def test_columns_of_the_grid_are_in_the_order_of_k():
 
 
 def test_the_truth_carries_its_rank():
-    bars = pd.DataFrame(
-        {"panel": "a", "token": ["x", "y", "z"], "probability": [0.2, 0.5, 0.3], "truth": [True, False, False]}
-    )
-    assert "0.20  truth, rank 3" in texts(distributions(bars, k=2).single("a"))
+    figure = figure_1_shown()["figure"]
+    assert "0.28  truth, rank 3" in texts(figure.single("Outranked"))
+    assert "0.28  truth, rank 1" in texts(figure.single("First"))

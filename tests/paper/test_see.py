@@ -58,7 +58,7 @@ def test_the_papers_examples_are_distributions_with_its_ranks():
     for ps in see.FIGURE_1.values():
         assert math.isclose(sum(ps), 1)
     assert [see.ranks_of(ps, 0, "paper") for ps in see.FIGURE_1.values()] == [3, 1]
-    bars = see.bars(see.FIGURE_1, see.CITIES)
+    bars = see.figure_1_shown()["data"]
     assert bars[bars["truth"]].to_numpy().tolist() == [
         ["Outranked", "Canberra", 0.28, True],
         ["First", "Canberra", 0.28, True],

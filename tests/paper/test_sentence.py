@@ -153,7 +153,7 @@ def test_weights_arrive_without_loss(bare: Page) -> None:
     rung = RUNGS[0]
     unpacked = """async file => Object.fromEntries(
       Object.entries(await neox.unpack(await weights(file))).map(([name, values]) => [name, [...values]]))"""
-    found = bare.evaluate(unpacked, see.script_name(rung))
+    found = bare.evaluate(unpacked, rung.script)
     right = load_file(rung.folder / "model.safetensors")
     assert {f"gpt_neox.{name}".replace("gpt_neox.embed_out", "embed_out") for name in found} == set(right)
     for name, values in right.items():
@@ -197,7 +197,7 @@ def test_ranks_of_drawn_passages_are_those_of_the_projects_ranker(
     for rung in rungs:
         model = see.load(rung).model
         for domain, i, text in drawn:
-            ids, ranks, nll = bare.evaluate(READ, [see.script_name(rung), text])
+            ids, ranks, nll = bare.evaluate(READ, [rung.script, text])
             right = measure(model, [Row(0, 0, np.asarray(ids), np.arange(1, len(ids)))])
             sure = alone(model, ids)
             wrong = (np.asarray(ranks) != right.greater + right.equal) & sure
@@ -221,7 +221,7 @@ def test_ranks_of_drawn_passages_are_those_of_the_shipped_stores(bare: Page, eve
         rung, ranks = rungs[store.model], store.ranks()
         model = see.load(rung).model
         for _, i, text in (each for each in drawn if each[0] == store.dataset):
-            ids, found, nll = bare.evaluate(READ, [see.script_name(rung), text])
+            ids, found, nll = bare.evaluate(READ, [rung.script, text])
             mine = ranks[ranks["document"] == i].head(len(ids) - 1)
             same = np.cumprod(mine["token"].to_numpy() == ids[1 : len(mine) + 1]).astype(bool)  # the text may be cut
             assert same.sum() > len(same) - 5
@@ -251,7 +251,7 @@ def test_typing_on_gives_what_reading_anew_gives(bare: Page) -> None:
       return kept;
     }"""
     texts = ["The court", "The court held", "The court held that", "The cat held", "", "The"]
-    kept = bare.evaluate(grown, [see.script_name(RUNGS[1]), texts])
+    kept = bare.evaluate(grown, [RUNGS[1].script, texts])
     assert kept is not None
     assert kept[1] == len(TOKENIZER.encode(texts[0]).ids)
     assert kept[4] == 0
@@ -530,7 +530,7 @@ def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path,
 
 
 def test_the_scripts_keep_to_their_weight(folder: Path) -> None:
-    sizes = {rung.label: (folder / "weights" / see.script_name(rung)).stat().st_size for rung in RUNGS}
+    sizes = {rung.label: (folder / "weights" / rung.script).stat().st_size for rung in RUNGS}
     assert sum(sizes[label] for label in see.FIRST) <= 6e6
     assert sum(sizes.values()) <= 24e6
 

@@ -1,28 +1,17 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
 from scipy.optimize import brentq
-from scipy.stats import f as f_distribution
-from scipy.stats import kstest, linregress, ttest_ind_from_stats
+from scipy.stats import kstest, linregress
 from scipy.stats import t as t_distribution
 
-from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.compare import aicc, common_exponent, compare_offset, equivalence, paired_exponents
+from rbp.core.errors import FitError, ParameterError
+from rbp.stats.compare import aicc, compare_offset, equivalence, paired_exponents
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
-
-
-def families(rng: np.random.Generator, alphas: tuple[float, ...], sd: float = 0.03) -> pd.DataFrame:
-    parts = []
-    for i, alpha in enumerate(alphas):
-        sizes = np.geomspace(1e7, 1e10, 5 + i)
-        values = (2 + i) * sizes**-alpha * np.exp(sd * rng.normal(size=5 + i))
-        parts.append(pd.DataFrame({"family": f"family-{i}", "size": sizes, "value": values}))
-    return pd.concat(parts, ignore_index=True)
 
 
 def test_aicc_by_hand_and_where_it_is_none() -> None:
@@ -54,82 +43,6 @@ def test_compare_offset_does_not_pretend_with_few_points() -> None:
     few = compare_offset(SIZES[:5], [3, 2, 1.5, 1.4, 1.3])
     assert few.delta_aicc is None
     assert few.statement == "Whether an offset is needed cannot be told from 5 points."
-
-
-def test_common_exponent_is_the_f_test_of_two_residual_sums() -> None:
-    table = families(np.random.default_rng(2), (0.10, 0.12, 0.11))
-    got = common_exponent(table, level=0.9)
-    # by hand: separate lines, against lines with each family's own mean and one slope
-    x, y = np.log(table["size"]), np.log(table["value"])
-    dx, dy = (v - v.groupby(table["family"]).transform("mean") for v in (x, y))
-    pooled = (dx @ dy) / (dx @ dx)
-    rss_pooled = np.sum((dy - pooled * dx) ** 2)
-    rss_free = 0.0
-    for _, i in table.groupby("family").groups.items():
-        line = linregress(x[i], y[i])
-        rss_free += np.sum((y[i] - line.intercept - line.slope * x[i]) ** 2)
-    n = len(table)
-    f = (rss_pooled - rss_free) / 2 / (rss_free / (n - 6))
-    assert (got.df_num, got.df_den) == (2, n - 6)
-    assert got.f == pytest.approx(f, rel=1e-9)
-    assert got.p == pytest.approx(f_distribution.sf(f, 2, n - 6), rel=1e-9)
-    assert got.alpha == pytest.approx(-pooled, rel=1e-9)
-    assert got.alpha_low < got.alpha < got.alpha_high
-    assert list(got.separate) == ["family-0", "family-1", "family-2"]
-    one = table[table["family"] == "family-1"]
-    assert got.separate["family-1"] == fit_power_law(one["size"], one["value"], level=0.9)
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(20, 200))
-def test_common_exponent_rejects_as_often_as_it_says_and_when_it_should(draws: int) -> None:
-    rng = np.random.default_rng(3)
-    p = [common_exponent(families(rng, (0.1, 0.1))).p for _ in range(draws)]
-    assert kstest(p, "uniform").pvalue > 0.01
-    assert common_exponent(families(rng, (0.1, 0.2))).p < 1e-3
-
-
-def test_welchs_test_of_two_exponents_is_welchs_t() -> None:
-    table = families(np.random.default_rng(7), (0.10, 0.12))
-    got = common_exponent(table)
-    lines = [linregress(np.log(own["size"]), np.log(own["value"])) for _, own in table.groupby("family")]
-    n = [5, 6]  # a mean of n − 1 values has as many degrees of freedom as a slope of n points
-    spread = [line.stderr * np.sqrt(m - 1) for line, m in zip(lines, n, strict=True)]
-    first, second = (line.slope for line in lines)
-    by_t = ttest_ind_from_stats(first, spread[0], n[0] - 1, second, spread[1], n[1] - 1, equal_var=False)
-    assert got.welch_p == pytest.approx(by_t.pvalue, rel=1e-9)
-    assert got.welch_f == pytest.approx(by_t.statistic**2, rel=1e-9)
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(60, 1200))
-def test_welchs_test_keeps_its_level_where_one_family_scatters_more(draws: int) -> None:
-    """One family of four scatters three times as much: the small one, or the large one. Sizes as published."""
-    rng, counts = np.random.default_rng(8), (4, 5, 5, 10)
-    for noisy in (0, 3):
-        rejected = {"p": 0, "welch_p": 0}
-        for _ in range(draws):
-            parts = []
-            for i, n in enumerate(counts):
-                sizes = np.geomspace(1e8, 1e10, n)
-                values = sizes**-0.1 * np.exp(0.02 * (3 if i == noisy else 1) * rng.normal(size=n))
-                parts.append(pd.DataFrame({"family": f"{i}", "size": sizes, "value": values}))
-            got = common_exponent(pd.concat(parts))
-            rejected = {name: count + (getattr(got, name) < 0.05) for name, count in rejected.items()}
-        assert may_be(rejected["welch_p"], draws, 0.05, 0.09)
-        # what Welch's test is there for: equal scatter taken for granted is wrong in either direction
-        assert may_be(rejected["p"], draws, *((0.15, 0.3) if noisy == 0 else (0.0, 0.02)))
-
-
-def test_common_exponent_errors() -> None:
-    table = families(np.random.default_rng(4), (0.1, 0.2))
-    with pytest.raises(FitError, match="1 family"):
-        common_exponent(table[table["family"] == "family-0"])
-    with pytest.raises(FitError, match="family family-0"):
-        common_exponent(table.drop(index=[0, 1, 2]))
-    with pytest.raises(DataError, match="no column family"):
-        common_exponent(table.drop(columns="family"))
-    exact = table.assign(value=np.where(table["family"] == "family-1", table["size"] ** -0.1, table["value"]))
-    with pytest.raises(FitError, match=r"no scatter .*family-1"):
-        common_exponent(exact)
 
 
 def test_paired_exponents_are_the_line_of_the_log_ratio() -> None:

@@ -11,9 +11,9 @@ VALUES = 0.05 * (SIZES / 1e8) ** -0.2
 
 
 def test_at_the_floor_the_interval_is_as_wide_as_asked():
-    for tokens, precision, effect in ((10_000, 0.5, 1.0), (300_000, 0.2, 5.0)):
-        y = noise_floor(tokens, precision=precision, design_effect=effect)
-        variance = effect * neg_log_rbp_variance(tokens * np.exp(-y), tokens)
+    for tokens, precision in ((10_000, 0.5), (300_000, 0.2)):
+        y = noise_floor(tokens, precision=precision)
+        variance = neg_log_rbp_variance(tokens * np.exp(-y), tokens)
         assert norm.ppf(0.975) * np.sqrt(variance) == pytest.approx(precision * y, rel=1e-6)
     assert 317_414 * -np.expm1(-noise_floor(317_414)) == pytest.approx(15.4, abs=0.1)
     assert noise_floor(10) == float("inf")
@@ -32,10 +32,9 @@ def test_the_error_of_alpha_is_that_of_simulated_measurements():
 def test_the_tokens_needed_give_what_was_asked():
     from scipy.stats import t
 
-    tokens = tokens_needed(SIZES, VALUES, 0.02, design_effect=3.0, scatter=0.01)
-    error = alpha_error(SIZES, VALUES, tokens, design_effect=3.0, scatter=0.01)
+    tokens = tokens_needed(SIZES, VALUES, 0.02, design_effect=3.0)
+    error = alpha_error(SIZES, VALUES, tokens / 3)
     assert t.ppf(0.975, 6) * error == pytest.approx(0.02, rel=1e-9)
-    assert tokens_needed(SIZES, VALUES, 0.02, scatter=1.0) == float("inf")
     assert tokens_needed(SIZES, VALUES, 0.01) == pytest.approx(4 * tokens_needed(SIZES, VALUES, 0.02))
     with pytest.raises(ParameterError, match="2 models"):
         tokens_needed(SIZES[:2], VALUES[:2], 0.02)

@@ -79,9 +79,8 @@ def test_covariance_and_coverage_against_simulated_ranks(draws):
         np.cov(np.log(values).T), sampling_covariance(law, K, tokens), rtol=0.12, atol=0.02 * 5e-5
     )
     tests = [sampling_test(K, value, tokens) for value in values[:draws]]
-    assert np.mean([t.chi2 for t in tests]) == pytest.approx(9, abs=3.5 * (2 * 9 / draws) ** 0.5)
-    assert may_be(sum(t.p < 0.05 for t in tests), draws, 0.05)
-    assert may_be(sum(t.alpha_low <= 0.4 <= t.alpha_high for t in tests), draws, 0.95)
+    assert np.mean([chi2 for chi2, _ in tests]) == pytest.approx(9, abs=3.5 * (2 * 9 / draws) ** 0.5)
+    assert may_be(sum(p < 0.05 for _, p in tests), draws, 0.05)
 
 
 def test_equal_shares_have_no_test():

@@ -10,11 +10,11 @@ from scipy.optimize import minimize
 from statsmodels.stats.multitest import multipletests
 
 from rbp.core.errors import FitError, ParameterError
-from rbp.stats import cells, shapes
+from rbp.stats import cells
 from rbp.stats.cells import holm
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import curvature, fit_power_law
-from rbp.stats.shapes import SHAPES, fit_shape, simulated_r_squared
+from rbp.stats.shapes import fit_shape, simulated_r_squared
 
 SIZES = np.geomspace(1e6, 1e10, 8)
 X = np.log(SIZES)
@@ -126,15 +126,6 @@ def test_a_family_of_too_few_sizes_hides_none_after_it() -> None:
     assert tests["family"].tolist() == ["b"]
 
 
-def test_no_shape_is_best_where_two_fit_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = table(a=CURVES["power law"] * WIGGLE)
-    assert cells.shapes(points)["best"].sum() == 1
-    monkeypatch.setitem(shapes.SHAPES, "the same again", SHAPES["power law"])
-    found = cells.shapes(points).set_index("shape")
-    assert found["rss"].idxmin() in ("power law", "the same again")
-    assert not found["best"].any()
-
-
 def test_every_question_has_one_answer_a_cell() -> None:
     points = table(a=CURVES["logarithm"] * WIGGLE, b=2 * CURVES["logarithm"] * WIGGLE[::-1])
     floors = cells.offsets(points).set_index("family")
@@ -143,10 +134,6 @@ def test_every_question_has_one_answer_a_cell() -> None:
     fit = fit_offset(own["size"], own["value"])
     left = np.log(own["value"].to_numpy() / fit.predict(own["size"])["value"].to_numpy())
     assert floors.r_squared["a"] == pytest.approx(1 - left @ left / len(left) / np.log(own["value"]).var(ddof=0))
-    assert cells.shapes(points).groupby("family")["best"].sum().to_list() == [1, 1]
-    common = cells.common_exponents(points).iloc[0]
-    assert common["df_num"] == 1
-    assert common["df_den"] == 12
     gone = cells.residuals(points).groupby("family")["residual"].agg(lambda r: np.log1p(r).sum())
     assert gone.to_list() == pytest.approx([0, 0], abs=1e-9)
     with pytest.raises(FitError, match="no family"):

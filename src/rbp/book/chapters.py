@@ -224,13 +224,12 @@ def execute(
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
     ``out`` gets ``NAME.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
-    defaults), ``NAME/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The
-    kernel starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when
-    a cell begins, with its number (from 1) and how many there are.
+    defaults), ``NAME/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The kernel
+    starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when a cell
+    begins, with its number (from 1) and how many there are.
 
     Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its declaration, and
-    ChapterFailed for another failing cell or a dead kernel, with the partial notebook kept as ``OUT.failed.ipynb``;
-    what was at ``out`` then stays.
+    ChapterFailed for another failing cell or a dead kernel, with the partial notebook kept as ``OUT.failed.ipynb``.
     """
     out = out.resolve()
     if out.exists() and (not out.is_dir() or (foreign := _foreign(out, chapter))):

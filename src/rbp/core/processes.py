@@ -123,7 +123,10 @@ def end_with(parent: int, number: int = signal.SIGTERM) -> None:
 
 @contextmanager
 def board() -> Iterator[Callable[[str, str], None]]:
-    """Shows the last line of each job: lines that renew themselves on a terminal; elsewhere one each half minute."""
+    """Shows the last line of each job: lines that renew themselves on a terminal; elsewhere one each half minute.
+
+    The last line of all stays on a terminal, and is written elsewhere.
+    """
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.live import Live
@@ -139,12 +142,14 @@ def board() -> Iterator[Callable[[str, str], None]]:
             yield renew
         return
     last: dict[str, float] = {}
+    waiting: dict[str, str] = {}
 
     def print_(name: str, line: str) -> None:
-        now = time.monotonic()
+        now, waiting[name] = time.monotonic(), f"{name}  {line}"
         if line == DONE or now - last.get(name, -30.0) >= 30:
             last[name] = now
-            sys.stderr.write(f"{name}  {line}\n")
-            sys.stderr.flush()
+            print(waiting.pop(name), file=sys.stderr, flush=True)  # noqa: T201
 
     yield print_
+    for line in waiting.values():
+        print(line, file=sys.stderr, flush=True)  # noqa: T201

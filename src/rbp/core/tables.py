@@ -27,6 +27,18 @@ from rbp.core.paths import label
 
 log = logging.getLogger(__name__)
 
+# kinds of columns that many tables have
+NOT_NEGATIVE = pa.Check.ge(0, error="must not be negative")
+AT_LEAST_1 = pa.Check.ge(1, error="must be at least 1")
+NAME, COUNT, COUNT_FROM_0 = pa.Column("str"), pa.Column("int64", AT_LEAST_1), pa.Column("int64", NOT_NEGATIVE)
+POSITIVE = pa.Column("float64", pa.Check.gt(0, error="must be above 0"))
+SHARE = pa.Column("float64", pa.Check.in_range(0, 1, error="must lie between 0 and 1"))
+
+
+def among(names: Collection[str]) -> pa.Column:
+    """A column of these names alone."""
+    return pa.Column("str", pa.Check.isin([*names], error=f"must be one of {', '.join(names)}"))
+
 
 def read_csv(path: Path) -> pd.DataFrame:
     """The cells of a CSV file as text (None where empty); the index is the line on which a row begins.

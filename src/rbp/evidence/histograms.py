@@ -96,10 +96,9 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
 def entropy(counts: RankCounts) -> tuple[float, float, float]:
     """The entropy of the ranks in nats: with bins filled smoothly, and its least and greatest value if masses fall.
 
-    Within a bin the greatest is that of equal masses. The least, for masses that do not rise with the rank, gives each
-    rank of the bin at most the mass of the bin before, per rank, and at least that of the bin after. Smoothly: a power
-    law within each bin whose slope is that between the bins' neighbours. For single ranks all three agree. Each has
-    Miller and Madow's correction for what a sample lacks: (bins with a token − 1)/(2 · tokens).
+    Within a bin the greatest is that of equal masses; the least gives each rank at most the mass of the bin before, per
+    rank, and at least that of the bin after. Smoothly: a power law within each bin, its slope that between the
+    neighbours. Each has Miller and Madow's correction: (bins with a token − 1)/(2 · tokens).
     """
     share, width = counts.count / counts.total, (counts.high - counts.low + 1).astype(np.float64)
     density = share / width

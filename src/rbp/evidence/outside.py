@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from rbp.core.arrays import Reals
 from rbp.core.paths import DATA
-from rbp.core.tables import checked, read_csv
+from rbp.core.tables import COUNT, COUNT_FROM_0, NAME, NOT_NEGATIVE, POSITIVE, SHARE, among, checked, read_csv
 from rbp.evidence import published
 from rbp.evidence.ranked import usual
 
@@ -36,12 +36,7 @@ OPENLM_LOSSES = (
     "german_english",
 )
 
-_NAME = pa.Column("str")
-_COUNT = pa.Column("int64", pa.Check.ge(1, error="must be at least 1"))
-_COUNT_FROM_0 = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
-_LOSS = pa.Column("float64", pa.Check.gt(0, error="must be above 0"))
-_SHARE = pa.Column("float64", pa.Check.in_range(0, 1, error="must lie between 0 and 1"))
-_MAY_LACK = pa.Column("Int64", pa.Check.ge(0, error="must not be negative"), nullable=True)
+_MAY_LACK = pa.Column("Int64", NOT_NEGATIVE, nullable=True)
 
 
 def xlstm_runs(folder: Path | None = None) -> pd.DataFrame:
@@ -52,8 +47,8 @@ def xlstm_runs(folder: Path | None = None) -> pd.DataFrame:
     lies above ln V of a vocabulary of 1 000, that is 6.9 nats: no other run comes near it.
     """
     counts = ("parameters", "layers", "width", "context", "batch", "steps", "training_tokens")
-    columns = {"run": _NAME, "architecture": _NAME, "sweep": _NAME} | dict.fromkeys(counts, _COUNT)
-    columns |= {"loss": _LOSS, "accuracy": _SHARE}
+    columns = {"run": NAME, "architecture": NAME, "sweep": NAME} | dict.fromkeys(counts, COUNT)
+    columns |= {"loss": POSITIVE, "accuracy": SHARE}
     adds_up = pa.Check(
         lambda t: t["steps"] * t["batch"] * t["context"] == t["training_tokens"],
         error="training_tokens is not steps × batch × context",
@@ -69,8 +64,8 @@ def lambada(folder: Path | None = None) -> pd.DataFrame:
     Columns family ("Pythia", "Pythia deduped", "Pythia bf16", "OPT", "BLOOM"), model, shots and step (Int64; missing
     for OPT and BLOOM, measured once, at their end), task, accuracy, accuracy_se, perplexity (of the word), file.
     """
-    columns = {"family": _NAME, "model": _NAME, "shots": _MAY_LACK, "step": _MAY_LACK, "task": _NAME}
-    columns |= {"accuracy": _SHARE, "accuracy_se": _SHARE, "perplexity": _LOSS, "file": _NAME}
+    columns = {"family": NAME, "model": NAME, "shots": _MAY_LACK, "step": _MAY_LACK, "task": NAME}
+    columns |= {"accuracy": SHARE, "accuracy_se": SHARE, "perplexity": POSITIVE, "file": NAME}
     return _read(folder, "lambada.csv", columns, ["family", "model", "shots", "step", "task"])
 
 
@@ -80,9 +75,9 @@ def openlm(folder: Path | None = None) -> pd.DataFrame:
     Columns model, training_set, size (S, without embeddings), parameters, training_tokens, chinchilla_multiplier
     (tokens per parameter over 20), loss_* (nats per token, by `OPENLM_LOSSES`), lambada_openai (accuracy).
     """
-    columns = {"model": _NAME, "training_set": _NAME} | dict.fromkeys(("size", "parameters", "training_tokens"), _COUNT)
-    columns |= {"chinchilla_multiplier": _LOSS} | {f"loss_{text}": _LOSS for text in OPENLM_LOSSES}
-    return _read(folder, "openlm.csv", columns | {"lambada_openai": _SHARE}, ["model"])
+    columns = {"model": NAME, "training_set": NAME} | dict.fromkeys(("size", "parameters", "training_tokens"), COUNT)
+    columns |= {"chinchilla_multiplier": POSITIVE} | {f"loss_{text}": POSITIVE for text in OPENLM_LOSSES}
+    return _read(folder, "openlm.csv", columns | {"lambada_openai": SHARE}, ["model"])
 
 
 def measurements(folder: Path | None = None) -> pd.DataFrame:
@@ -114,10 +109,9 @@ _DEPTH = re.compile(r"\d{2,}[a-z]?$")
 def image_family(model: str, pixels: int) -> str:
     """The family of a model of images: its series, its recipe and the pixels at which it was tested.
 
-    model: such as "convnext_tiny.fb_in1k". The recipe is what follows the point, as it stands. The series is what comes
-    before, without the words, between underscores, that say how large a model is (tiny, b0, 18, m36, 224), and without
-    a number of two digits or more at the end of the first (resnet50, resnet101d). Sizes of patches (patch16, p8) and
-    windows stay. So the resolution is the same in a family, and the recipe as far as names tell.
+    model: such as "convnext_tiny.fb_in1k", whose recipe follows the point. The series is what comes before, without the
+    words, between underscores, that say how large a model is (tiny, b0, 18, m36, 224), and without a number of two
+    digits or more at the end of the first (resnet50). Sizes of patches (patch16, p8) and windows stay.
     """
     series, _, recipe = model.partition(".")
     first, *others = series.split("_")
@@ -137,8 +131,7 @@ def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.Da
     family (`image_family`). Raises DataError, with the remedy.
     """
     percent = pa.Column("float64", pa.Check.in_range(0, 100, error="must lie between 0 and 100"))
-    known = pa.Check.isin([*datasets], error=f"must be one of {', '.join(datasets)}")
-    columns = {"dataset": pa.Column("str", known), "model": _NAME, "param_count": _LOSS, "img_size": _COUNT}
+    columns = {"dataset": among([*datasets]), "model": NAME, "param_count": POSITIVE, "img_size": COUNT}
     columns |= {"top1": percent, "top5": percent}
     nested = pa.Check(lambda t: t["top1"] <= t["top5"], error="top1 is above top5")
     schema = pa.DataFrameSchema(columns, nested)
@@ -178,8 +171,8 @@ def problem_tries(folder: Path | None = None) -> pd.DataFrame:
 
     Columns model, training_tokens ("300B"), prompt, level, samples, correct.
     """
-    columns = {"model": _NAME, "training_tokens": _NAME, "prompt": _COUNT_FROM_0, "level": _NAME}
-    columns |= {"samples": _COUNT, "correct": _COUNT_FROM_0}
+    columns = {"model": NAME, "training_tokens": NAME, "prompt": COUNT_FROM_0, "level": NAME}
+    columns |= {"samples": COUNT, "correct": COUNT_FROM_0}
     fewer = pa.Check(lambda t: t["correct"] <= t["samples"], error="more were right than were tried")
     return _read(folder, "pythia_math_tries.csv", columns, ["model", "training_tokens", "prompt"], fewer)
 
@@ -233,10 +226,8 @@ def detector_documents(folder: Path | None = None) -> pd.DataFrame:
     Columns dataset (xsum, squad, writing), model (of READERS), written_by (human, model), document, cross_entropy,
     mean_log_rank (of ranks from 1), mean_rank, entropy: means over a document's tokens, in nats but for mean_rank.
     """
-    known = pa.Column("str", pa.Check.isin(READERS, error=f"must be one of {', '.join(READERS)}"))
-    author = pa.Column("str", pa.Check.isin(["human", "model"], error="must be human or model"))
-    columns = {"dataset": _NAME, "model": known, "written_by": author, "document": _COUNT_FROM_0}
-    columns |= {"cross_entropy": _LOSS, "mean_log_rank": _LOSS, "mean_rank": _LOSS, "entropy": _LOSS}
+    columns = {"dataset": NAME, "model": among(READERS), "written_by": among(("human", "model"))}
+    columns |= {"document": COUNT_FROM_0} | dict.fromkeys((*MEANS, "mean_rank"), POSITIVE)
     keys = ["dataset", "model", "written_by", "document"]
     lower = pa.Check(
         lambda t: np.log(t["mean_rank"]) >= t["mean_log_rank"] - 1e-3,
@@ -267,7 +258,7 @@ def gltr_tokens(folder: Path | None = None) -> pd.DataFrame:
 
     Columns text, position, greater, probability; a probability printed as 0 is a bound, not a value.
     """
-    columns = {"text": _NAME, "position": _COUNT_FROM_0, "greater": _COUNT_FROM_0, "probability": _SHARE}
+    columns = {"text": NAME, "position": COUNT_FROM_0, "greater": COUNT_FROM_0, "probability": SHARE}
     return _read(folder, "gltr_gpt2_tokens.csv", columns, ["text", "position"])
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 
 from rbp.core.errors import DataError
 from rbp.core.files import write_file
-from rbp.evidence.counts import Counts
 from rbp.ranks.path_sums import CELL, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Paths, read_paths
 from rbp.ranks.store import full_disk
 from rbp.stats.equal_loss import Curve, best_temperature, curve, offset_table, offsets
@@ -138,13 +137,6 @@ def _by_temperature(sums: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def open_paths(folder: Path) -> Worse:
     """What `rbp paths run` measured into a folder. Raises DataError where nothing is."""
     return Worse(read_paths(folder))
-
-
-def path_of_models(counts: Counts, names: Sequence[str], documents: Sequence[int], path: str) -> Curve:
-    """Models of the ladder as a path, the first one being whole: on some documents of a text, by their sums."""
-    some = counts.keep([counts.names.index(name) for name in names])
-    at = np.asarray(documents)
-    return curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at])
 
 
 def write_tables(worse: Worse, folder: Path) -> None:

@@ -10,7 +10,7 @@ import pandera.pandas as pa
 from rbp.core.errors import DataError
 from rbp.core.files import sha256
 from rbp.core.paths import DATA, label
-from rbp.core.tables import checked, read_csv
+from rbp.core.tables import AT_LEAST_1, COUNT, COUNT_FROM_0, NAME, POSITIVE, SHARE, among, checked, read_csv
 
 FOLDER = DATA / "published"
 FAMILIES = ("GPT-2", "OPT", "Pythia", "Qwen2.5")
@@ -20,23 +20,7 @@ SOURCES = ("repository", *FIGURES, "figure 7", "figure 8a")
 DATASETS = ("wikipedia", "humaneval", "hotpotqa", "auslegal", "c4", "pile-github")
 
 
-def _among(names: Sequence[str]) -> pa.Check:
-    return pa.Check.isin(names, error=f"must be one of {', '.join(names)}")
-
-
-def _at_least(low: int) -> pa.Check:
-    return pa.Check.ge(low, error=f"must be at least {low}")
-
-
-_SHARE = pa.Check.in_range(0, 1, error="must lie between 0 and 1")
-_POSITIVE = pa.Check.gt(0, error="must be above 0")
-_NAME = pa.Column("str")
-_COUNT = pa.Column("int64", _at_least(1))
-_REAL = pa.Column("float64")
-_VALUE = pa.Column("float64", _POSITIVE)
-_DATASET = pa.Column("str", _among(DATASETS))
-_FAMILY = pa.Column("str", _among(FAMILIES))
-
+_REAL, _DATASET, _FAMILY = pa.Column("float64"), among(DATASETS), among(FAMILIES)
 
 #: what was checked before, by the file and its checksum: a chapter reads some files twenty times
 _tables: dict[tuple[Path, str], pd.DataFrame] = {}
@@ -67,7 +51,7 @@ def _read(
 def models(folder: Path | None = None) -> pd.DataFrame:
     """The models: model, family, name, total_, embedding_ and non_embedding_params (S), vocab_size."""
     counts = ("total_params", "embedding_params", "non_embedding_params", "vocab_size")
-    columns = {"model": _NAME, "family": _FAMILY, "name": _NAME} | dict.fromkeys(counts, _COUNT)
+    columns = {"model": NAME, "family": _FAMILY, "name": NAME} | dict.fromkeys(counts, COUNT)
     adds_up = pa.Check(
         lambda t: t["embedding_params"] + t["non_embedding_params"] == t["total_params"],
         error="embedding_params and non_embedding_params do not add up to total_params",
@@ -79,15 +63,15 @@ def training(folder: Path | None = None) -> pd.DataFrame:
     """What each family's own source says of its training tokens D: family, tokens, counts (what they count), fixed
     (whether all sizes read as many: "yes" or "not known"), source. A family whose source says nothing has no row.
     """
-    columns = {"family": _FAMILY, "tokens": _COUNT, "counts": _NAME}
-    columns |= {"fixed": pa.Column("str", _among(("yes", "not known"))), "source": _NAME}
+    columns = {"family": _FAMILY, "tokens": COUNT, "counts": NAME}
+    columns |= {"fixed": among(("yes", "not known")), "source": NAME}
     return _read(folder, "training.csv", columns, ["family"])
 
 
 def rbp(folder: Path | None = None) -> pd.DataFrame:
     """−ln RBP_k (figures 3, 4, 5 and the preprint's 9): dataset, model, k, neg_log_rbp, source."""
-    columns = {"dataset": _DATASET, "model": _NAME, "k": _COUNT, "neg_log_rbp": _VALUE}
-    columns["source"] = pa.Column("str", _among(FIGURES))
+    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "neg_log_rbp": POSITIVE}
+    columns["source"] = among(FIGURES)
     return _read(folder, "rbp.csv", columns, ["dataset", "model", "k"])
 
 
@@ -95,10 +79,10 @@ def table1(folder: Path | None = None) -> pd.DataFrame:
     """The printed Table 1: dataset, metric, k (none for cross_entropy), family, r_squared, slope (= −α)."""
     columns = {
         "dataset": _DATASET,
-        "metric": pa.Column("str", _among(("cross_entropy", "neg_log_rbp"))),
-        "k": pa.Column("Int64", _at_least(1), nullable=True),
+        "metric": among(("cross_entropy", "neg_log_rbp")),
+        "k": pa.Column("Int64", AT_LEAST_1, nullable=True),
         "family": _FAMILY,
-        "r_squared": pa.Column("float64", _SHARE),
+        "r_squared": SHARE,
         "slope": _REAL,
     }
     has_k = pa.Check(
@@ -113,8 +97,8 @@ def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
     columns = {
         "family": _FAMILY,
         "dataset": _DATASET,
-        "k": _COUNT,
-        "r_squared": pa.Column("float64", _SHARE),
+        "k": COUNT,
+        "r_squared": SHARE,
         "slope": pa.Column("float64", nullable=True),
     }
     return _read(folder, "fit_by_k.csv", columns, ["family", "dataset", "k"])
@@ -122,8 +106,8 @@ def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
 
 def sequence_success(folder: Path | None = None) -> pd.DataFrame:
     """p_{N,k}, share of windows with every token in the top k (figure 7): dataset, model, k, n, p_success."""
-    columns = {"dataset": _DATASET, "model": _NAME, "k": _COUNT, "n": _COUNT}
-    columns["p_success"] = pa.Column("float64", _SHARE)
+    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
+    columns["p_success"] = SHARE
     return _read(folder, "sequence_success.csv", columns, ["dataset", "model", "k", "n"])
 
 
@@ -131,40 +115,40 @@ def cross_entropy_vs_rbp1(folder: Path | None = None) -> pd.DataFrame:
     """Cross-entropy (nats) and −ln RBP_1 (figures 8a, 8b): dataset, model, kind, metric, value."""
     columns = {
         "dataset": _DATASET,
-        "model": _NAME,
-        "kind": pa.Column("str", _among(("empirical", "simulated"))),
-        "metric": pa.Column("str", _among(("cross_entropy", "neg_log_rbp1"))),
-        "value": _VALUE,
+        "model": NAME,
+        "kind": among(("empirical", "simulated")),
+        "metric": among(("cross_entropy", "neg_log_rbp1")),
+        "value": POSITIVE,
     }
     return _read(folder, "cross_entropy_vs_rbp1.csv", columns, ["dataset", "model", "kind", "metric"])
 
 
 def rank_frequency(folder: Path | None = None) -> pd.DataFrame:
     """Density of the ranks from 2 up (figure 8c): dataset, model, rank_bin_center, frequency (per rank)."""
-    columns = {"dataset": _DATASET, "model": _NAME}
-    columns["rank_bin_center"] = pa.Column("float64", _at_least(2))
-    columns["frequency"] = pa.Column("float64", [_POSITIVE, _SHARE])
+    columns = {"dataset": _DATASET, "model": NAME}
+    columns["rank_bin_center"] = pa.Column("float64", pa.Check.ge(2, error="must be at least 2"))
+    columns["frequency"] = pa.Column("float64", [*POSITIVE.checks, *SHARE.checks])
     return _read(folder, "rank_frequency.csv", columns, ["dataset", "model", "rank_bin_center"])
 
 
 def lognormal_parameters(folder: Path | None = None) -> pd.DataFrame:
     """The authors' lognormal fits of the ranks (repository): dataset, model, mu, sigma (of ln R)."""
-    columns = {"dataset": _DATASET, "model": _NAME, "mu": _REAL, "sigma": _VALUE}
+    columns = {"dataset": _DATASET, "model": NAME, "mu": _REAL, "sigma": POSITIVE}
     return _read(folder, "lognormal_parameters.csv", columns, ["dataset", "model"])
 
 
 def gpt2_window_counts(folder: Path | None = None) -> pd.DataFrame:
     """Exact counts of windows of n tokens (repository): dataset, model, k, n, successes, windows."""
-    columns = {"dataset": _DATASET, "model": _NAME, "k": _COUNT, "n": _COUNT}
-    columns |= {"successes": pa.Column("int64", _at_least(0)), "windows": _COUNT}
+    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
+    columns |= {"successes": COUNT_FROM_0, "windows": COUNT}
     possible = pa.Check(lambda t: t["successes"] <= t["windows"], error="more successes than windows")
     return _read(folder, "gpt2_window_counts.csv", columns, ["dataset", "model", "k", "n"], possible)
 
 
 def gpt2_cross_entropy(folder: Path | None = None) -> pd.DataFrame:
     """GPT-2 (repository): dataset, model, cross_entropy (nats), mean_p_truth (its mean probability)."""
-    columns = {"dataset": _DATASET, "model": _NAME, "cross_entropy": _VALUE}
-    columns["mean_p_truth"] = pa.Column("float64", _SHARE)
+    columns = {"dataset": _DATASET, "model": NAME, "cross_entropy": POSITIVE}
+    columns["mean_p_truth"] = SHARE
     return _read(folder, "gpt2_cross_entropy.csv", columns, ["dataset", "model"])
 
 

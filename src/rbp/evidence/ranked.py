@@ -18,7 +18,7 @@ from rbp.ranks.metric import TieRule, rank, rbp
 from rbp.ranks.store import RankStore, full_disk
 from rbp.stats.counting import neg_log_rbp_interval
 from rbp.stats.resampling import neg_log_rbp_document_interval
-from rbp.stats.windows import runs
+from rbp.stats.windows import window_counts
 
 # The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
 _USUAL = (
@@ -111,21 +111,12 @@ class Ranked:
         Columns dataset, model, k, n, successes, windows, p.
         """
         places = self.tokens["document"], self.tokens["position"]
-        possible = _at_least(runs(np.ones(len(self.ranks), dtype=bool), *places))
-        rows = []
-        for k in (k for k in WINDOW_THRESHOLDS if k <= self.store.vocabulary):
-            reached = _at_least(runs(self.ranks <= k, *places))
-            for n, successes, total in zip(WINDOW_LENGTHS, reached, possible, strict=True):
-                if total:
-                    rows.append((self.store.dataset, self.store.model, k, n, successes, total, successes / total))
-        table = pd.DataFrame(rows, columns=["dataset", "model", "k", "n", "successes", "windows", "p"])
-        return table.astype({"successes": "Int64", "windows": "Int64"})
-
-
-def _at_least(lengths: Integers) -> list[int]:
-    """How many of `lengths` are at least each of WINDOW_LENGTHS."""
-    counts = np.bincount(np.minimum(lengths, WINDOW_LENGTHS[-1]), minlength=WINDOW_LENGTHS[-1] + 1)
-    return [int(counts[n:].sum()) for n in WINDOW_LENGTHS]
+        ks = [k for k in WINDOW_THRESHOLDS if k <= self.store.vocabulary]
+        table = pd.concat([window_counts(self.ranks <= k, *places, WINDOW_LENGTHS).assign(k=k) for k in ks])
+        table = table[table["windows"] > 0].astype({"successes": "Int64", "windows": "Int64"}).reset_index(drop=True)
+        about = {"dataset": self.store.dataset, "model": self.store.model}
+        table = table.assign(**about, p=(table["successes"] / table["windows"]).astype("float64"))
+        return table[["dataset", "model", "k", "n", "successes", "windows", "p"]]
 
 
 def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> pd.DataFrame:

@@ -51,14 +51,11 @@ _REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder ship 
 def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataFrame:
     """The models whose ranks are shipped, a row each, by family (in the recipe's order), budget, S and seed.
 
-    Columns MODEL: model (its name), family ("neox", "lstm", "ngrams", …), rung ("10k"; of n-grams their length), seed
-    (0 has all budgets, others the largest), size (S, non-embedding parameters; of n-grams how many are counted), budget
-    (D: tokens of training, as planned), trained (as read, whole batches). Then parameters (all), seconds, cpu_seconds,
-    tokens_per_second (of training), processors (of what kinds, a list), vocabulary, layers, width, heads (where there
-    are such).
-
-    families: some of them; none named: all but APART and trials. Raises ParameterError for a family that is not
-    shipped, DataError for a missing or malformed file.
+    Columns MODEL: model (its name), family, rung ("10k"; of n-grams their length), seed (0 has all budgets, others the
+    largest), size (S; of n-grams how many are counted), budget (D, as planned), trained (as read, whole batches). Then
+    parameters (all), seconds, cpu_seconds, tokens_per_second (of training), processors (a list), vocabulary, layers,
+    width, heads. families: some of them; none named: all but APART and trials. Raises ParameterError for a family that
+    is not shipped, DataError for a missing or malformed file.
     """
     path = folder / RECORDS
     try:

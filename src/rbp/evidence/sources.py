@@ -2,11 +2,10 @@
 
 What a text such as "published", "ladder:lstm", "mine.csv" or "runs/ranks" means is decided in `open_source`, nowhere
 else. Every source has the one table that all fits read, whoever measured: dataset; model; family; size (S,
-non-embedding parameters); metric (neg_log_rbp, that is −ln RBP_k; cross_entropy, mean_log_rank (E ln R) or entropy (of
-the predictions), in nats; or neg_log_pass, −ln of the share of problems solved in k tries); k (the threshold, or the
-tries, missing for the others); value; tokens (how many were ranked) and hits (how many of them had rank ≤ k), where
-known; source; and, where known, how the model was trained: revision, training_tokens (D), step, seed, compute (6·S·D if
-not given).
+non-embedding parameters); metric (neg_log_rbp; cross_entropy, mean_log_rank or entropy (of the predictions), in nats;
+or neg_log_pass, −ln of the share of problems solved in k tries); k (the threshold, or the tries, else missing); value;
+tokens (how many were ranked) and hits (of rank ≤ k), where known; source; and, where known, how the model was trained:
+revision, training_tokens (D), step, seed, compute (6·S·D if not given).
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +24,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import CARRIED, LADDER, ROOT, label
-from rbp.core.tables import any_case, checked, read_csv, read_parquet
+from rbp.core.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, any_case, checked, read_csv, read_parquet
 from rbp.evidence import outside, published
 from rbp.evidence.checkpoints import CHECKPOINT, apart, differ, must_agree, one_each
 from rbp.evidence.counts import Counts, of_stores, store_table
@@ -43,23 +42,19 @@ METRICS = ("neg_log_rbp", "cross_entropy", "mean_log_rank", "entropy", "neg_log_
 WITH_K = ("neg_log_rbp", "neg_log_pass")
 KEYS = ("dataset", "model", "metric", "k")
 
-_NOT_NEGATIVE = pa.Check.ge(0, error="must not be negative")
-_AT_LEAST_1 = pa.Check.ge(1, error="must be at least 1")
+_NAMED = pa.Column("str", nullable=True, required=False)
+_COUNTED = pa.Column("Int64", AT_LEAST_1, nullable=True, required=False)
 _SCHEMA = pa.DataFrameSchema(
     {
-        "dataset": pa.Column("str"),
-        "model": pa.Column("str"),
-        "family": pa.Column("str"),
-        "size": pa.Column("int64", _AT_LEAST_1),
-        "metric": pa.Column("str", pa.Check.isin(METRICS, error=f"must be one of {', '.join(METRICS)}")),
-        "k": pa.Column("Int64", _AT_LEAST_1, nullable=True),
-        "value": pa.Column("float64", pa.Check.ge(0, error="must not be negative")),
-        "tokens": pa.Column("Int64", _AT_LEAST_1, nullable=True, required=False),
-        "hits": pa.Column("Int64", _AT_LEAST_1, nullable=True, required=False),
-        "source": pa.Column("str", nullable=True, required=False),
-        "revision": pa.Column("str", nullable=True, required=False),
-        **dict.fromkeys(CHECKPOINT[1:], pa.Column("Int64", _NOT_NEGATIVE, nullable=True, required=False)),
-        "compute": pa.Column("float64", _NOT_NEGATIVE, nullable=True, required=False),
+        **dict.fromkeys(("dataset", "model", "family"), NAME),
+        "size": COUNT,
+        "metric": among(METRICS),
+        "k": pa.Column("Int64", AT_LEAST_1, nullable=True),
+        "value": pa.Column("float64", NOT_NEGATIVE),
+        **dict.fromkeys(("tokens", "hits"), _COUNTED),
+        **dict.fromkeys(("source", "revision"), _NAMED),
+        **dict.fromkeys(CHECKPOINT[1:], pa.Column("Int64", NOT_NEGATIVE, nullable=True, required=False)),
+        "compute": pa.Column("float64", NOT_NEGATIVE, nullable=True, required=False),
     },
     checks=[
         pa.Check(
@@ -208,29 +203,30 @@ class _Families(_Ranks):
         return measurements(self.rule, folder=LADDER)
 
 
-def _others(word: str, read: Callable[[Path], pd.DataFrame]) -> "Callable[[TieRule], _Part]":
-    return lambda rule: _Outside(word, (outside.FOLDER,), read)
-
-
-def _family(word: str, name: str) -> "Callable[[TieRule], _Part]":
-    return lambda rule: _Family(word, (LADDER / RANKS / name,), rule)
-
-
-#: what comes with the project, by the word that asks for it, which is the name of a part
-_MAKE: dict[str, Callable[[TieRule], _Part]] = {
-    "published": lambda rule: _Published("published", (published.FOLDER,)),
-    "ladder": _family("ladder", "neox"),
-    "ladder:lstm": _family("ladder:lstm", "lstm"),
-    "ladder:mamba2": _family("ladder:mamba2", "mamba2"),
-    "ladder:ngrams": lambda rule: _Ranks("ladder:ngrams", (LADDER / RANKS / "ngrams",), rule),
-    "ladder:all": lambda rule: _Families("ladder:all", tuple(sorted((LADDER / RANKS).glob("*"))), rule),
-    "outside": _others("outside", outside.measurements),
-    "images": _others("images", outside.images),
-    "tries": _others("tries", outside.tries),
-    "detectors": _others("detectors", outside.detectors),
-    "gltr": _others("gltr", outside.gltr),
+_OF_FAMILIES = {"ladder": "neox", "ladder:lstm": "lstm", "ladder:mamba2": "mamba2"}
+_OF_OTHERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    "outside": outside.measurements,
+    "images": outside.images,
+    "tries": outside.tries,
+    "detectors": outside.detectors,
+    "gltr": outside.gltr,
 }
-#: the same words, each with what it means to a reader
+
+
+def _shipped(word: str, rule: TieRule) -> _Part:
+    """What comes with the project, by the word that asks for it, which is the part's name."""
+    if word == "published":
+        return _Published(word, (published.FOLDER,))
+    if word in _OF_OTHERS:
+        return _Outside(word, (outside.FOLDER,), _OF_OTHERS[word])
+    if word in _OF_FAMILIES:
+        return _Family(word, (LADDER / RANKS / _OF_FAMILIES[word],), rule)
+    if word == "ladder:ngrams":
+        return _Ranks(word, (LADDER / RANKS / "ngrams",), rule)
+    return _Families(word, tuple(sorted((LADDER / RANKS).glob("*"))), rule)
+
+
+#: the words of `_shipped`, each with what it means to a reader
 SHIPPED = {
     "published": "the authors' published numbers",
     "ladder": "the ladder: transformers of 10k to 2.7m parameters trained here, 8 M tokens",
@@ -253,7 +249,7 @@ _FAMILIES_NOW = {"Ladder": "neox"}
 
 def at_hand() -> dict[str, str]:
     """Those of SHIPPED whose data are there."""
-    return {word: what for word, what in SHIPPED.items() if (own := _MAKE[word]("paper").folders) and own[0].is_dir()}
+    return {word: what for word, what in SHIPPED.items() if any(map(Path.is_dir, _shipped(word, "paper").folders[:1]))}
 
 
 @dataclass(frozen=True)
@@ -300,15 +296,10 @@ class Source:
     def _joined(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
         table = pd.concat(parts, ignore_index=True)
         table = table.assign(**{name: None for name in CHECKPOINT if name not in table})
-        origin = [
-            place
-            for part, rows in zip(self._parts, parts, strict=True)
-            for place in (
-                rows["source"].tolist()
-                if isinstance(part, _Ranks) or len(part.folders) > 1
-                else [part.name] * len(rows)
-            )
-        ]
+        origin: list[str] = []
+        for part, own in zip(self._parts, parts, strict=True):
+            several = isinstance(part, _Ranks) or len(part.folders) > 1
+            origin += own["source"].tolist() if several else [part.name] * len(own)
         # within one part nothing is there twice: see `one_each`, and the keys of a file
         number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
         seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
@@ -398,16 +389,14 @@ def open_source(
         >>> sorted(set(table["family"]))
         ['GPT-2', 'OPT', 'Pythia', 'Qwen2.5']
 
-    A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:mamba2", "ladder:ngrams" (ranks in
-    data/ladder); "ladder:all" (all its models, at all budgets); "outside" (training runs by others), "images", "tries",
-    "detectors", "gltr" (see `rbp.evidence.outside`). Or it is a folder with the published files, a CSV or Parquet file
-    of the measurement table (what follows value may be left out), a rank store, or a folder of them. Several are a
-    sequence, or one text with commas. A Path, or a text with a slash such as "./ladder", is never a word.
+    A source is one of the words "published"; "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all" (of data/ladder);
+    "outside", "images", "tries", "detectors", "gltr" (of data/outside). Or it is a CSV or Parquet file of the
+    measurement table, a folder with the published files, a rank store, or a folder of them. Several are a sequence, or
+    one text with commas. A Path, or a text with a slash such as "./ladder", is never a word.
 
-    rule: how equal scores count in ranks. protocol, length: of rank stores of one's own, those that were read so; else
-    where a model was measured on a text in several ways, the one that all models of the text have (`one_each`).
-    Raises ParameterError for an unknown source, DataError for a folder without measurements; what is inside is read
-    later (see `Source`).
+    rule: how equal scores count in ranks. protocol, length: of rank stores of one's own, those that were read so. What
+    is inside is read later (see `Source`). Raises ParameterError for an unknown source, DataError for a folder without
+    measurements.
     """
     if isinstance(source, str | Path):
         whole = isinstance(source, Path) or exists(source)
@@ -471,7 +460,11 @@ def is_measured(text: str) -> bool:
     path = Path(text)
     if _is_word(text) or text in _NOW or path.suffix.lower() in (".csv", ".parquet"):
         return True
-    return exists(path) and path.is_dir() and (is_store(path) or any(is_store(folder) for folder in path.iterdir()))
+    return exists(path) and path.is_dir() and _holds_stores(path)
+
+
+def _holds_stores(folder: Path) -> bool:
+    return is_store(folder) or any(map(is_store, folder.iterdir()))
 
 
 def _is_word(one: str | Path) -> bool:
@@ -486,12 +479,12 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
         if ROOT == CARRIED and name != "published":
             remedy = 'Clone the project, or give "published", a table or rank stores of your own.'
             raise DataError(f'"{name}" is part of a checkout of the project', "rbp is installed without one", remedy)
-        return _MAKE[name](rule)
+        return _shipped(name, rule)
     if one in _NOW:
         what = f'"{name}" is gone: the families have taken the place of the first ladder'
         raise ParameterError(what, "measurements", f'Give "{_NOW[name]}", the transformers of its sizes.')
     if exists(path) and path.is_dir():
-        if is_store(path) or any(is_store(folder) for folder in path.iterdir()):
+        if _holds_stores(path):
             return _Ranks(name, (path,), rule)
         if not (path / "models.csv").exists():
             raise DataError("the folder holds no measurements: no models.csv and no rank store", name, _REMEDY)

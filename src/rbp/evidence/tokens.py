@@ -32,13 +32,10 @@ _ROUNDING = 1e-6 / np.sqrt(12)  # standard deviation of a rounding to six decima
 def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The number of tokens behind the published points of each dataset and family, with how sure it is.
 
-    `cells` names datasets and families; None means all that were published.
-
-    Columns: dataset, family; tokens (the most likely number); exact (the repository's own count, where it is
-    known); basis ("counted", "recovered", or "likely" where `Recovery.identified` is false); bound (the
-    most that the protocol allows); readings; log_likelihood, margin, posterior (of `recovery.Recovery`); gap (log
-    likelihood of `tokens` less that of the best number of at least STATED; missing where `bound` excludes those).
-    Exact counts take no part in the recovery: where both are known, they test it.
+    `cells`: datasets and families; None means all. Columns dataset, family; tokens (the most likely number); exact (the
+    repository's own count, which takes no part in the recovery); basis ("counted", "recovered", or "likely" where
+    `Recovery.identified` is false); bound (the most that the protocol allows); readings, log_likelihood, margin,
+    posterior (of `recovery.Recovery`); gap (log likelihood less that of the best number of at least STATED).
     """
     families = published.models(folder).set_index("model")["family"]
     table = published.rbp(folder)

@@ -72,13 +72,11 @@ class Target(NamedTuple):
 def import_ranks(path: str | Path, form: str, said: Said, out: Path, tokenizer: str | None = None) -> Path:
     """Keep what a file of another program says of ranks in the folder `out`; gives the place.
 
-    form: "vllm", JSON lines with prompt_logprobs, an output or an answer of its server each; or "csv", a table with
-    columns document, position, token, rank, and logprob or nll. These become a rank store: the rank stands in it as it
-    was counted, and is read under no other tie rule.
-    "lm-eval", the sample log of a task with targets (loglikelihood or multiple_choice): it tells of a target whether
-    each of its tokens is the likeliest, and not their ranks. So it becomes a measurement table, .csv, of RBP_1 and
-    the cross-entropy of the targets that are one token by the tokenizer, a hub id or a folder.
-    Raises DataError for a file that is malformed or not whole, and for a rank and a probability that cannot both be.
+    form: "vllm", JSON lines with prompt_logprobs, or "csv", columns document, position, token, rank, and logprob or
+    nll: these become a rank store, read under no other tie rule than it was counted by. "lm-eval", a log of samples of
+    a task with targets: it tells whether a token is the likeliest, no ranks, so it becomes a measurement table, .csv,
+    of RBP_1 and the cross-entropy of the targets that are one token by the `tokenizer`, a hub id or a folder. Raises
+    DataError for a file that is malformed or not whole, and for a rank and a probability that cannot both be.
     """
     if form not in FORMS:
         raise ParameterError(f"ranks of {form!r}", "--from", f"There is: {', '.join(FORMS)}.")

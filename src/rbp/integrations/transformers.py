@@ -55,21 +55,19 @@ def rank_metrics(
 class RankCallback(TrainerCallback):
     """Logs RBP_k and the cross-entropy of held-out texts to whatever a Trainer reports to.
 
-    eval_texts: strings, or a `datasets.Dataset` with a column text. ks: thresholds. every: so many steps, and after
-    the last one. tokenizer: the Trainer's `processing_class` if None. length: tokens that the model reads at once
-    (None: 1 024, or fewer where it can read no more); each token is scored once, with half of that before it.
+    The names are eval_rbp_1 … and eval_cross_entropy (nats). eval_texts: strings, or a `datasets.Dataset` with a column
+    text. ks: thresholds. every: so many steps, and after the last one. tokenizer: the Trainer's `processing_class` if
+    None. length: tokens that the model reads at once (None: 1 024, or fewer where it can read no more); each token is
+    scored once, with half of that before it.
 
-    The names are eval_rbp_1 … and eval_cross_entropy (nats); TensorBoard shows them under eval/. The ranks are those
-    of `rbp extract`, of the weights as they are: in float32 where training computes in mixed precision.
+    The ranks are those of `rbp extract`, of the weights as they are: in float32 where training computes in mixed
+    precision. An evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts
+    (`bench/results/callback-cpu.json`). Raises ParameterError for thresholds that are no ranks, steps below 1, what are
+    no texts, and a Trainer without a tokenizer; DataError for texts without a token to score, and weights that are cut
+    among processes (FSDP, ZeRO-3).
 
-    What it costs: an evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts, whose logits it does not
-    store, and 64 texts of 256 tokens as much as 1.2 training steps on eight of them (a model of Pythia-14M's shape, two
-    cores that did other things too; `python -m bench.callback`, `bench/results/callback-cpu.json`).
-    Raises ParameterError for thresholds that are no ranks, steps below 1, what are no texts, and a Trainer without a
-    tokenizer; DataError for texts without a token to score, and weights that are cut among processes (FSDP, ZeRO-3).
-
-    >>> Trainer(model, arguments, train_dataset=data, processing_class=tokenizer,
-    ...         callbacks=[RankCallback(texts, ks=[1, 10], every=50)]).train()  # doctest: +SKIP
+        >>> Trainer(model, arguments, train_dataset=data, processing_class=tokenizer,
+        ...         callbacks=[RankCallback(texts, ks=[1, 10], every=50)]).train()  # doctest: +SKIP
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from rbp.core.arrays import Integers
 from rbp.core.errors import DataError
 from rbp.core.files import bytes_below, folder_beside, parse_json, swap_in, write_file, write_json
 from rbp.core.paths import LADDER, label
-from rbp.core.tables import checked, read_csv
+from rbp.core.tables import COUNT_FROM_0, checked, read_csv
 from rbp.evidence.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS
 from rbp.ladder import aggregates, floor, text
 from rbp.ladder.making import Line, Making
@@ -230,7 +230,6 @@ def _measured(store: RankStore) -> Measured:
 
 
 _REMEDY = "Restore the file: git checkout -- data/ladder; or make it: rbp ladder ship."
-_NUMBER = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
 
 
 def shipped_text(folder: Path = LADDER) -> pd.DataFrame:
@@ -275,7 +274,7 @@ def read_token_counts(folder: Path = LADDER) -> Integers:
     Raises DataError if the file is missing or not such a table.
     """
     path = folder / COUNTS
-    schema = pa.DataFrameSchema({"token": _NUMBER, "count": _NUMBER})
+    schema = pa.DataFrameSchema({"token": COUNT_FROM_0, "count": COUNT_FROM_0})
     table = checked(read_csv(path), schema, path, keys=["token"], remedy=_REMEDY)
     if not np.array_equal(table["token"], np.arange(len(table))):
         raise DataError("the tokens must be numbered from 0 on, none left out", label(path), _REMEDY)

@@ -306,10 +306,10 @@ def make_rows(
 ) -> npt.NDArray[np.uint16]:
     """The training tokens [rows, context + 1], in the order in which they are read; uint16.
 
-    The stream of a source is cut into rows of context + 1 tokens that overlap by one, so that every token is
-    predicted once. An equal number of rows of each source is drawn, and all are shuffled. more: so many tokens follow
-    of rows that are not among these, shuffled by themselves: the first rows are the same with and without. Raises
-    DataError if a source has too little text, which names how many of its documents are left out (see `Texts`).
+    The stream of a source is cut into rows of context + 1 tokens that overlap by one, so that every token is predicted
+    once. An equal number of rows of each source is drawn, and all are shuffled. more: so many tokens follow, of other
+    rows: the first are the same with and without. Raises DataError if a source has too little text, which names how
+    many of its documents are left out.
     """
     random = np.random.default_rng(recipe.text.seed)
     context = recipe.text.context

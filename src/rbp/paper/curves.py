@@ -104,10 +104,9 @@ def curves(
     """`y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
 
     rows: may have `low` and `high`, drawn as bars or as a `band`, and `hollow`, which points are. styles: the fields of
-    a `Style` by line, in order; without them families have their own, numbers `shades`, others a `ramp`. A line whose
-    name begins with "_" is not named. fitted: tables of curves in place of lines from point to point, with `low` and
-    `high` as a band; `weak` ones dashed. ends: names stand at the lines' ends, else below. log: the logarithmic
-    axes. at, zone: horizontal lines, and a grey stretch of y. ylim: "shared" holds all values.
+    a `Style` by line, in order; None: as families, numbers or others are drawn everywhere. A line whose name begins
+    with "_" is not named. fitted: curves in place of lines from point to point; `weak` ones dashed. ends: names stand
+    at the lines' ends, else below. at, zone: horizontal lines, and a grey stretch of y.
     """
     drawn = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
     paths = pd.concat(fitted) if fitted else None

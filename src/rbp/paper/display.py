@@ -79,7 +79,7 @@ def coloured_text(pieces: pd.DataFrame) -> str:
     It wraps like any text, and takes the page's ink, so that it reads on a phone and in the dark.
     """
     spans = [_token(text, rank) for text, rank in pieces[["text", "rank"]].itertuples(index=False)]
-    key = " ".join(f'<span style="{_style(top)}">&nbsp;{name}&nbsp;</span>' for top, name, _ in CLASSES)
+    key = " ".join(f'<span style="{_TOKEN};{shade(top)}">&nbsp;{name}&nbsp;</span>' for top, name, _ in CLASSES)
     return (
         f'<p style="font-size:0.92em">Rank of the token that really comes: {key}</p>'
         f'<div class="rbp-ranked" style="font-family:monospace;font-size:0.95em;overflow-wrap:anywhere">'
@@ -90,11 +90,11 @@ def coloured_text(pieces: pd.DataFrame) -> str:
 def _token(text: str, rank: float) -> str:
     lines = text.count("\n")
     shown = html.escape(text.replace("\n", "↵")).replace(" ", "&nbsp;") or "&nbsp;"
-    return f'<span style="{_style(rank)}">{shown}<span style="{_RANK}">{rank:g}</span></span>' + (
+    return f'<span style="{_TOKEN};{shade(rank)}">{shown}<span style="{_RANK}">{rank:g}</span></span>' + (
         "<br>" * bool(lines) if lines else "<wbr>"
     )
 
 
-def _style(rank: float) -> str:
-    strength = next(strength for top, _, strength in CLASSES if rank <= top)
-    return f"{_TOKEN};background:rgba({COLOUR},{strength:g})"
+def shade(rank: float) -> str:
+    """The colour behind a token of this rank, as CSS."""
+    return f"background:rgba({COLOUR},{next(strength for top, _, strength in CLASSES if rank <= top):g})"

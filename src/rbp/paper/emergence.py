@@ -52,10 +52,8 @@ def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """−ln p(N) over N·(−ln RBP_k) for every model, k and N > 1: 1 where the tokens are independent.
 
     counts: dataset, model, family, size, k, n, successes, windows, with n = 1 for every k. Adds single (−ln RBP_k),
-    ratio, ratio_low, ratio_high, and log10_gain (log₁₀ of p(N) over RBP_k^N: how many times more often windows succeed
-    than equation 6 says, as a power of ten). The interval is that of `windows.share_error`, normal on ln p; the error
-    of the single token, far smaller, is left out. Where no window succeeds, ratio and ratio_high are missing and
-    ratio_low is what one success would give.
+    ratio, ratio_low, ratio_high (normal on ln p, by `windows.share_error`), and log10_gain (log₁₀ of p(N) over
+    RBP_k^N). Where no window succeeds, ratio and ratio_high are missing and ratio_low is what one success would give.
     """
     first = counts[counts["n"] == 1].set_index(["dataset", "model", "k"])
     if first.empty:
@@ -101,11 +99,10 @@ def ratio_by_length(found: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
 def powers_of_length(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """β in −ln p = C·N^β·S^(−α), of each family at each k on each dataset: 1 by equation 7 of the paper.
 
-    By maximum likelihood of ln(−ln p) = c + β·ln N − α·ln S + ε, ε normal. A length without success is known to have p
-    below 1/windows, so −ln p above ln(windows): it enters by that probability. Columns CELL, models, constant (c),
-    alpha, length (β), scatter (of ε), length_low, length_high: by leaving out one model at a time, since the errors of
-    one model's lengths hang together. Cells of fewer than four models, or of one length with successes, are left out,
-    and so are those whose points determine no law.
+    By maximum likelihood of ln(−ln p) = c + β·ln N − α·ln S + ε, ε normal; a length without success enters by the
+    probability that p is below 1/windows. Columns CELL, models, constant (c), alpha, length (β), scatter (of ε),
+    length_low, length_high: by leaving out one model at a time. Cells of fewer than four models, or of one length with
+    successes, and those whose points determine no law are left out.
     """
     rows = []
     for key, own in counts.groupby(CELL):
@@ -163,11 +160,10 @@ def _likeliest(counts: pd.DataFrame) -> Reals:
 def by_size(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Does the exponent change with N? α of −ln p(N), less that of −ln RBP_k, for the same models.
 
-    Under independence both are the same. The steepest rise of exp(−C·S^(−α)) in ln S is α/e, so the difference also
-    says whether success rises more steeply than that of single tokens. Only cells in which every model has a success,
-    and three models at least. Columns CELL, n, models, alpha (of −ln p(N)), alpha_single, difference, low, high, p:
-    `compare.paired_exponents`. The models are the only source of error that the test knows: few windows stand behind
-    a long N.
+    Under independence both are the same. The steepest rise of exp(−C·S^(−α)) in ln S is α/e, so the difference says too
+    whether success rises more steeply than that of single tokens. Only cells in which every model has a success, and
+    three models at least. Columns CELL, n, models, alpha (of −ln p(N)), alpha_single, difference, low, high, p:
+    `compare.paired_exponents`.
     """
     rows = []
     for key, own in counts.groupby(CELL):
@@ -297,10 +293,9 @@ ZEROS: tuple[float | None, ...] = (None, *(10.0**power for power in range(-20, -
 def recipe(counts: pd.DataFrame, combination: str, zero: float | None) -> tuple[float, float]:
     """α and R² of ln(−ln p) on ln S by one way of putting the lengths N together.
 
-    counts: the rows of one k, with n, size and p. SEPARATE: a line for each N, then the plain means of α and R²; a
-    line through equal values has α = 0 and counts as R² = 1 (as in scikit-learn's r2_score). POOLED: one line through
-    ln(−ln p/N), as equation 7 reads. COMMON: one slope, an intercept for each N. zero: what stands for p = 0, or None
-    to leave those points out.
+    counts: the rows of one k, with n, size and p. SEPARATE: a line for each N, then the means of α and R² (of a line
+    through equal values 0 and 1, as in scikit-learn). POOLED: one line through ln(−ln p/N), as equation 7 reads.
+    COMMON: one slope, an intercept for each N. zero: what stands for p = 0; None leaves it out.
     """
     own = counts[counts["p"] > 0] if zero is None else counts.assign(p=counts["p"].mask(counts["p"] == 0, zero))
     own = own.assign(x=np.log(own["size"].astype(float)), y=np.log(-np.log(own["p"])))

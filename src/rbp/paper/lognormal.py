@@ -123,11 +123,10 @@ def place(table: pd.DataFrame, name: str) -> str:
 def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     """What the lognormal fitted from rank 2, as the authors' library does it, makes of rank 1; by `fits` of a group.
 
-    Columns model, size; measured_p1; mu, sigma: of the continuous lognormal, rounded, from rank 2, and density_p1, what
-    equation 10 makes of rank 1 at them (missing at a limit); mu_published, sigma_published (missing where there are
-    none); at_limit: whether a lognormal has its maximum at σ → ∞ once rank 1 is in, and power_law_p1: of the power law
-    that is left; r_squared, r_squared_power_law: how close either comes from rank 2 as figure 8c draws it, in
-    ln(mass/width) over the bins that hold tokens.
+    Columns model, size; measured_p1; mu, sigma: of the rounded lognormal from rank 2, and density_p1, what equation 10
+    makes of rank 1 at them (missing at a limit); mu_published, sigma_published; at_limit: whether the lognormal of all
+    ranks has its maximum at σ → ∞, and power_law_p1: of the power law that is left; r_squared, r_squared_power_law: how
+    close either comes from rank 2 as figure 8c draws it.
     """
     rows = []
     for own in group:
@@ -270,12 +269,11 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
     """The exponents of −ln p₁ and of the entropy of ranks that each family gives if its parameters move with ln S.
 
     `table`: the `fits`. The natural parameters (by logarithms where they must be above 0) are put on straight lines in
-    ln S, for each family of three models or more on each dataset, and the metrics computed from these at the models'
-    sizes.
+    ln S, for each family of three models or more on each dataset.
 
-    Columns family, dataset, distribution; at_limit (how many fits are; then no line); line_alpha_p1 and
-    line_alpha_entropy; alpha_p1, alpha_entropy, each also with _low and _high: measured; both: whether either exponent
-    lies within the measured interval.
+    Columns family, dataset, distribution; at_limit (how many fits are; then no line); line_alpha_p1,
+    line_alpha_entropy; alpha_p1, alpha_entropy, each also with _low and _high: measured; both: whether either lies
+    within the measured interval.
     """
     groups: dict[tuple[str, str], list[MeasuredRanks]] = {}
     for own in sorted(measured, key=lambda own: own.size):

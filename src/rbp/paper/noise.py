@@ -55,14 +55,12 @@ def scatter_judged(
 ) -> pd.DataFrame:
     """Is the scatter about each fitted law more than the noise of counting? `overdispersion.scatter_about_law`.
 
-    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. One row for
-    each cell of three sizes and known tokens: CELL, k, range (of RANGES), n, tokens, misses (fewest of a
-    model), counting (its noise in ln(−ln RBP_k)), deviance, df, p, p_holm, extra, extra_low, extra_high (the scatter
-    beyond counting), effect, effect_low, effect_high (the ladder's design effect), p_clustered, p_clustered_holm.
-
-    verdict, for all effects from 1 to the interval's end: BEYOND where counting does not make the deviance, after Holm;
-    ENOUGH where it makes half of the squared scatter (extra_high below counting); else OPEN. mostly: whether extra is
-    below counting. Raises DataError where no tokens are known.
+    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. A row for
+    each cell of three sizes and known tokens: CELL, k, range (of RANGES), n, tokens, misses (fewest of a model),
+    counting (its noise in ln(−ln RBP_k)), deviance, df, p, p_holm, extra, extra_low, extra_high (the scatter beyond),
+    effect, effect_low, effect_high (the ladder's design effect), p_clustered, p_clustered_holm; verdict, for all
+    effects up to the interval's end: BEYOND (counting does not make the deviance, after Holm), ENOUGH (it makes half of
+    the squared scatter) or OPEN; mostly: whether extra is below counting. Raises DataError where no tokens are known.
     """
     if tokens.empty or (tokens["basis"] == "at most").all():
         raise DataError(
@@ -120,11 +118,10 @@ def design_effects_at(
 def rises(points: pd.DataFrame, tokens: pd.DataFrame, clustered: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """The families whose missed tokens rise with size, and whether chance can make that: `clustering.trend_bound`.
 
-    points, tokens, clustered as for `scatter_judged`. One row for each dataset, family and k where the trend of the
-    missed tokens in ln S is positive: CELL, k, models, misses_smallest, misses_largest; for the ends and for the trend
-    over all sizes z, p and needed (ends_z … trend_needed); effect and effect_high (the design effect of differences
-    between models, `design_effects_at` this share of misses, and the upper end of its interval); and beyond: whether
-    the trend is more than chance for independent tokens and for tokens that cluster as far as that end.
+    points, tokens, clustered as for `scatter_judged`. A row for each cell and k where the trend of the missed tokens in
+    ln S is positive: CELL, k, models, misses_smallest, misses_largest; for the ends and for the trend over all sizes z,
+    p and needed (ends_z … trend_needed); effect, effect_high (the design effect of differences between models, and its
+    interval's upper end); beyond: whether the trend is more than chance even at that end.
     """
     known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
     rows = []

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from rbp.book.figure_style import FAMILIES, INK, LABELS, SPARE, Panels, rbp_label
+from rbp.book.figure_style import FAMILIES, LABELS, SPARE, Panels, rbp_label
 from rbp.book.page import data_within
 from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals
@@ -32,7 +32,7 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import parse_json, write_file
 from rbp.core.paths import LADDER
 from rbp.paper.curves import curves
-from rbp.paper.display import CLASSES, COLOUR, shown
+from rbp.paper.display import CLASSES, COLOUR, shade, shown
 from rbp.paper.near_ties import ROUNDING, NearTies, possible_counts
 from rbp.ranks import metric
 from rbp.ranks.extraction import quiet
@@ -57,9 +57,8 @@ EXAMPLES = {
 
 @dataclass(frozen=True)
 class Shipped:
-    """A model of the page: its label ("10k"), its folder of float16 weights, and its configuration."""
+    """A model of the page: its folder of float16 weights, and its configuration."""
 
-    label: str
     folder: Path
     config: dict[str, Any] = field(compare=False)
 
@@ -69,9 +68,19 @@ class Shipped:
         return self.folder.name
 
     @property
+    def label(self) -> str:
+        """What the page calls it: "10k"."""
+        return self.name.split("-")[1]
+
+    @property
     def context(self) -> int:
         """The most tokens that it reads."""
         return int(self.config["max_position_embeddings"])
+
+    @property
+    def script(self) -> str:
+        """The file of its weights as a script."""
+        return f"{self.name}.js"
 
 
 def rungs(ladder: Path = LADDER) -> list[Shipped]:
@@ -79,16 +88,16 @@ def rungs(ladder: Path = LADDER) -> list[Shipped]:
     found = []
     for path in ladder.glob("families/neox/*/config.json"):
         provenance.note(path, path.with_name("model.safetensors"))
-        found.append(Shipped(path.parent.name.split("-")[1], path.parent, parse_json(path.read_bytes())))
+        found.append(Shipped(path.parent, parse_json(path.read_bytes())))
     if not found:
         remedy = "Restore them: git checkout -- data/ladder."
         raise DataError("the weights of the GPT-NeoX family are missing", str(ladder / "families"), remedy)
     return sorted(found, key=lambda rung: int(rung.config["hidden_size"]))
 
 
-def tokenizer_file(ladder: Path = LADDER) -> Path:
+def tokenizer_file() -> Path:
     """The tokenizer of all of the ladder's models."""
-    path = ladder / "tokenizer" / "tokenizer.json"
+    path = LADDER / "tokenizer" / "tokenizer.json"
     provenance.note(path)
     return path
 
@@ -242,12 +251,7 @@ def weights_script(rung: Shipped) -> str:
     packed = base64.b64encode(zlib.compress(halves.reshape(-1, 2).T[::-1].tobytes(), 9)).decode()
     sizes = [[name, tensors[name].size] for name in sorted(tensors)]
     brought = json.dumps({"shape": shape, "tensors": sizes, "data": packed}, separators=(",", ":"))
-    return f'sentence.take("{script_name(rung)}",{brought});\n'
-
-
-def script_name(rung: Shipped) -> str:
-    """The file of a model's script."""
-    return f"{rung.name}.js"
+    return f'sentence.take("{rung.script}",{brought});\n'
 
 
 def write_weights(models: Sequence[Shipped], folder: Path) -> dict[str, int]:
@@ -255,7 +259,7 @@ def write_weights(models: Sequence[Shipped], folder: Path) -> dict[str, int]:
     sizes = {}
     for rung in models:
         content = weights_script(rung).encode()
-        write_file(folder / script_name(rung), content)
+        write_file(folder / rung.script, content)
         sizes[rung.name] = len(content)
     return sizes
 
@@ -289,7 +293,7 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
             "name": each.rung.name,
             "label": each.rung.label,
             "size": each.size,
-            "file": script_name(each.rung),
+            "file": each.rung.script,
             "bytes": weights[each.rung.name],
             "chosen": each.rung.label in chosen,
         }
@@ -335,15 +339,15 @@ def ranked_words(found: Read) -> str:
         ]
         if rank > CANDIDATES:
             rows.append(_candidate(rank, text, float(np.exp(-cost)), right=True))
-        shade, chosen = _shade(rank), " checked" * (i == ranks.index(max(ranks)))
+        colour, chosen = shade(rank), " checked" * (i == ranks.index(max(ranks)))
         begins = " rbp-begins" * text.startswith(" ")
         pieces.append(
-            f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{shade}">'
+            f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{colour}">'
             f'<input type="radio" name="rbp-piece"{chosen}>{_visible(text)}'
             f'<small><span class="rbp-unseen"> rank </span>{rank:,}</small></label><table class="rbp-table">'
             f"<caption>“{_visible(text)}” has rank {rank:,}</caption><tbody>{''.join(rows)}</tbody></table></span>"
         )
-    key = " ".join(f'<span style="{_shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
+    key = " ".join(f'<span style="{shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
     return (
         '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a token</legend>'
         f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by a model of {found.size:,} parameters.</b> "
@@ -353,11 +357,6 @@ def ranked_words(found: Read) -> str:
 
 def _visible(text: str) -> str:
     return html.escape(text.strip()) or "␣"
-
-
-def _shade(rank: float) -> str:
-    strength = next(strength for highest, _, strength in CLASSES if rank <= highest)
-    return f"background:rgba({COLOUR},{strength:g})"
 
 
 def _candidate(rank: int, text: str, p: float, *, right: bool) -> str:
@@ -378,14 +377,6 @@ FIGURE_1 = {"Outranked": (0.28, 0.33, 0.30, 0.06, 0.03), "First": (0.28, 0.22, 0
 TRUTH, OTHER = "#D55E00", "#8A97A6"
 #: lines that are no families: one colour and dash each
 LINES = (("#2A7FC0", "o", "-"), ("#D55E00", "o", "--"), ("#009E73", "o", "-."), ("#B8579A", "o", ":"))
-
-
-def bars(examples: Mapping[str, Sequence[float]], tokens: Sequence[str]) -> pd.DataFrame:
-    """Distributions, the truth first, as a table: panel (the name), token, probability, truth."""
-    rows = [
-        (name, *each, i == 0) for name, ps in examples.items() for i, each in enumerate(zip(tokens, ps, strict=True))
-    ]
-    return pd.DataFrame(rows, columns=["panel", "token", "probability", "truth"])
 
 
 def ranks_of(scores: npt.ArrayLike, truth: npt.ArrayLike, rule: metric.TieRule) -> Integers | Reals:
@@ -503,12 +494,12 @@ def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
     return p
 
 
-def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
-    """Bars of probability, the most probable first: one panel for each `panel`.
-
-    `tokens` has panel, token, probability, truth (whether it is the ground truth). The truth is coloured and its rank
-    written beside it. With `k`, a line closes the top k.
-    """
+def figure_1_shown() -> dict[str, Any]:
+    """What `Page.figure` takes for the paper's figure 1, redrawn: bars of probability, the most probable first."""
+    rows = [
+        (name, *each, i == 0) for name, ps in FIGURE_1.items() for i, each in enumerate(zip(CITIES, ps, strict=True))
+    ]
+    tokens = pd.DataFrame(rows, columns=["panel", "token", "probability", "truth"])
 
     def draw(ax: Axes, panel: str) -> None:
         own = tokens[tokens["panel"] == panel].sort_values("probability", ascending=False, kind="stable")
@@ -522,27 +513,14 @@ def distributions(tokens: pd.DataFrame, *, k: int | None = None) -> Panels:
         ax.set_yticks(place, [str(token) for token in own["token"]])
         ax.set_ylim(len(own) + 0.6, 0.4)
         ax.set_xlim(0, tokens["probability"].max() * 1.75)
-        if k is not None and k < len(own):
-            ax.axhline(k + 0.5, color=INK, lw=1, ls=(0, (4, 3)))
-            ax.annotate(
-                f"top {k}", (1, k + 0.5), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points",
-                ha="right", va="bottom",
-            )  # fmt: skip
         ax.grid(False, axis="y")
         ax.set_xlabel("probability")
         ax.set_title(panel)
         ax.spines.left.set_visible(False)
         ax.tick_params(axis="y", length=0)
 
-    panels = list(dict.fromkeys(tokens["panel"]))
-    return Panels(panels, draw, size=(3.6, 2.7), columns=len(panels))
-
-
-def figure_1_shown() -> dict[str, Any]:
-    """What `Page.figure` takes for the paper's figure 1, redrawn."""
-    tokens = bars(FIGURE_1, CITIES)
     return {
-        "figure": distributions(tokens),
+        "figure": Panels(list(FIGURE_1), draw, size=(3.6, 2.7), columns=len(FIGURE_1)),
         "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
         "are ours). Both cost −ln 0.28 nats.",
         "alt": "Bars of five probabilities, twice; the truth has probability 0.28 in both, first rank 3, then rank 1",
@@ -550,18 +528,18 @@ def figure_1_shown() -> dict[str, Any]:
     }
 
 
-def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule, tokens: int = 1000) -> dict[str, Any]:
+def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dict[str, Any]:
     """Two models of one cross-entropy, `even` and `crowded`, for probabilities drawn evenly between 0.02 and 0.98.
 
     rbp1.even, rbp1.crowded; cross_entropy (nats) and the difference of the two; tokens; curves: line, k, rbp.
     """
-    p, some = np.random.default_rng(seed).uniform(0.02, 0.98, tokens), np.array([1, 2, 3, 5, 7, 10, 15, 20])
+    p, some = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
     built = {"even": even(p, max(vocabulary, 100)), "crowded": crowded(p, max(vocabulary, 100))}
     ranks = {name: ranks_of(each, np.zeros(p.size, dtype=int), rule) for name, each in built.items()}
     first, second = (metric.cross_entropy(each[:, 0]) for each in built.values())
     rows = [pd.DataFrame({"line": name, "k": some, "rbp": metric.rbp(own, some)}) for name, own in ranks.items()]
     found = {f"rbp1.{name}": float(metric.rbp(own, 1)) for name, own in ranks.items()}
-    return found | {"cross_entropy": first, "difference": first - second, "tokens": tokens, "curves": pd.concat(rows)}
+    return found | {"cross_entropy": first, "difference": first - second, "tokens": p.size, "curves": pd.concat(rows)}
 
 
 def by_temperature(

@@ -84,11 +84,9 @@ class _Rows(Sequence[str]):
 def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     """The corpus `name`: one of `CORPORA`, one that a higher room handed in, or the path of a file of `SUFFIXES`.
 
-    "ladder/humaneval", which `rbp.ladder` hands in, is the text that its models were ranked on, rebuilt from the ranks.
     A .txt file is one document; each row of the others is one, the text of its `fields` (default: text) joined by a
-    newline.
-    Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed, empty, not
-    UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
+    newline. Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed,
+    empty, not UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
     """
     path = home_expanded(name)
     suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)

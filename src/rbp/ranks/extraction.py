@@ -1,7 +1,6 @@
 """Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
 
 import csv
-import io
 import logging
 import os
 import platform
@@ -26,7 +25,7 @@ from rbp.core import __version__
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.paths import DATA
-from rbp.core.processes import Task, Tell, run_tasks
+from rbp.core.processes import Task, Tell, board, run_tasks
 from rbp.ranks.check import SHARE, Stored, Wrong, ask, drawn, verdict
 from rbp.ranks.corpora import Corpus, open_corpus
 from rbp.ranks.cost import (
@@ -113,37 +112,18 @@ def quiet() -> Iterator[None]:
         theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-class ProgressLine:
-    """Prints a line that renews itself on a terminal, and a line every half minute elsewhere.
+class Progress:
+    """How far a run is.
 
-    tokens: to be ranked in all; done: ranked by an earlier run; flops: the floating-point operations that one
-    token takes at least (2 for each parameter and each entry of the output layer); rate: gives what the machine's
-    matrix product does in a second, which is measured for the first line, after the first ranks.
+    tokens: to be ranked in all; done: by an earlier run; flops: the floating-point operations that one token takes at
+    least (2 for each parameter and each entry of the output layer); rate: gives what the machine's matrix product does
+    in a second, which is measured when it is first asked for.
     """
 
-    def __init__(self, label: str, tokens: int, done: int, flops: float, rate: Callable[[], float]):
-        self.label, self.tokens, self.flops, self.rate = label, tokens, flops, rate
-        self.out = (
-            sys.stderr if log.isEnabledFor(logging.INFO) else io.StringIO()
-        )  # a program that calls us may be quiet
+    def __init__(self, tokens: int, done: int, flops: float, rate: Callable[[], float]):
+        self.tokens, self.flops, self.rate = tokens, flops, rate
         self.before = self.done = done
         self.start = time.monotonic()
-        self.printed = self.start if not self.out.isatty() else 0.0
-
-    def add(self, tokens: int) -> None:
-        """So many tokens more are ranked."""
-        self.done += tokens
-        now = time.monotonic()
-        terminal = self.out.isatty()
-        if now - self.printed >= (0.2 if terminal else 30):
-            self.printed = now
-            self.out.write(f"\r{self.line()}\033[K" if terminal else f"{self.line()}\n")
-            self.out.flush()
-
-    def close(self) -> None:
-        """Leave the last line standing."""
-        self.out.write(f"\r{self.line()}\033[K\n" if self.out.isatty() else f"{self.line()}\n")
-        self.out.flush()
 
     @property
     def tokens_per_second(self) -> float:
@@ -155,14 +135,12 @@ class ProgressLine:
         """The operations that are needed at least, a second, as a share of the matrix product's rate."""
         return self.tokens_per_second * self.flops / self.rate()
 
-    def line(self) -> str:
-        """The state in one line."""
-        speed = self.tokens_per_second
-        left = (self.tokens - self.done) / speed if speed else float("inf")
-        clock = "?" if left == float("inf") else f"{left // 60:.0f} min {left % 60:.0f} s"
+    def __str__(self) -> str:
+        speed, share = self.tokens_per_second, self.share_of_product
+        minutes, seconds = divmod((self.tokens - self.done) / max(speed, 1e-9), 60)
         return (
-            f"{self.label}  {self.done:,} of {self.tokens:,} tokens  {speed:,.0f} tokens/s"
-            f"  {self.share_of_product:.0%} of the matrix product's rate" + (f"  {clock} left" if left else "")
+            f"{self.done:,} of {self.tokens:,} tokens  {speed:,.0f} tokens/s  {share:.0%} of the matrix product's rate"
+            f"  {minutes:.0f} min {seconds:.0f} s left"
         )
 
 
@@ -180,12 +158,11 @@ Vocabulary = int | Literal["all", "tokenizer"]
 class Settings:
     """How to measure.
 
-    dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; backend: of `linear_rank`;
-    devices: "auto" spreads a model over all GPUs, memory and disk (`rbp.ranks.devices`); None: it is on `device`.
-    batch: rows at a time (None: by the device); vocabulary: the logits that count: "all", those of the
-    "tokenizer"'s tokens, or the first so many; round_logits: see `linear_rank`; revision: of hub models, or a
-    sub-folder of a run's; fields: of corpus files; family: the label of the models (None: the paper's family, or the
-    model type); training: what is said of a model's, beside what its files say.
+    dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; devices: "auto" spreads a model
+    over all GPUs, memory and disk; backend, round_logits: of `linear_rank`; batch: rows at a time (None: by the
+    device); vocabulary: the logits that count; revision: of hub models, or a sub-folder of a run's; fields: of corpus
+    files; family: the label of the models (None: the paper's family, or the model type); training: what is said of a
+    model's, beside its files.
     """
 
     dtype: Dtype = "float32"
@@ -443,22 +420,23 @@ def _fill(
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
     product = partial(yardstick, model.device, getattr(torch, model.settings.dtype))
     flops = 2 * (model.language.size + ranker.outputs)
-    progress = ProgressLine(label, sum(scored.values()), before, flops, product)
-    for pack in missing:
-        some = rows.rows_of(pack)
-        greater, equal, nll = ranker.rank(some)
-        columns = {
-            "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
-            "position": np.concatenate([row.start + row.scored for row in some]),
-            "token": np.concatenate([row.ids[row.scored] for row in some]),
-            "greater": greater,
-            "equal": equal,
-            "nll": nll,
-        }
-        store.write(pack, columns)
-        progress.add(len(greater))
-    if missing:
-        progress.close()
+    progress = Progress(sum(scored.values()), before, flops, product)
+    with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
+        for pack in missing:
+            some = rows.rows_of(pack)
+            greater, equal, nll = ranker.rank(some)
+            columns = {
+                "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
+                "position": np.concatenate([row.start + row.scored for row in some]),
+                "token": np.concatenate([row.ids[row.scored] for row in some]),
+                "greater": greater,
+                "equal": equal,
+                "nll": nll,
+            }
+            store.write(pack, columns)
+            progress.done += len(greater)
+            if show:
+                show(label, str(progress))
     done = {
         "tokens_per_second": round(progress.tokens_per_second),
         "share_of_product": round(progress.share_of_product, 3),
@@ -573,8 +551,6 @@ def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
 
 def gpus() -> list[str]:
     """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
-    import torch
-
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     count = torch.cuda.device_count()
     return split_names(given)[:count] if given else [str(i) for i in range(count)]

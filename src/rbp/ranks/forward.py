@@ -74,9 +74,8 @@ class Ranker:
 
     batch: rows at a time; vocabulary: how many rows of the output layer count, None for all; rounding, compiled: see
     `linear_rank`. padded: whether rows are padded to few lengths; None: on a GPU, if the configuration allows it.
-    halvings: each batch size that memory forced, and the share of the ranks of the last batch before it that differ
-    from then on (None where there was none). steady: whether the model keeps nothing of what it reads, which `check`
-    finds out; until then, and where it does keep something, each pass is made by a copy that has read nothing.
+    halvings: each batch size that memory forced, and the share of the last batch's ranks that differ from then on.
+    steady: whether the model keeps nothing of what it reads, which `check` finds out; else each pass is made by a copy.
     """
 
     language: LanguageModel
@@ -113,9 +112,9 @@ class Ranker:
 
         Asked of the beginnings of a short, a middling and the longest row, and of the longest as a whole. Where the
         output layer's ranks are not those of the model's logits, these are taken from then on; where padding is seen,
-        rows are read as they are. Either is said. known: what this found of the model and the rows with other weights:
-        then the output layer alone is looked at. Raises DataError for a model that cannot read the rows or is not
-        causal, and ParameterError for float64 with a model that does not compute in it.
+        rows are read as they are. known: what this found of the same model with other weights: then the output layer
+        alone is looked at. Raises DataError for a model that cannot read the rows or is not causal, ParameterError for
+        float64 with a model that does not compute in it.
         """
         padded, self.padded = bool(self.padded), False  # one thing at a time
         by_length = sorted(rows, key=lambda row: len(row.ids))

@@ -15,13 +15,10 @@ from rbp.ranks.store import RankStore
 def samples(store: RankStore, ks: Sequence[int] = (1, 10, 100)) -> Iterator[str]:
     """One line of JSON for each document, in their order, in the harness's own form.
 
-    doc_id is the document's index; doc has the ids of the tokens that were ranked and where they stand; resps and
-    filtered_resps are Σ ln p of these tokens, as text. A metric's value is a pair, a sum and its weight, as of the
-    harness's word_perplexity: token_perplexity [Σ ln p, tokens], and rbp_k [hits, tokens].
-
-    What is made from the text is absent, as a store holds none: target, arguments, their hashes, word_perplexity,
-    byte_perplexity and bits_per_byte. The sum leaves out a document's first token, which the harness scores after a
-    prefix token, and what the protocol leaves out. Raises DataError for a damaged store.
+    doc has the ids of the tokens that were ranked and where they stand; resps and filtered_resps are Σ ln p of these,
+    as text. A metric's value is a sum and its weight: token_perplexity [Σ ln p, tokens], rbp_k [hits, tokens]. What is
+    made from the text is absent, as a store holds none. The sum leaves out a document's first token, which the harness
+    scores after a prefix token. Raises DataError for a damaged store.
     """
     table = store.ranks()
     rank = (table["greater"] + table["equal"]).to_numpy()

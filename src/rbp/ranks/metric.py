@@ -1,13 +1,12 @@
 """From the scores of a model to RBP_k: ranks, tie rules, cross-entropy, and how sure a share is.
 
-A language model gives each of the V tokens of its vocabulary a score. The rank R of the ground-truth token is
-its place in the order of the scores, 1 being the best (equation 3 of the paper):
+A language model gives each of the V tokens of its vocabulary a score. The rank of the ground-truth token is (equation 3
+of the paper)
 
     R = number of tokens v with score(v) ≥ score(truth), the truth itself included.
 
-RBP_k is the share of tokens of a corpus with R ≤ k (equation 4): the distribution function of the rank.
-Cross-entropy is the mean of −ln p(truth) (equation 2). The first looks at the order alone, the second at one
-probability alone; neither says what the other is.
+RBP_k is the share of tokens of a corpus with R ≤ k (equation 4): the distribution function of the rank. Cross-entropy
+is the mean of −ln p(truth) (equation 2): one looks at the order alone, the other at one probability alone.
 """
 
 from typing import Any, Literal, get_args

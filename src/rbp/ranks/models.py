@@ -219,9 +219,8 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
 
     On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
     sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
-    adapted; one that holds a GGUF file and no other weights is the model in it. Raises DataError if there is no such
-    model or revision, no configuration, no tokenizer, no weights in safetensors files, or weights beside an adapter,
-    and for a GGUF file that cannot be read.
+    adapted. Raises DataError if there is no such model or revision, for a part that is missing (configuration,
+    tokenizer, weights in safetensors), weights beside an adapter, and a GGUF file that cannot be read.
     """
     path = home_expanded(name)
     if exists(path) and path.is_dir():

@@ -48,10 +48,9 @@ def run(
     """Measure a model on a text, whole and along `paths`; gives its folder in `out`. What is there is left alone.
 
     smaller, earlier: other models of its family, which are the paths "parameters" and "training". tokens: whole
-    documents of at least a window each, the shortest first, until so many tokens are scored: those with as many before
-    them as the longest step of "context" has. documents: the first so many of the text alone. length: of a window
-    (default: 1024, or what the model reads), of which half is context. predictions: a file, whose checksum is kept.
-    Raises DataError and ParameterError, before any work where it can be known, and leaves nothing half-written.
+    documents of at least a window each, the shortest first, until so many are scored. documents: the first so many of
+    the text alone. length: of a window (default: 1024, or what the model reads), of which half is context. predictions:
+    a file, whose checksum is kept. Raises DataError and ParameterError, and leaves nothing half-written.
     """
     with quiet(), ieee(device):
         language = load_model(files, dtype, device)

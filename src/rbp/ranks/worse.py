@@ -2,12 +2,12 @@
 
 Paths lead from the whole model to a nearly useless one, a step at a time:
 
-context       exactly so many tokens before each scored one: 1 to 64
-depth         so many of its layers, then its final norm and its output layer: all but one to none
-bits          the matrices of its layers rounded to so many bits
-replaced      so large a share of what it reads replaced by other tokens of the same text
-weights       noise on these matrices: so large a standard deviation, in root mean squares of each
-logits        noise on the logits: so large a standard deviation, in nats
+    context       exactly so many tokens before each scored one: 1 to 64
+    depth         so many of its layers, then its final norm and its output layer
+    bits          the matrices of its layers rounded to so many bits
+    replaced      so large a share of what it reads replaced by other tokens of the same text
+    weights       noise on these matrices: so large a standard deviation, in root mean squares of each
+    logits        noise on the logits: so large a standard deviation, in nats
 
 Embeddings and the output layer stay as they are: S does not count them either.
 """

@@ -10,9 +10,9 @@ import pandas as pd
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.compare import common_exponent, compare_offset
+from rbp.stats.compare import compare_offset
 from rbp.stats.forecast import forecast
-from rbp.stats.power_law import ROUNDING, PowerLawFit, check_models, check_points, curvature, fit_power_law
+from rbp.stats.power_law import PowerLawFit, check_models, check_points, curvature, fit_power_law
 from rbp.stats.shapes import SHAPES, fit_shape, simulated_r_squared
 
 FIELDS = [f.name for f in fields(PowerLawFit) if not f.name.startswith("_")]
@@ -28,13 +28,12 @@ def fit_table(
 ) -> pd.DataFrame:
     """Fit one power law to each cell of ``table``, the rows that agree in the columns ``by``.
 
-    ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its
-    own. The result has one row a cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit``
-    and ``note``. No cell is dropped: where a fit is impossible its numbers are NaN, ``n`` counts the points
-    and ``note`` says why ("" elsewhere); a model that stands twice in a cell is such a reason. Raises FitError
-    where no cell at all can be fitted, if one is ``required``.
+    ``table`` has the columns of ``by``, ``size`` and ``value``; a missing k (cross-entropy) is a cell of its own. A row
+    for each cell, sorted by ``by``: those columns, the public fields of ``PowerLawFit`` and ``note``. Where a fit is
+    impossible its numbers are NaN, ``n`` counts the points and ``note`` says why ("" elsewhere).
 
-    Raises DataError for a missing column, ParameterError where a cell mixes datasets, metrics or thresholds.
+    Raises FitError where no cell can be fitted, if one is ``required``; DataError for a missing column, ParameterError
+    where a cell mixes datasets, metrics or thresholds.
     """
     check_level(level)
     by = list(by)
@@ -164,54 +163,6 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         ]
 
     return _rows(table, CELL, answer).astype({"delta_aicc": "float64"})
-
-
-def common_exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """``common_exponent`` for each dataset and k, with Holm's correction; the columns are its fields.
-
-    ``alarm``, ``p_holm`` and ``alarm_holm`` are those of the F test; ``welch_holm`` is Welch's p after the correction.
-    ``scatter_ratio``: the largest scatter of a family about its line over the smallest.
-    ``steepest`` and ``flattest`` name the families of the largest and the smallest exponent. Families of fewer than
-    three sizes are left out.
-    """
-
-    def answer(points: pd.DataFrame) -> list[Row]:
-        points = points.groupby("family").filter(lambda own: own["size"].nunique() >= 3)
-        test = common_exponent(points, level=level)
-        ranked = sorted(test.separate, key=lambda family: test.separate[family].alpha)
-        fields = ("f", "p", "df_num", "df_den", "welch_f", "welch_p", "welch_df", "alpha", "alpha_low", "alpha_high")
-        row = {name: getattr(test, name) for name in fields}
-        scatter = [fit.residual_se for fit in test.separate.values()]
-        row["scatter_ratio"] = max(scatter) / min(scatter)
-        row |= {"flattest": ranked[0], "alpha_min": test.separate[ranked[0]].alpha}
-        return [row | {"steepest": ranked[-1], "alpha_max": test.separate[ranked[-1]].alpha}]
-
-    rows = with_holm(_rows(table, ["dataset", "k"], answer), level)
-    return rows.assign(welch_holm=holm(rows["welch_p"]))
-
-
-def shapes(table: pd.DataFrame) -> pd.DataFrame:
-    """Every shape fitted to every cell: shape, n, r_squared and rss of ln y, and ``best``.
-
-    The best has the least rss, by more than rounding; else none is.
-    """
-
-    def answer(points: pd.DataFrame) -> list[Row]:
-        fits = [fit_shape(shape, points["size"], points["value"]) for shape in SHAPES]
-        least, second = sorted(fit.rss for fit in fits)[:2]
-        decided = second > least * (1 + 1e-9) + len(points) * ROUNDING**2
-        return [
-            {
-                "shape": fit.shape,
-                "n": fit.n,
-                "r_squared": fit.r_squared,
-                "rss": fit.rss,
-                "best": decided and fit.rss == least,
-            }
-            for fit in fits
-        ]
-
-    return _rows(table, CELL, answer)
 
 
 def residuals(table: pd.DataFrame) -> pd.DataFrame:

@@ -17,22 +17,6 @@ from rbp.stats.resampling import document_sums, firsts
 Statistic = Callable[[Any], Any]
 
 
-def design_effect(values: npt.ArrayLike, documents: npt.ArrayLike) -> float:
-    """The variance of the mean of `values` over documents drawn anew, over that for tokens drawn one by one.
-
-    values: shape (T,), one per token (missed or not; or the difference of two models' misses); documents: shape (T,).
-    The first variance is that of a ratio over D documents, D/(D − 1)·Σ(e_d)²/T² with e_d a document's sum of
-    deviations from the mean; the second is the variance of the values over T. 1 for independent tokens; up to the
-    length of a document where it misses all or nothing. NaN where the values do not vary. Raises DataError for
-    fewer than two documents.
-    """
-    whole = cluster_sums(values, documents).sum(axis=0)
-    if whole[0] < 2:
-        raise DataError("a design effect needs two documents at least", "documents", "Give each value its document.")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.exp(log_design_effect(whole)))
-
-
 def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.ArrayLike | None = None) -> Reals:
     """What `log_design_effect` takes of each document, shape (D, 7), where its `clusters` are drawn as wholes.
 
@@ -82,10 +66,10 @@ def scatter_sums(missed: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
 def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
     """ln of the design effect of models' scatter about a line of ln(−ln RBP_k) on ln S, as a `Statistic`.
 
-    size: shape (m,), of the models of `scatter_sums`. It is Rao and Scott's mean generalized design effect (1984) of
-    the m − 2 contrasts that a straight line leaves: tr(P·V)/(m − 2), with V the covariance of the models' values over
-    clusters drawn anew, and P the weighted projection that takes the line away. 1 for models that miss independent
-    tokens; documents raise it; tokens that models miss together lower it, as they move the line and not the scatter.
+    size: shape (m,), of the models of `scatter_sums`. Rao and Scott's mean generalized design effect (1984) of the m −
+    2 contrasts that a straight line leaves: tr(P·V)/(m − 2), with V the covariance of the models' values over clusters
+    drawn anew, and P the weighted projection that takes the line away. Documents raise it; tokens that models miss
+    together lower it, as they move the line and not the scatter.
     """
     x = np.log(np.asarray(size, dtype=float))
     design = np.column_stack([np.ones_like(x), x - x.mean()])
@@ -134,8 +118,8 @@ def trend_bound(misses: npt.ArrayLike, weights: npt.ArrayLike, *, level: float =
 
     misses: shape (m,), how many tokens each model misses; weights: shape (m,), the contrast, with sum 0. The variance
     is the largest that these totals allow: models of one sign miss the same tokens as far as they can, those of
-    opposite sign share none. For two models and weights (−1, 1) it is McNemar's test, z² = (b − c)²/(b + c), with as
-    few shared misses as can be. Raises DataError for weights that do not sum to 0, or negative misses.
+    opposite sign share none. For two models it is McNemar's test with as few shared misses as can be. Raises DataError
+    for weights that do not sum to 0, or negative misses.
     """
     count, weight = np.asarray(misses, dtype=float), np.asarray(weights, dtype=float)
     if count.shape != weight.shape or abs(weight.sum()) > 1e-9 * np.abs(weight).sum() or (count < 0).any():

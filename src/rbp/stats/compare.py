@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from rbp.core.arrays import Reals, check_level
-from rbp.core.errors import DataError, FitError, ParameterError
+from rbp.core.errors import ParameterError
 from rbp.stats.offset_law import OffsetFit, fit_offset
-from rbp.stats.power_law import ROUNDING, PowerLawFit, check_models, check_points, fit_power_law
+from rbp.stats.power_law import ROUNDING, PowerLawFit, check_points, fit_power_law
 
 ENOUGH_FOR_AICC = 6
 
@@ -55,92 +54,6 @@ def compare_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 
     without = aicc(pure.residual_se**2 * pure.df, pure.n, 3)
     delta = None if with_offset is None or without is None else with_offset - without
     return OffsetComparison(pure, offset, delta)
-
-
-@dataclass(frozen=True)
-class CommonExponent:
-    """Two tests of one exponent for all families, each with its own prefactor; a small p rejects it.
-
-    ``f``, ``p``, ``df_num``, ``df_den``: the analysis of covariance, which takes the scatter to be the same in every
-    family. ``welch_f``, ``welch_p``, ``welch_df`` (of the denominator): Welch's test (Biometrika 38, 1951) of the
-    families' own exponents, which does not. ``alpha`` (and its interval of confidence ``level``) is the exponent of
-    the parallel lines, for equal scatter; ``separate`` has each family's own fit.
-    """
-
-    f: float
-    p: float
-    df_num: int
-    df_den: int
-    welch_f: float
-    welch_p: float
-    welch_df: float
-    alpha: float
-    alpha_low: float
-    alpha_high: float
-    separate: dict[str, PowerLawFit]
-    level: float
-
-
-def common_exponent(table: pd.DataFrame, *, level: float = 0.95) -> CommonExponent:
-    """Do families share one exponent? The interaction of family with ln S, tested with equal scatter and without.
-
-    ``table`` has the columns ``family``, ``size``, ``value``, one row a model, of one dataset, metric and k.
-    With 4, 5, 5 and 10 models and one family scattering three times as much, the analysis of covariance rejects a
-    true hypothesis at 5% in 0.3% (it is the large one) to 21% of cases, Welch's test in 6% to 8%.
-
-    Raises DataError for a missing column; FitError for fewer than two families, a family that
-    ``fit_power_law`` cannot fit (it is named), or a line that passes through every point, which leaves no
-    scatter to test against.
-    """
-    check_level(level)
-    if missing := [name for name in ("family", "size", "value") if name not in table.columns]:
-        raise DataError(f"the table has no column {', '.join(missing)}", remedy="Give family, size and value.")
-    separate = {}
-    for family, points in table.groupby("family"):
-        try:
-            check_models(points)
-            separate[str(family)] = fit_power_law(points["size"], points["value"], level=level)
-        except FitError as error:
-            where = f"family {family}" + (f", {error.where}" if error.where else "")
-            raise FitError(error.what, where, error.remedy) from None
-    if len(separate) < 2:
-        raise FitError(f"{len(separate)} family is too few to compare exponents", "family")
-    if exact := [family for family, fit in separate.items() if fit.residual_se <= ROUNDING]:
-        what = "the line passes through every point: no scatter is left to test against"
-        raise FitError(what, f"family {exact[0]}")
-    log_size = np.log(table["size"].to_numpy(dtype=float))
-    points = pd.DataFrame(
-        {
-            "family": table["family"].astype(str).to_numpy(),
-            "x": log_size - log_size.mean(),
-            "y": np.log(table["value"].to_numpy(dtype=float)),
-        }
-    )
-    # These load slowly, and this test alone needs them.
-    from statsmodels.formula.api import ols
-    from statsmodels.stats.anova import anova_lm
-    from statsmodels.stats.oneway import anova_generic
-
-    parallel, free = ols("y ~ C(family) + x", points).fit(), ols("y ~ C(family) * x", points).fit()
-    test = anova_lm(parallel, free).iloc[1]
-    # For statsmodels a mean has variance/n and n − 1 degrees of freedom; an exponent has its own of both.
-    alphas, variances, n = np.array([(fit.alpha, fit.alpha_se**2, fit.df + 1) for fit in separate.values()]).T
-    welch = anova_generic(alphas, n * variances, n, use_var="unequal")
-    low, high = parallel.conf_int(1 - level).loc["x"]
-    return CommonExponent(
-        f=float(test["F"]),
-        p=float(test["Pr(>F)"]),
-        df_num=int(test["df_diff"]),
-        df_den=int(free.df_resid),
-        welch_f=float(welch.statistic),
-        welch_p=float(welch.pvalue),
-        welch_df=float(welch.df_denom),
-        alpha=-float(parallel.params["x"]),
-        alpha_low=-float(high),
-        alpha_high=-float(low),
-        separate=separate,
-        level=level,
-    )
 
 
 @dataclass(frozen=True)
@@ -215,11 +128,11 @@ def equivalence(
 ) -> Equivalence:
     """Two one-sided tests (TOST) of α_first/α_second against 1 ± ``margin``, on the same models.
 
-    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of
-    ln first − ρ ln second, with n − 2 degrees of freedom. ``text``: the covariance, shape (2, 2), of the two exponents
-    by what all models have in common, such as the documents that they are measured on, and its degrees of freedom; it
-    is added, with Welch's degrees of freedom for the sum; what of it is in the scatter already is counted twice. Raises
-    what ``paired_exponents`` raises, and ParameterError for a ``level`` of a half or less, which is no test.
+    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of ln
+    first − ρ ln second, with n − 2 degrees of freedom. ``text``: the covariance, shape (2, 2), of the two exponents by
+    what all models have in common, such as documents, and its degrees of freedom; it is added (Welch); what of it is in
+    the scatter already is counted twice. Raises what ``paired_exponents`` raises, and ParameterError for a ``level`` of
+    a half or less.
     """
     check_level(level)
     if level <= 0.5:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
 
-from rbp.core.arrays import Reals
+from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, ParameterError
 
 
@@ -18,7 +18,7 @@ def neg_log_rbp_interval(
     0 ≤ hits ≤ tokens and tokens ≥ 1; ParameterError unless 0 < level < 1.
     """
     share = _share(hits, tokens)
-    _level(level)
+    check_level(level)
     count, total = np.asarray(hits), np.asarray(tokens)
     low = np.where(share > 0, betaincinv(count, total - count + 1, (1 - level) / 2), 0.0)
     high = np.where(share < 1, betainccinv(count + 1, total - count, (1 - level) / 2), 1.0)
@@ -43,11 +43,6 @@ def _share(hits: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
     return np.asarray(count / total, dtype=np.float64)
 
 
-def _level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ParameterError(f"a confidence level lies between 0 and 1, not {level}", "level", "Try 0.95.")
-
-
 def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Standard deviation of ln(−ln RBP_k) by counting alone: a binomial share of N independent tokens.
 
@@ -61,20 +56,20 @@ def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[n
     return np.sqrt(np.expm1(y) / n) / y
 
 
-def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float = 1.0, level: float = 0.95) -> float:
+def noise_floor(tokens: float, *, precision: float = 0.5, level: float = 0.95) -> float:
     """The −ln RBP_k at which `tokens` tell it to within a factor 1 ± precision, at confidence `level`.
 
     Below it the half-width z·sd of its interval is more than `precision` of its own value, and a difference between
-    models of that size cannot be told from noise. It is −ln(1 − m/T), m = d·(z/precision)² missed tokens (with the
-    binomial's own 1 − m/T): 15 misses for one half at 95%, if tokens are independent. Infinite where even all
-    tokens missed would not do.
+    models of that size cannot be told from noise. It is −ln(1 − m/T), m = (z/precision)² missed tokens (with the
+    binomial's own 1 − m/T): 15 misses for one half at 95%, for independent tokens. Infinite where even all tokens
+    missed would not do.
     """
-    _positive(tokens=tokens, precision=precision, design_effect=design_effect)
-    # solve d·(e^y − 1)/T = (precision·y/z)² for y: the left side grows from d·y/T, the right from 0
+    _positive(tokens=tokens, precision=precision)
+    # solve (e^y − 1)/T = (precision·y/z)² for y: the left side grows from y/T, the right from 0
     z = ndtri((1 + level) / 2)
-    y = design_effect * (z / precision) ** 2 / tokens
+    y = (z / precision) ** 2 / tokens
     for _ in range(200):
-        following = design_effect * (z / precision) ** 2 / tokens * np.expm1(y) / y
+        following = (z / precision) ** 2 / tokens * np.expm1(y) / y
         if not np.isfinite(following) or following > 50:
             return float("inf")
         if abs(following - y) <= 1e-14 * y:
@@ -83,16 +78,13 @@ def noise_floor(tokens: float, *, precision: float = 0.5, design_effect: float =
     return float(y)
 
 
-def alpha_error(
-    size: npt.ArrayLike, value: npt.ArrayLike, tokens: float, *, design_effect: float = 1.0, scatter: float = 0.0
-) -> float:
+def alpha_error(size: npt.ArrayLike, value: npt.ArrayLike, tokens: float) -> float:
     """The standard error of α by least squares of ln y on ln S, y = `value` = −ln RBP_k, shape (n,).
 
-    Counting noise of `tokens` for each model, independent between models, and a scatter of the models about the law
-    (standard deviation of ln y) that no number of tokens takes away.
+    By counting noise alone, of `tokens` for each model, independent between models.
     """
-    _positive(tokens=tokens, design_effect=design_effect)
-    return float(np.sqrt(_of_slope(size, design_effect * counting_error(value, tokens) ** 2 + scatter**2)))
+    _positive(tokens=tokens)
+    return float(np.sqrt(_of_slope(size, counting_error(value, tokens) ** 2)))
 
 
 def tokens_needed(
@@ -101,22 +93,19 @@ def tokens_needed(
     half_width: float,
     *,
     design_effect: float = 1.0,
-    scatter: float = 0.0,
     level: float = 0.95,
 ) -> float:
     """How many tokens each model must be measured on for α to be known to ± `half_width` at confidence `level`.
 
     size, value: shape (n,), n ≥ 3: the models, and about what −ln RBP_k they have. The interval is Student's, of
-    n − 2 degrees of freedom, as that of a fit. Infinite where the models' own scatter about the law is too large.
+    n − 2 degrees of freedom, as that of a fit. Counting is the only noise.
     """
     _positive(half_width=half_width, design_effect=design_effect)
     count = np.asarray(size).size
     if count < 3:
         raise ParameterError(f"{count} models make no interval of α", "size", "Give at least three.")
     goal = (half_width / stdtrit(count - 2, (1 + level) / 2)) ** 2
-    left = goal - _of_slope(size, np.full(count, scatter**2))
-    of_one_token = _of_slope(size, design_effect * counting_error(value, 1) ** 2)
-    return of_one_token / left if left > 0 else float("inf")
+    return _of_slope(size, design_effect * counting_error(value, 1) ** 2) / goal
 
 
 def _of_slope(size: npt.ArrayLike, variance: Reals) -> float:

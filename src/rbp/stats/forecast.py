@@ -1,7 +1,6 @@
 """Forecasts: fit the small models, predict the largest, and see whether the interval covers them."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +8,6 @@ import pandas as pd
 
 from rbp.core.arrays import check_level
 from rbp.core.errors import ParameterError
-from rbp.stats.offset_law import OffsetFit, fit_offset
 from rbp.stats.power_law import PowerLawFit, check_points, fit_power_law
 
 
@@ -22,7 +20,7 @@ class Forecast:
     """
 
     rows: pd.DataFrame
-    fit: PowerLawFit | OffsetFit
+    fit: PowerLawFit
 
 
 def forecast(
@@ -31,19 +29,13 @@ def forecast(
     *,
     holdout: int,
     level: float = 0.95,
-    kind: Literal["power", "offset"] = "power",
 ) -> Forecast:
-    """Fit all but the ``holdout`` largest sizes and predict those.
+    """Fit a power law to all but the ``holdout`` largest sizes and predict those.
 
-    ``size`` and ``value`` have shape (n,); points of equal size are held out together. Intervals are exact
-    for ``kind="power"`` with normal errors of ln y; for ``"offset"`` they are approximate (delta method).
-
-    Raises ParameterError where ``holdout`` < 1, where it leaves fewer than 3 sizes (or, for ``"offset"``,
-    fewer than 4 points), or for an unknown ``kind``; FitError as the fits do.
+    ``size`` and ``value`` have shape (n,); points of equal size are held out together. Raises ParameterError where
+    ``holdout`` < 1 or leaves fewer than 3 sizes; FitError as the fit does.
     """
     check_level(level)
-    if kind not in ("power", "offset"):
-        raise ParameterError(f"no kind of forecast is called {kind!r}", "kind", "Give 'power' or 'offset'.")
     sizes, values = check_points(size, value)
     distinct = np.unique(sizes)
     if holdout < 1 or distinct.size - holdout < 3:
@@ -53,12 +45,7 @@ def forecast(
             "Hold out at least 1 and leave 3.",
         )
     small = sizes < distinct[-holdout]
-    if kind == "offset" and small.sum() < 4:
-        raise ParameterError(
-            f"{holdout} held out leave {small.sum()} points", "holdout", "Leave 4 for a law with an offset."
-        )
-    law = fit_power_law if kind == "power" else fit_offset
-    fit = law(sizes[small], values[small], level=level)
+    fit = fit_power_law(sizes[small], values[small], level=level)
     order = np.argsort(sizes[~small], kind="stable")
     held_size, held_value = sizes[~small][order], values[~small][order]
     ahead = fit.predict(held_size)

@@ -1,14 +1,13 @@
 """−ln RBP_k of one model against the threshold k: its exponent in k, and what a larger k is worth in parameters."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import chdtrc, ndtri
+from scipy.special import chdtrc
 
-from rbp.core.arrays import Reals, check_level
+from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.cells import fit_table
 from rbp.stats.power_law import check_points, fit_power_law
@@ -78,31 +77,12 @@ def sampling_covariance(value: npt.ArrayLike, k: npt.ArrayLike, tokens: int) -> 
     return covariance
 
 
-@dataclass(frozen=True)
-class SamplingTest:
-    """The line in k, weighted by what sampling `tokens` tokens allows, and whether that explains its scatter.
+def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int) -> tuple[float, float]:
+    """χ² (of n − 2 degrees of freedom) and p of a straight line in ln k: a small p says that it leaves more than noise.
 
-    `alpha` and its interval of confidence `level`: generalized least squares with known covariance. `chi2` has
-    `df` = n − 2 degrees of freedom; a small `p` says that the points leave the line by more than chance.
-    `noise` is the standard deviation of ln y that sampling alone gives, averaged (root mean square) over k.
+    `k` and `value` have shape (n,), n ≥ 3; the line is weighted by what sampling `tokens` tokens allows. Raises
+    FitError as `fit_power_law` does, and where two thresholds share one value (nothing ranked between).
     """
-
-    alpha: float
-    alpha_low: float
-    alpha_high: float
-    chi2: float
-    df: int
-    p: float
-    noise: float
-    level: float
-
-
-def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int, *, level: float = 0.95) -> SamplingTest:
-    """Test a straight line in ln k against sampling noise; `k` and `value` have shape (n,), n ≥ 3.
-
-    Raises FitError as `fit_power_law` does, and where two thresholds share one value (nothing ranked between).
-    """
-    check_level(level)
     thresholds, values = check_points(k, value)
     covariance = sampling_covariance(values, thresholds, tokens)
     try:
@@ -113,28 +93,14 @@ def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int, *, level:
     x, y = np.linalg.solve(root, design), np.linalg.solve(root, np.log(values))
     coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
     statistic = float(np.sum((y - x @ coefficients) ** 2))
-    half = ndtri((1 + level) / 2) * np.sqrt(np.linalg.inv(x.T @ x)[1, 1])
-    alpha, df = -float(coefficients[1]), len(values) - 2
-    return SamplingTest(
-        alpha=alpha,
-        alpha_low=float(alpha - half),
-        alpha_high=float(alpha + half),
-        chi2=statistic,
-        df=df,
-        p=float(chdtrc(df, statistic)),
-        noise=float(np.sqrt(np.mean(np.diag(covariance)))),
-        level=level,
-    )
+    return statistic, float(chdtrc(len(values) - 2, statistic))
 
 
-def sampling_tests(
-    points: pd.DataFrame, fits: pd.DataFrame, tokens: pd.DataFrame, *, level: float = 0.95
-) -> pd.DataFrame:
-    """`sampling_test` of each fitted model whose number of tokens is known.
+def sampling_tests(points: pd.DataFrame, fits: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
+    """`sampling_test` of each fitted model whose number of tokens is known: `MODEL`, `tokens`, `chi2`, `p`.
 
-    `tokens` comes from `rbp.evidence.tokens.tokens_behind`; numbers that are bounds only are not used. One row a model:
-    `MODEL`, `tokens`, `residual_se` (of `fits`), and the fields of `SamplingTest`. Models that cannot be tested are
-    left out; the table may be empty.
+    `tokens` comes from `rbp.evidence.tokens.tokens_behind`; numbers that are bounds only are not used. Models that
+    cannot be tested are left out; the table may be empty.
     """
     known = tokens[tokens["basis"].isin(["counted", "recovered"])]
     fitted = fits.dropna(subset="alpha").merge(known, on=["dataset", "family"])
@@ -142,11 +108,11 @@ def sampling_tests(
     for row in fitted.to_dict("records"):
         own = points[(points["dataset"] == row["dataset"]) & (points["model"] == row["model"])]
         try:
-            test = sampling_test(own["k"].astype(float), own["value"], row["tokens"], level=level)
+            tested = sampling_test(own["k"].astype(float), own["value"], row["tokens"])
         except FitError:
             continue
-        rows.append({name: row[name] for name in (*MODEL, "tokens", "residual_se")} | asdict(test))
-    return pd.DataFrame(rows, columns=[*MODEL, "tokens", "residual_se", *SamplingTest.__dataclass_fields__])
+        rows.append((*(row[name] for name in (*MODEL, "tokens")), *tested))
+    return pd.DataFrame(rows, columns=[*MODEL, "tokens", "chi2", "p"])
 
 
 def local_factor(ratio: npt.ArrayLike, k_from: float, k_to: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -159,16 +125,16 @@ def exact_factor(ratio: npt.ArrayLike, k_from: float, k_to: npt.ArrayLike) -> np
     return np.asarray((np.asarray(k_to, float) / k_from) ** -np.asarray(ratio, float))
 
 
-def usable_from(ratio: float, error: float = 0.1) -> int:
-    """The smallest k at which the local ΔS/S of the step k → k + 1 is off by at most `error` of the exact one.
+def usable_from(ratio: float) -> int:
+    """The smallest k at which the local ΔS/S of the step k → k + 1 is off by at most a tenth of the exact one.
 
-    Raises ParameterError unless ratio > 0 and 0 < error < 1.
+    Raises ParameterError unless ratio > 0.
     """
-    if not (ratio > 0 and 0 < error < 1):
-        raise ParameterError("the ratio must be positive, and the error between 0 and 1", f"{ratio}, {error}")
+    if not ratio > 0:
+        raise ParameterError("the ratio must be positive", f"{ratio}")
     k = 1
     # The error falls as k grows, as (ratio + 1)/(2k) in the end: the loop is short.
-    while abs((local_factor(ratio, k, k + 1) - 1) / (exact_factor(ratio, k, k + 1) - 1) - 1) > error:
+    while abs((local_factor(ratio, k, k + 1) - 1) / (exact_factor(ratio, k, k + 1) - 1) - 1) > 0.1:
         k += 1
     return k
 
@@ -206,11 +172,10 @@ def beside_size(in_k: pd.DataFrame, in_s: pd.DataFrame) -> pd.DataFrame:
 def exchange(points: pd.DataFrame, in_k: pd.DataFrame, k_from: int, k_to: int | Sequence[int]) -> pd.DataFrame:
     """The size S′ that has at `k_to` the RBP that each model, of size S, has at `k_from`.
 
-    `points`: rows of −ln RBP_k; `in_k`: the models' exponents, from `fit_in_k`. Both thresholds need three models
-    of the family. One row a model and `k_to`: `MODEL`, `k_to`, `alpha_k`, `alpha_s` (of its family, at `k_from`),
-    `ratio`, `local` and `exact` (S′/S by the two formulas), `measured` (S′/S from the family's values at `k_to`),
-    `extrapolated` (S′ lies outside the family's models) and `models` (how many the family has at `k_to`). Models
-    of families that cannot be fitted are left out; raises DataError where none is left.
+    `points`: rows of −ln RBP_k; `in_k`: the models' exponents, from `fit_in_k`. A row for each model and `k_to`:
+    `MODEL`, `k_to`, `alpha_k`, `alpha_s` (of its family, at `k_from`), `ratio`, `local` and `exact` (S′/S by the two
+    formulas), `measured` (from the family's values at `k_to`), `extrapolated` (S′ lies outside the family's models) and
+    `models` (at `k_to`). Families of fewer than three models are left out; raises DataError where none is left.
     """
     targets = [k_to] if isinstance(k_to, int) else list(k_to)
     rows = []

@@ -95,12 +95,9 @@ class OffsetFit:
 def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95) -> OffsetFit:
     """Fit ln y = ln(E + A·S^(−α)) + ε with E ≥ 0 by least squares from several starts.
 
-    ``size`` and ``value`` have shape (n,), n ≥ 4. The interval of E (and of α) holds every E at which the
-    best fit of the other two parameters has RSS ≤ RSS_min·(1 + F(level; 1, n − 3)/(n − 3)). The noise is on
-    the log scale, so E may exceed the smallest value; its upper end is finite all the same, because RSS grows
-    without bound with E.
-
-    Raises FitError as ``fit_power_law`` does, and for fewer than 4 points (three parameters leave none over).
+    ``size`` and ``value`` have shape (n,), n ≥ 4. The interval of E (and of α) holds every E at which the best fit of
+    the other two parameters has RSS ≤ RSS_min·(1 + F(level; 1, n − 3)/(n − 3)). As the noise is on the log scale, E may
+    exceed the smallest value. Raises FitError as ``fit_power_law`` does, and for fewer than 4 points.
     """
     check_level(level)
     sizes, values = check_points(size, value, minimum=4)

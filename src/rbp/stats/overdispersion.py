@@ -92,11 +92,10 @@ def scatter_about_law(
     """Test the scatter of counts about −ln RBP_k = C·S^(−α), and estimate what is beyond counting.
 
     size, misses: shape (n,), n ≥ 3 different sizes, every model with a miss and a hit. The test is of the binomial
-    deviance about the fitted line, against counts drawn from it (parametric bootstrap); for tokens that cluster it is
-    divided by the design effect (Rao and Scott 1984). The scatter beyond counting is that of a random effect of each
-    model on ln(−ln RBP_k), by Paule and Mandel (1982); its interval, of confidence `level`, is the Q-profile's
-    (Viechtbauer 2007). One `Scatter` for each of `design_effects`. Raises FitError for fewer than three sizes,
-    DataError for counts without a logarithm.
+    deviance about the fitted line, against counts drawn from it; for tokens that cluster it is divided by the design
+    effect (Rao and Scott 1984). The scatter beyond is that of a random effect of each model on ln(−ln RBP_k), by Paule
+    and Mandel (1982), its interval the Q-profile's (Viechtbauer 2007). One `Scatter` for each of `design_effects`.
+    Raises FitError for fewer than three sizes, DataError for counts without a logarithm.
     """
     check_level(level)
     x, count = np.asarray(size, dtype=float), np.asarray(misses, dtype=float)

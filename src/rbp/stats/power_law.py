@@ -31,10 +31,9 @@ def check_points(
 ) -> tuple[Reals, Reals]:
     """Sizes and values, both of shape (n,), fit for a line through their logarithms.
 
-    Raises FitError for values or sizes that are not positive and finite, lengths that differ, fewer than
-    ``minimum`` points, fewer than three different sizes, or values that are all equal. The last is an error
-    because R² is then 1 − 0/0: the paper's Table 1 prints such a cell as "R² 1.000, slope 0.000" (Qwen2.5 on
-    HumanEval, k = 10000), which looks like a perfect law and is the absence of one.
+    Raises FitError for values or sizes that are not positive and finite, lengths that differ, fewer than ``minimum``
+    points, fewer than three different sizes, or values that are all equal: R² is then 1 − 0/0, which the paper's Table
+    1 prints as "R² 1.000, slope 0.000" (Qwen2.5 on HumanEval, k = 10000).
     """
     sizes, values = as_positive(size, "size"), as_positive(value, name)
     if sizes.size != values.size:
@@ -122,14 +121,12 @@ def fit_power_law(
 ) -> PowerLawFit:
     """Fit ln y = ln A − α ln S + ε by least squares, with Student-t intervals of n − 2 degrees of freedom.
 
-    ``size`` and ``value`` have shape (n,); sizes may repeat. Without ``variance`` the fit is ordinary
-    least squares, the paper's. ``variance`` (shape (n,), in units of y²), each value's own sampling variance, weights
-    it by y²/variance (delta method). The known variances give the proportions; the estimated ``scale`` absorbs what
-    they miss, and is near 1 where they miss little.
+    ``size`` and ``value`` have shape (n,); sizes may repeat. Without ``variance`` the fit is ordinary least squares,
+    the paper's. ``variance`` (shape (n,), in units of y²), each value's own sampling variance, weights it by
+    y²/variance; the estimated ``scale`` absorbs what the known variances miss.
 
-    Raises FitError for fewer than three different sizes, lengths that differ, a size, value or variance that
-    is not positive and finite (its row is named), or values that are all equal; ParameterError for a bad
-    ``level``.
+    Raises FitError for fewer than three different sizes, lengths that differ, a size, value or variance that is not
+    positive and finite, or values that are all equal; ParameterError for a bad ``level``.
     """
     check_level(level)
     sizes, values = check_points(size, value)

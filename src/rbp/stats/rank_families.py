@@ -29,10 +29,9 @@ class Family:
 
     name: its key; label: as a figure shows it; parameters: their names, in whose order all vectors stand.
     natural(values, first), named(natural, first): between the parameters and the natural ones, shape (p,).
-    weight(points, natural): ln of the mass up to a constant, shape (n,); slopes: its first derivatives, shape (p, n),
-    and its second ones, shape (p, p, n), or None where it is linear. origin: natural parameters to begin a fit with;
-    limit: what the family is where its last natural parameter, which then is never below 0, is 0. points(starts, V):
-    where the weight of bins is evaluated.
+    weight(points, natural): ln of the mass up to a constant, shape (n,); slopes: its derivatives, shapes (p, n) and (p,
+    p, n), the second None where it is linear. origin: natural parameters to begin a fit with; limit: what the family is
+    where its last natural parameter is 0. points(starts, V): where the weight of bins is evaluated.
     """
 
     name: str

@@ -66,13 +66,13 @@ def protocol_bound(dataset: str) -> int:
 def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.ArrayLike) -> Recovery:
     """The total N of which each share is a whole-number part; each is known to a standard deviation `error`.
 
-    Readings are independent. The distance of N·share to the nearest whole number has the density of a wrapped normal of
-    standard deviation N·error, with weight 0.99; the rest lets a stray reading pass. `identified` asks that the
-    log-likelihood reach ln(number of candidates/0.001), which by Markov's inequality some candidate does by chance with
-    probability 0.001 at most, and that the posterior of N reach 0.999, so that no multiple explains the shares as well.
+    The distance of N·share to the nearest whole number has the density of a wrapped normal of standard deviation
+    N·error, with weight 0.99; the rest lets a stray reading pass. `identified` asks that the log-likelihood reach
+    ln(number of candidates/0.001), which some candidate does by chance with probability 0.001 at most (Markov), and
+    that the posterior of N reach 0.999.
 
-    Raises DataError for no shares, or one outside 0 … 1; ParameterError unless errors are above 0 and
-    candidates whole numbers of at least 1, two or more.
+    Raises DataError for no shares, or one outside 0 … 1; ParameterError unless errors are above 0 and candidates two or
+    more whole numbers of at least 1.
     """
     part, sd = np.broadcast_arrays(np.asarray(share, dtype=np.float64), np.asarray(error, dtype=np.float64))
     ordered = np.sort(np.asarray(candidates))  # np.unique hashes, which takes as long as all that follows

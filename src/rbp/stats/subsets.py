@@ -54,10 +54,9 @@ def fit_thresholds(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def r_squared_interval(r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
     """The interval of the R² of the population that a line through n points was drawn from, of these same sizes.
 
-    With the sizes held fixed, t = √((n − 2)·R²/(1 − R²)) has a noncentral t distribution with n − 2 degrees of
-    freedom and noncentrality δ; the interval holds every δ²/(δ² + n) for which neither tail is below (1 − level)/2.
-    Its lower end is 0 exactly where the interval of α includes 0; there it covers more often than `level`.
-    Raises ParameterError for R² outside 0 … 1 (1 excluded), n below 3 or a bad level.
+    With the sizes held fixed, t = √((n − 2)·R²/(1 − R²)) has a noncentral t distribution of noncentrality δ; the
+    interval holds every δ²/(δ² + n) for which neither tail is below (1 − level)/2. Its lower end is 0 exactly where the
+    interval of α includes 0. Raises ParameterError for R² outside 0 … 1 (1 excluded), n below 3 or a bad level.
     """
     check_level(level)
     if not 0 <= r_squared < 1 or n < 3:

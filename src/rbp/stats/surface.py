@@ -43,10 +43,9 @@ class Surface:
     """A fitted law of S and D.
 
     `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0, fitted or given. `size_term` is A·S^(−a) and
-    `token_term` B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole and
-    `token_term` 0. `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a
-    constant: R² of ln y in the first case. `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over
-    its degrees of freedom (1 where counting is all the noise).
+    `token_term` B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole.
+    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant.
+    `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of freedom.
     """
 
     form: str
@@ -93,14 +92,13 @@ class Surface:
 def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None, above: float = 0.0) -> Surface:
     """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
 
-    above: an E that is known, above which the law is fitted; for the forms that fit none. trials: None where `value` is
-    y, positive: least squares of ln y. Else `value` is the share of so many trials that succeed, 0 and 1 included, and
-    y is its −ln: binomial likelihood. More scatter than counting makes leaves the estimate as it is, and stands in
-    `dispersion`. E is held at 0 where the likelihood would have it below.
+    above: an E that is known, for the forms that fit none. trials: None where `value` is y, positive: least squares of
+    ln y. Else `value` is the share of so many trials that succeed, 0 and 1 included, and y is its −ln: binomial
+    likelihood. E is held at 0 where the likelihood would have it below.
 
     Raises ParameterError for an unknown form, and for one that fits an E where one is given; DataError for a missing
-    column or shares outside 0 … 1, FitError for fewer than three sizes (or token counts, in a law of both), too few
-    rows, or values that do not determine the law.
+    column or shares outside 0 … 1, FitError for fewer than three sizes (or token counts), too few rows, or values that
+    do not determine the law.
     """
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")

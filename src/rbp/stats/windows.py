@@ -26,30 +26,20 @@ def runs(hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike)
 
 
 def window_counts(
-    hit: npt.ArrayLike,
-    documents: npt.ArrayLike,
-    positions: npt.ArrayLike,
-    n: Sequence[int],
-    *,
-    overlapping: bool = True,
+    hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike, n: Sequence[int]
 ) -> pd.DataFrame:
     """For each length of `n`: how many windows there are, and in how many every token is a hit.
 
-    hit, documents, positions: shape (T,), a row per token, ordered by document and position. Overlapping windows end
-    at every token, as the authors count: a stretch of L tokens has max(0, L − n + 1), and a success of length n holds
-    successes of every smaller length. Windows that do not overlap lie end to end from the stretch's first token:
-    ⌊L/n⌋ of them, and what is left over is in none. A stretch ends with its document, or at a gap in the positions.
-    Columns n, successes, windows. Raises ParameterError for a length below 1.
+    hit, documents, positions: shape (T,), a row per token, ordered by document and position. Windows overlap, as the
+    authors count them: a stretch of L tokens has max(0, L − n + 1). It ends with its document, or at a gap in the
+    positions. Columns n, successes, windows. Raises ParameterError for a length below 1.
     """
     if min(n, default=1) < 1:
         raise ParameterError(f"a window has at least 1 token, not {min(n)}", "n", "Give lengths of 1 and more.")
     good = np.asarray(hit, dtype=bool)
     reached = runs(good, documents, positions)
     place = runs(np.ones_like(good), documents, positions)  # 1, 2, 3 … within the stretch
-    rows = []
-    for length in n:
-        ends = place >= length if overlapping else place % length == 0
-        rows.append((length, int((ends & (reached >= length)).sum()), int(ends.sum())))
+    rows = [(length, int((reached >= length).sum()), int((place >= length).sum())) for length in n]
     return pd.DataFrame(rows, columns=["n", "successes", "windows"])
 
 
@@ -99,9 +89,9 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
 def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLike) -> Reals:
     """The standard error of each share p(n) = c(n)/windows(n), relatively, from the counts of one model and one k.
 
-    n, successes, windows: shape (m,), with n[0] = 1. It is the larger of two: that of runs of hits taken as independent
-    draws, which knows that many successes may be one run, and the binomial error of the windows/n windows that do not
-    overlap. What documents share beyond runs is in neither, so the true error is larger. Infinite without a success.
+    n, successes, windows: shape (m,), with n[0] = 1. The larger of two: that of runs of hits taken as independent
+    draws, and the binomial error of the windows/n windows that do not overlap. What documents share beyond runs is in
+    neither. Infinite without a success.
     """
     lengths, count, places = (np.asarray(each, dtype=float) for each in (n, successes, windows))
     curve = filled(lengths.astype(int).tolist(), count.astype(int).tolist())

@@ -107,14 +107,12 @@ def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level:
 def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
     """How far training a model again moves −ln RBP_k at equal CE: a mixed model over models and texts.
 
-    Of models that share their size, ln(−ln RBP_k) less the curve's part, slope·ln CE. A size on a text has a fixed
-    effect; a training has two random ones, one on all texts alike and one of each text. All models are on all texts, so
-    the analysis of variance gives what REML gives.
+    Of models that share their size, ln(−ln RBP_k) less the curve's part. A size on a text has a fixed effect; a
+    training has two random ones, one on all texts alike and one of each text.
 
-    Columns family, k, models (trained again), texts; standard deviations in per cent: moved (of a training, on a text),
-    common (its part on all texts alike; NaN for one text), documents (what other documents alone would make of
-    `moved`); share: the largest share of one text in their squares; p: the F test that there is no more than documents
-    make, with Satterthwaite's degrees of freedom.
+    Columns family, k, models (trained again), texts; in per cent, as standard deviations, moved (of a training, on a
+    text), common (its part on all texts alike; NaN for one text), documents (what other documents would make of
+    `moved`); share: the largest of one text in their squares; p: F test that documents make all of it (Satterthwaite).
     """
     rows = []
     for family in sorted({one.counts.families[0] for one in texts}):

@@ -86,12 +86,10 @@ def by_text(stores: Sequence[RankStore], pairs: pd.DataFrame, k: int, rule: TieR
 def paired_table(pairs: pd.DataFrame, *, level: float = 0.95, text: Text | None = None) -> pd.DataFrame:
     """The paired test of α of cross-entropy against α of −ln RBP_k, for each dataset and family of `pairs`.
 
-    Its line is that of the ratio of the two, so that scatter that both share is gone. Columns dataset, family, n
-    (models), size_min, size_max, difference, low, high, alpha_first, alpha_second (of `PairedExponents`), note (why
-    there is no test; "" where there is one), text_low, text_high (the difference's interval over other documents, from
-    `text`, a `by_text`), relative, relative_low, relative_high (how much larger cross-entropy's exponent is, per cent,
-    with the interval of `equivalence` over models and documents), verdict ("near", inside ±NEAR; "outside"; or "not
-    decided"). What is not known is missing. Raises DataError where there is no test at all.
+    Columns dataset, family, n (models), size_min, size_max, difference, low, high, alpha_first, alpha_second
+    (`PairedExponents`), text_low, text_high (over other documents, from `text`, a `by_text`), relative, relative_low,
+    relative_high (`equivalence`, per cent), verdict ("near", inside ±NEAR; "outside"; or "not decided"), note (why
+    there is no test). What is not known is missing. Raises DataError where there is no test at all.
     """
     relative = ["relative", "relative_low", "relative_high"]
     rows = []

@@ -93,10 +93,9 @@ def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed
     """How much of the rank each of BY tells, on documents that it was not learnt from.
 
     The regression is the mean in each of `Cells`, learnt on four fifths of the documents and scored on the last, in
-    turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained (the share that is gone of the squared deviations of
-    ln rank, or of the hits' binomial deviance, McFadden's R²), low, high (by documents, the regressions as they are),
-    wrong (the share of hits and misses said wrongly; NaN for ln rank). Left out: an entropy that is not known, a k at
-    which all tokens are hits or misses, and a text of fewer than FOLDS documents.
+    turn. Columns outcome ("ln rank", or "rank ≤ k"), by, explained (of the squared deviations, or of the hits' binomial
+    deviance), low, high (by documents, the regressions as they are), wrong (the share of hits and misses said wrongly;
+    NaN for ln rank). Left out: a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents.
     """
     check_level(level)
     documents = int(tokens.document.max()) + 1
@@ -174,10 +173,10 @@ def about(store: RankStore) -> dict[str, Any]:
 def transferred(source: Source, k: Sequence[int] = K, *, level: float = 0.95) -> pd.DataFrame:
     """Is the rank the same function of −ln p, or of −ln p and entropy, in the smallest and the largest model of a text?
 
-    The chance of a hit, by `Cells` learnt on one of the two, is averaged over the other's tokens, which are the same.
-    Columns dataset, family, k, by, learnt ("smallest", "largest"), first (−ln RBP_k of that one), measured (of the
-    other), said, and moved: (said − first)/(measured − first), with low and high by documents, what was learnt
-    as it is. Left out: texts with one size, and a k at which a model has no hit, or both as many.
+    The chance of a hit, by `Cells` learnt on one of the two, is averaged over the other's tokens. Columns dataset,
+    family, k, by, learnt ("smallest", "largest"), first (−ln RBP_k of that one), measured (of the other), said, and
+    moved: (said − first)/(measured − first), with low and high by documents. Left out: texts with one size, and a k at
+    which a model has no hit, or both as many.
     """
     check_level(level)
     found, rows = _ends(source), []

@@ -92,10 +92,10 @@ Judge = Callable[[Numbers], Judged]
 class Claim:
     """A claim in our words, where it stands, and the rule that decides it.
 
-    `name` is that of its table in the file, and of its address, ledger.html#claim-NAME. `number` stays: those of the paper and its earlier versions that were listed first are 1 to 30; those
-    added since, of any group, count on from 31 in the order in which they came. `part` is its subject within the group.
-    `evidence` names the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the paper's
-    argument, or of the doubt of it, hangs on it; the others are details. `rests_on`: other claims, whose rules decide it.
+    `name`: of its table in the file, and of its address, ledger.html#claim-NAME. `number` stays: 1 to 30 for those of
+    the paper that were listed first, then in the order in which they came. `part`: its subject within the group.
+    `evidence`: the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the argument hangs on
+    it. `rests_on`: other claims, whose rules decide it.
     """
 
     name: str
@@ -141,11 +141,11 @@ FILE = Path(__file__).with_name("claims.toml")
 def read_claims(path: Path = FILE) -> list[Claim]:
     """The claims of a file, a table each, by the name under which chapters record what decides it (`Page.claim`).
 
-    number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. holds, in_part:
-    the rule, see `rules.read_condition`; bars: its bars by name, see `rules.read_bar`. verdict: UNCHECKED where nothing
-    decides; algebra: what holds, follows without a measurement. rests_on: names of other claims, whose rules and values
-    a rule may use (`rules.read_condition`), and a finding as "{law[high]}". finding: a sentence or two with the recorded values, "{high} of {fits}, {r:.3f} at worst"; finding_open: where
-    none are recorded yet, if a later chapter may do so.
+    number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. holds,
+    in_part: the rule (`rules.read_condition`); bars: by name (`rules.read_bar`). verdict: UNCHECKED where nothing
+    decides; algebra: what follows without a measurement. rests_on: claims whose rules and values a rule may use, and a
+    finding as "{law[high]}". finding: a sentence or two with the recorded values, "{high} of {fits}"; finding_open:
+    where none are recorded yet, if a later chapter may do so.
     """
     groups = {group.key: group for group in GROUPS}
     tables = tomllib.loads(path.read_text(encoding="utf-8"))

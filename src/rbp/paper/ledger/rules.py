@@ -181,10 +181,10 @@ def read_bar(table: Mapping[str, Any]) -> Bar:
 def read_condition(text: str, values: Mapping[str, Any], bars: Mapping[str, Bar]) -> Condition:
     """A condition in words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
 
-    Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`; `law.high` is what
-    `values` has of another claim, and `law.holds` and `law.in_part` (at least) are that claim's own rule. There are
-    comparisons, and, or, not, + - * /, share(list >= x), median, least, most, count and total of a list. Raises ValueError
-    for anything else, and for a name that is not there. A comparison with no bar in it is decided here.
+    Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`; `law.high` is a
+    value of another claim, `law.holds` and `law.in_part` its own rule. There are comparisons, and, or, not, + - * /,
+    share(list >= x), median, least, most, count and total. Raises ValueError for anything else, and for a name that is
+    not there. A comparison with no bar in it is decided here.
     """
     return _Reader(values, bars).condition(ast.parse(text.strip(), mode="eval").body)
 

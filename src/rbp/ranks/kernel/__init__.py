@@ -51,25 +51,22 @@ def linear_rank(
         >>> ranks.greater.tolist(), ranks.equal.tolist()
         ([1, 0], [1, 2])
 
-    hidden: [T, d]; weight: [V, d]; target: [T], whole numbers in 0 … V − 1; all on one device. The logits are
-    z = (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given (Gemma 2).
+    hidden: [T, d]; weight: [V, d]; target: [T], whole numbers in 0 … V − 1; all on one device. The logits are z =
+    (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given (Gemma 2).
 
     - vocab: only the first `vocab` rows of weight count; the others merely pad the matrix.
     - round_logits: "bfloat16" rounds the logits as a bfloat16 model does, so that many are equal. Otherwise they are
       accumulated and compared in float32, or in float64 if hidden or weight is.
-    - compiled: False has `blocked` count by plain operations, without the seconds that compiling takes (see
-      `compiling_pays`): the same counts, and nll to its last bits.
+    - compiled: False has `blocked` count by plain operations, without the seconds that compiling takes: the same
+      counts, and nll to its last bits.
 
     Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. A target at −inf has an nll of +inf.
     Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit is NaN;
     TokenRanks.nll raises it where a logit is +inf.
 
-    Exact everywhere: each position has one logit for each token, and greater and equal count those. A target is equal
-    to itself, and to every token with the same bits in its row of weight and in its bias.
-
-    Only to rounding: each logit is a float32 sum over d terms, known to d · 2⁻²⁴ · ‖h‖ · ‖w‖. Two tokens that are
-    nearer than that may change places on another processor, backend or library. On one machine, counts have not been
-    seen to depend on how the rows are cut or ordered, but no library promises that.
+    Exact: greater and equal count one logit for each token. A target is equal to itself, and to every token with the
+    same bits in its row of weight and in its bias. Only to rounding: each logit is a float32 sum over d terms, known to
+    d · 2⁻²⁴ · ‖h‖ · ‖w‖; tokens that are nearer may change places on another processor, backend or library.
 
     Equal rows of weight are looked for once, and again when torch says that weight or bias has changed. A change
     through `.data` escapes torch: rows that it makes unequal are noticed, rows that it makes equal are not.

@@ -1,14 +1,10 @@
 """Ranks by tiles that stay in cache: one product, one reduction, and the tile is overwritten by the next.
 
-The logits of up to `rows` positions by `tile` tokens are computed into one small buffer, and one compiled pass over
-it counts and sums the exponentials.
-
 Why the counts are exact: within a row each token has one logit. The target's own comes first, from a product of the
-hidden states and their targets' rows, and it stands for every token with the same row of weight, whatever the tiles
-give there. So a target is equal to itself and to its like on any processor, although a product may round one sum in
-two ways at two places (some do at the edges of a block). Besides, every product has one shape: short tiles are
-padded, and the padding is struck out. So counts do not depend on how the work is cut, wherever a product's bits do
-not depend on the place; that was so wherever it was tried.
+hidden states and their targets' rows, and stands for every token with the same row of weight, whatever the tiles give
+there: a product may round one sum in two ways at two places. Besides, every product has one shape: short tiles are
+padded, and the padding is struck out. So counts do not depend on how the work is cut, wherever a product's bits do not
+depend on the place; that was so wherever it was tried.
 """
 
 from collections.abc import Iterator
