@@ -228,15 +228,17 @@ def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
             language = load_model(find_model(str(folder)), "float32", CPU)
         except RbpError as error:
             return Outcome(family, variant, "refused", reason=_reason(error, folder))
-        found = [_outcome(Outcome(family, variant, "exact"), _changed(language, change), folder) for change in CHANGES]
-    other = [f"{change}: {each.reason}" for change, each in zip(CHANGES, found, strict=True) if each.outcome == "wrong"]
+        biased = getattr(language.model.get_output_embeddings(), "bias", None) is not None
+        changes = [name for name, (bias, _) in CHANGES.items() if bias is None or biased]
+        found = [_outcome(Outcome(family, variant, "exact"), _changed(language, change), folder) for change in changes]
+    other = [f"{change}: {each.reason}" for change, each in zip(changes, found, strict=True) if each.outcome == "wrong"]
     if other or len({each.outcome for each in found}) > 1:
         return found[0]._replace(outcome="wrong", reason="; ".join(other) or str([each.outcome for each in found]))
     return found[0]
 
 
 def _changed(language: LanguageModel, change: str) -> LanguageModel:
-    """A copy of the model with the rows of output of no token changed, where it has such rows, and biases."""
+    """A copy of the model with the rows of output of no token changed."""
     bias, scale = CHANGES[change]
     model = copy.deepcopy(language.model)
     layer = model.get_output_embeddings()

@@ -1,24 +1,20 @@
 """A ladder on any folder of .txt files: what is held out, what the README says, what is refused."""
 
-import contextlib
 import hashlib
-import io
 import random
 import re
 import shutil
-import sys
 from pathlib import Path
-from unittest import mock
 
 import pandas as pd
 import pytest
 import torch
+from cli.test_cli import here
 from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import LADDERS, RECIPE, quiet, tale, write_ladder
 from transformers import AutoTokenizer
 
-from rbp.cli import main
 from rbp.core.paths import ROOT
 from rbp.evidence import open_source
 from rbp.ladder import aggregates, ranking
@@ -50,17 +46,8 @@ def write_texts(folder: Path, texts: dict[str, str]) -> Path:
 
 def rbp(root: Path, *arguments: str) -> tuple[int, str, str]:
     """The exit code and what is printed; in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.chdir(root),
-        mock.patch.object(sys, "argv", ["rbp", "--root", str(root), *arguments]),
-        mock.patch("rbp.cli.app.signal"),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as end,
-    ):
-        main()
-    return int(end.value.code or 0), out.getvalue(), err.getvalue()
+    done = here(*arguments, cwd=root, root=root)
+    return done.returncode, done.stdout, done.stderr
 
 
 def is_held_out(text: str) -> bool:

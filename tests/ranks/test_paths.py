@@ -60,7 +60,7 @@ def agree(found, expected):
 @pytest.mark.parametrize("kind", ["gpt2", "neox", "gemma2", "cohere"])
 @pytest.mark.parametrize("context", [1, 5, 64])
 def test_exactly_so_many_tokens_stand_before_every_scored_one(kind, context, make, saved):
-    """One pass for each token, over the document's own tokens, not the rows'."""
+    """Each token after the document's own tokens before it, not the rows'."""
     ranker, rows = make(kind)
     got = measured(ranker, readings(rows, Step("context", context)))
     model = AutoModelForCausalLM.from_pretrained(saved(kind), dtype=torch.float32).eval()
@@ -68,11 +68,11 @@ def test_exactly_so_many_tokens_stand_before_every_scored_one(kind, context, mak
     logits, documents, targets = [], [], []
     for document in sorted({row.document for row in rows}):
         ids = tokenizer(CORPUS.documents[document])["input_ids"]
-        for t in range(64, len(ids)):
-            with torch.inference_mode():
-                logits.append(model(torch.tensor([ids[t - context : t]])).logits[0, -1].double().numpy())
-            documents.append(document)
-            targets.append(ids[t])
+        before = torch.tensor([ids[t - context : t] for t in range(64, len(ids))])
+        with torch.inference_mode():
+            logits.extend(model(before).logits[:, -1].double().numpy())
+        documents += [document] * len(before)
+        targets += ids[64:]
     agree(got, by_hand(logits, documents, targets))
 
 

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
+from cli.test_cli import here
 from draws import loop_and_slow
 from tiny import texts
 
@@ -146,31 +146,25 @@ def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, request, apar
         extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
 
 
-@pytest.mark.builds
-def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path):
+@pytest.mark.parametrize("apart", loop_and_slow(False, True))
+def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch, apart):
     """torchrun's two processes make one store between them, of the same bytes as one process; so do srun's."""
-    asked = [
-        "--model",
-        str(saved("neox")),
-        "--corpus",
-        corpus,
-        "--protocol",
-        "windows",
-        "--length",
-        "64",
-        "--pack",
-        "4",
-    ]
-    rbp = [sys.executable, "-m", "rbp.cli", "extract", *asked]
-    alone, launched, tasks = (tmp_path / name for name in ("alone", "launched", "tasks"))
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
-    subprocess.run([*rbp, "--out", alone], check=True, capture_output=True)
-    subprocess.run([sys.executable, *launcher, *rbp, "--out", launched], check=True, capture_output=True)
-    for i in (0, 1):  # as a task of srun sees itself
-        line = shlex.join([*rbp, "--out", str(tasks)]) + " --shard $((SLURM_PROCID+1))/$SLURM_NTASKS"
-        task = os.environ | {"SLURM_PROCID": str(i), "SLURM_NTASKS": "2"}
-        subprocess.run(["bash", "-c", line], check=True, capture_output=True, env=task)
-    (whole,), *others = (list(out.iterdir()) for out in (alone, launched, tasks))
+    extract = ["extract", "--model", str(saved("neox")), "--corpus", corpus, "--protocol", "windows"]
+    extract += ["--length", "64", "--pack", "4", "--out"]
+    alone, launched, tasks = (str(tmp_path / name) for name in ("alone", "launched", "tasks"))
+    assert here(*extract, alone).returncode == 0
+    for shard in ("2/2", "1/2"):  # as a task of srun is told
+        assert here(*extract, tasks, "--shard", shard).returncode == 0
+    if apart:
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+        command = [sys.executable, *launcher, sys.executable, "-m", "rbp.cli", *extract, launched]
+        subprocess.run(command, check=True, capture_output=True)
+    else:
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        for rank in ("1", "0"):
+            monkeypatch.setenv("RANK", rank)
+            assert here(*extract, launched).returncode == 0
+    (whole,), *others = (list(Path(out).iterdir()) for out in (alone, launched, tasks))
     for (shared,) in others:
         assert parts(shared) == parts(whole)
         assert open_store(shared).manifest["complete"]

@@ -1,8 +1,7 @@
-"""Checkpoints in a study: what its file may say of them, and a study of one run from its file to its laws."""
+"""Checkpoints in a study: what its file may say of them. A study of a run, whole: test_your_checkpoints.py."""
 
 import shutil
 
-import pandas as pd
 import pytest
 import torch
 from cli.test_cli import here, refused
@@ -11,7 +10,6 @@ from tiny import make_tokenizer, random_model, write_texts
 from tiny import texts as some
 
 from rbp.core.errors import ParameterError
-from rbp.evidence import open_source
 from rbp.evidence.checkpoints import amount
 from rbp.ranks.training import PYTHIA_STEP, Training
 from rbp.study.config import read_study
@@ -114,35 +112,6 @@ def test_own_texts_are_read_whole_and_the_papers_as_the_authors_do(write, tmp_pa
         read_study(write(model, f'["{own}", "humaneval"]'))
     named = read_study(write(model, f'["{own}", "humaneval"]', protocol='{ name = "authors" }'))
     assert named.protocol.name == "authors"
-
-
-def test_a_study_of_one_run(write, run, tmp_path):
-    """From a file to the laws over training: a store, a row of the table and a name for each checkpoint."""
-    text = write_texts(tmp_path / "own.jsonl", some(4))
-    here_too = {"device": '"cpu"', "gpus": 0, "output": '"out"'}
-    path = write(f'{{ name = "{run}", every = 1, tokens_per_step = 64 }}', f'["{text}"]', **here_too)
-    done = here("study", "run", str(path), "--profile", "local")
-    assert done.returncode == 0, done.stderr
-    out = tmp_path / "out"
-    table = pd.read_csv(out / "measurements.csv")
-    assert set(table["model"]) == {"run"}
-    assert set(zip(table["revision"], table["step"], table["training_tokens"], strict=True)) == {
-        (f"checkpoint-{step}", step, 64 * step) for step in (500, 1000, 1500)
-    }
-    for place in (out / "measurements.parquet", out / "finished"):
-        found = open_source(place)
-        assert set(found.table["model"]) == {f"run@checkpoint-{step}" for step in (500, 1000, 1500)}
-        pd.testing.assert_frame_equal(
-            found.checkpoints.drop(columns="source"), open_source(out / "finished").checkpoints.drop(columns="source")
-        )
-    own = table[(table["metric"] == "cross_entropy")]
-    assert own["compute"].tolist() == pytest.approx((6 * own["size"] * own["training_tokens"]).tolist())
-    # the file says more now: nothing is ranked again
-    before = {p: p.stat().st_mtime_ns for p in (out / "ranks").glob("*/parts/*")}
-    path.write_text(path.read_text().replace("tokens_per_step = 64", "tokens_per_step = 128"))
-    assert here("study", "run", str(path), "--profile", "local").returncode == 0
-    assert {p: p.stat().st_mtime_ns for p in (out / "ranks").glob("*/parts/*")} == before
-    assert set(pd.read_csv(out / "measurements.csv")["training_tokens"]) == {64_000, 128_000, 192_000}
 
 
 def test_the_bar_does_not_fall_when_another_store_begins(write, tmp_path, monkeypatch):

@@ -5,11 +5,13 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from cli.test_cli import here
 from draws import loop_and_slow
 
 from rbp.core.paths import LADDER, ROOT, Project
+from rbp.evidence import open_source
 from rbp.ladder.making import Making
 from rbp.ladder.recipe import read_ladders
 from rbp.ladder.workspace import Workspace
@@ -29,12 +31,12 @@ def sources(tokens: int) -> list[str]:
     return [text for file in files if len(text := file.read_text(encoding="utf-8")) > 2000]
 
 
-@pytest.fixture(scope="module", params=loop_and_slow(("10k", 2), ("59k", 30)))
+@pytest.fixture(scope="module", params=loop_and_slow(("10k", 4, 3), ("59k", 30, 5)))
 def run(request, tmp_path_factory):
-    """A folder with `my-run`, five checkpoints of a rung, each of twice the steps of the one before, and a text."""
-    rung, first = request.param
+    """A folder with `my-run`, some checkpoints of a rung, each of twice the steps of the one before, and a text."""
+    rung, first, count = request.param
     home = tmp_path_factory.mktemp("checkpoints")
-    budgets = [first * 2**i * STEP for i in range(5)]
+    budgets = [first * 2**i * STEP for i in range(count)]
     recipe = (LADDER / "ladders.toml").read_text(encoding="utf-8")
     recipe = re.sub(r"budgets = \[.*?\]", f"budgets = {budgets}", recipe, count=1)
     recipe = re.sub(r"warmup = [\d_]+", f"warmup = {STEP}", recipe)[: recipe.index("# Trials,")]
@@ -73,7 +75,7 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     # by hand, from the ranks
     stores = [open_store(path) for path in sorted((home / "runs/studies/checkpoints/finished").iterdir())]
     assert sorted(store.training.training_tokens for store in stores) == budgets
-    assert len({store.manifest["key"]["weights"] for store in stores}) == 5
+    assert len({store.manifest["key"]["weights"] for store in stores}) == len(budgets)
     for k in (1, 10):
         rows = [(s.training.training_tokens, ((s.ranks()["greater"] + s.ranks()["equal"]) <= k).mean()) for s in stores]
         tokens, share = np.array(sorted(row for row in rows if row[1])).T  # without a hit there is no point
@@ -84,6 +86,24 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
         assert f"{len(tokens)} checkpoints" in line
     entropy = [line for line in lines if line.startswith("cross-entropy")]
     assert "D^(−" in entropy[0], "it learns"
+    # a row of the table and a name for each checkpoint
+    out, steps = home / "runs/studies/checkpoints", [tokens // STEP for tokens in budgets]
+    table = pd.read_csv(out / "measurements.csv")
+    rows = zip(table["model"], table["revision"], table["step"], table["training_tokens"], strict=True)
+    assert set(rows) == {("my-run", f"step{step}", step, STEP * step) for step in steps}
+    sources = [open_source(out / name) for name in ("measurements.parquet", "finished")]
+    for source in sources:
+        assert set(source.table["model"]) == {f"my-run@step{step}" for step in steps}
+    pd.testing.assert_frame_equal(*(source.checkpoints.drop(columns="source") for source in sources))
+    own = table[table["metric"] == "cross_entropy"]
+    assert own["compute"].tolist() == pytest.approx((6 * own["size"] * own["training_tokens"]).tolist())
+    # the file says more now: nothing is ranked again
+    before = {path: path.stat().st_mtime_ns for path in out.glob("ranks/*/parts/*")}
+    file = home / "checkpoints.toml"
+    file.write_text(file.read_text().replace(f"tokens_per_step = {STEP}", "tokens_per_step = 64"))
+    assert here(*study, "--profile", "local").returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in out.glob("ranks/*/parts/*")} == before
+    assert set(pd.read_csv(out / "measurements.csv")["training_tokens"]) == {64 * step for step in steps}
 
 
 def test_the_pages_other_commands_are_those_of_the_tests():
