@@ -489,6 +489,7 @@ def parted(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGER) -> pd.D
     """
     told, rows = pd.DataFrame(_content(path)["apart"]), []
     trained = runs[runs["family"] == TRANSFORMER].groupby("rung")["training_tokens"].nunique()
+    row: Any
     for row in told.itertuples():
         names = RUNGS[TRANSFORMER][: row.rungs]
         if all(trained.get(name, 0) == len(ASKED) for name in names):
