@@ -12,7 +12,7 @@ SIZES = pd.Series({"s": 1_000, "m": 10_000, "l": 1_000_000})
 def row(rung: str, loss: float, rate: float | None = None, seed: int = 0, budget: int = 2_000_000, **other) -> dict:
     name = f"neox-{rung}-at-{budget / 1e6:g}m" + (f"-rate{rate}" if rate else "") + (f"-seed{seed}" if seed else "")
     about = {"model": name, "family": "neox", "rung": rung, "seed": seed, "budget": budget, "rate": rate or 0.01}
-    return about | {"batch": 8, "distinct": pd.NA, "loss": loss} | other
+    return about | {"batch": 8, "distinct": np.nan, "loss": loss} | other
 
 
 def table() -> pd.DataFrame:
@@ -20,7 +20,8 @@ def table() -> pd.DataFrame:
     rows = [row(rung, grid[rung]) for rung in grid]
     rows += [row(rung, best[rung] + (rung != "l") * 0.1, 0.02) for rung in grid]
     rows += [row(rung, best[rung] + 0.3, 0.005) for rung in grid]
-    rows += [row("s", 5.01, seed=1), row("s", 1.0, batch=4), row("m", 1.0, distinct=7), row("l", 1.0, family="lstm")]
+    rows += [row("s", 5.01, seed=1), row("l", 1.0, family="lstm")]
+    rows += [row("s", 1.0, batch=4, model="b"), row("m", 1.0, distinct=7, model="d")]
     return pd.DataFrame([*rows, row("s", 4.7, budget=8_000_000), row("s", 4.8, 0.02, budget=8_000_000)])
 
 
@@ -39,6 +40,23 @@ def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
     told = rates.hangs_told(found)
     assert (told["rates.rows"], told["rates.sure"]) == (3, 2)
     assert told["rates.moved"] == pytest.approx(best - grid)
+
+
+def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
+    found = rates.updates(table().assign(loss=lambda rows: rows["loss"] + rows["batch"].eq(4) * 4.1)).set_index("rung")
+    assert found.index.tolist() == ["m", "s"]  # the LSTM has no grid here
+    assert found["updates"].to_dict() == {"m": 2_000_000 // 2048, "s": 2_000_000 // 1024}
+    assert found["difference"].to_dict() == pytest.approx({"m": 1.0 - 4.5, "s": 5.1 - 5.0})
+    chance = np.std(np.log([5, 5.01]), ddof=1)
+    assert found["seeds"]["s"] == pytest.approx(chance * np.hypot(5.0, 5.1))
+    told = rates.updates_told(found.reset_index())
+    assert (told["updates.more"], told["updates.again"]) == pytest.approx((0.1, -3.5))
+    shown = rates.updates_shown(found.reset_index())["table"]
+    assert shown["size"].tolist() == ["m", "s"]
+    assert shown["what was read"].tolist() == [
+        "the first 7e-06 M, again and again",
+        "each token once, batches of 4 rows",
+    ]
 
 
 def test_the_trials_that_are_there_are_shown() -> None:

@@ -13,6 +13,7 @@ from rbp.paper.display import Columns, shown
 from rbp.paper.families import TRANSFORMER
 
 TRIALS = LADDER / "trials.csv"
+CONTEXT = 256  # tokens of a row
 _COUNT = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
 _POSITIVE = pa.Column("float64", pa.Check.gt(0, error="must be positive"))
 _SCHEMA = pa.DataFrameSchema(
@@ -37,12 +38,8 @@ def hangs(table: pd.DataFrame, sizes: "pd.Series[int]", family: str = TRANSFORME
     seeds: how far two such numbers lie apart by seeds alone, a standard deviation; sure: they lie apart by more than
     twice that. Of the loss on rows that no run reads, ln nats.
     """
-    own = table[(table["family"] == family) & table["distinct"].isna()]
-    own = own[own["batch"] == own["batch"].mode().iloc[0]].assign(log=lambda rows: np.log(rows["loss"]))
-    own["changed"] = own["model"].str.contains("-rate")
-    cells = own[~own["changed"]].groupby(["rung", "budget"])["log"].agg(["var", "size"]).query("size > 1")
-    chance = float(np.sqrt((cells["var"] * (cells["size"] - 1)).sum() / (cells["size"] - 1).sum()))
-    rows = []
+    own = _of_the_grid_s_batch(table, family)
+    chance, rows = _chance(own), []
     for budget, there in own[own["seed"] == 0].groupby("budget"):
         count = there.groupby("rung")["rate"].nunique()
         rungs = sorted(
@@ -61,6 +58,37 @@ def hangs(table: pd.DataFrame, sizes: "pd.Series[int]", family: str = TRANSFORME
             sure = abs(ends["best"] - ends["grid"]) > 2 * seeds
             rows.append({"budget": budget, "what": name, **ends, "seeds": seeds, "sure": sure})
     return pd.DataFrame(rows, columns=["budget", "what", "grid", "best", "seeds", "sure"])
+
+
+def _of_the_grid_s_batch(table: pd.DataFrame, family: str) -> pd.DataFrame:
+    own = table[(table["family"] == family) & table["distinct"].isna()]
+    own = own[own["batch"] == own["batch"].mode().iloc[0]]
+    return own.assign(log=np.log(own["loss"]), changed=own["model"].str.contains("-rate"))
+
+
+def _chance(own: pd.DataFrame) -> float:
+    """The standard deviation of ln loss between seeds of one cell, pooled over cells."""
+    cells = own[~own["changed"]].groupby(["rung", "budget"])["log"].agg(["var", "size"]).query("size > 1")
+    return float(np.sqrt((cells["var"] * (cells["size"] - 1)).sum() / (cells["size"] - 1).sum()))
+
+
+def updates(table: pd.DataFrame, family: str = TRANSFORMER) -> pd.DataFrame:
+    """Runs with other batches, or over less text again and again, beside the grid's of the same size and budget.
+
+    table: `trials`. Columns rung, budget, batch, distinct (tokens; missing: each once), updates, loss, difference from
+    the grid's (nats), seeds: the standard deviation of a difference by seeds alone.
+    """
+    grid = _of_the_grid_s_batch(table, family)
+    chance = _chance(grid)
+    grid = grid[~grid["changed"] & (grid["seed"] == 0)]
+    own = table[(table["family"] == family) & ~table["model"].isin(grid["model"])]
+    own = own[own["distinct"].notna() | ~own["batch"].isin(grid["batch"])]
+    found = own.merge(grid[["rung", "budget", "loss"]], on=["rung", "budget"], suffixes=("", "_grid"))
+    found["updates"] = found["budget"] // (found["batch"] * CONTEXT)
+    found["difference"] = found["loss"] - found["loss_grid"]
+    found["seeds"] = chance * np.hypot(found["loss"], found["loss_grid"])
+    names = ["rung", "budget", "batch", "distinct", "updates", "loss", "difference", "seeds"]
+    return found.sort_values(["budget", "distinct", "batch"])[names].reset_index(drop=True)
 
 
 def hangs_told(found: pd.DataFrame) -> dict[str, Any]:
@@ -84,4 +112,34 @@ def hangs_shown(found: pd.DataFrame) -> dict[str, Any]:
         "deviation."
     )
     rows = found.assign(tokens=(found["budget"] / 1e6).map("{:g} M".format))
+    return shown(rows, columns, caption=caption, data=found)
+
+
+def updates_told(found: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `updates`: nats by more and fewer updates, and by text that is read again and again."""
+    again, usual = found["distinct"].notna(), found.loc[found["distinct"].notna(), "batch"].iloc[0]
+    kinds = {"more": found["batch"] < usual, "fewer": found["batch"] > usual, "again": again}
+    return {f"updates.{name}": found.loc[rows, "difference"].mean() for name, rows in kinds.items()}
+
+
+def updates_shown(found: pd.DataFrame) -> dict[str, Any]:
+    """The rows of `updates`, for `Page.table`."""
+    columns: Columns = {
+        "rung": "size",
+        "tokens": "D",
+        "what": "what was read",
+        "updates": ("updates", "{:,}"),
+        "loss": ("cross-entropy", "{:.3f}"),
+        ("difference", "seeds"): ("against the grid’s", "{:+.3f} ± {:.3f}"),
+    }
+    once = "each token once, batches of " + found["batch"].astype(str) + " rows"
+    again = "the first " + (found["distinct"].astype(float) / 1e6).map("{:g} M".format) + ", again and again"
+    rows = found.assign(
+        tokens=(found["budget"] / 1e6).map("{:g} M".format), what=once.where(found["distinct"].isna(), again)
+    )
+    caption = (
+        "<b>Updates or text?</b> The same tokens in more and in fewer updates of the weights, and as many updates over "
+        "less text, beside the grid’s runs of batches of 8 rows; in nats, on rows that no run reads. ±: a standard "
+        "deviation, by seeds alone."
+    )
     return shown(rows, columns, caption=caption, data=found)
