@@ -5,11 +5,13 @@ import doctest
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from datasets import Dataset
+from pandas import DataFrame
 from tiny import WORDS, make_tokenizer, random_model, save_model, texts, write_texts
 from typer.testing import CliRunner
 
@@ -30,6 +32,10 @@ tokenizer = transformers.AutoTokenizer.from_pretrained("tokenizer")
 texts = datasets.Dataset.from_dict({{"text": {[" ".join(WORDS)] * 2}}})
 print(rbp.rank(model, texts, tokenizer=tokenizer).rbp(1))
 """
+
+
+def ranked_twice():
+    return rbp.rank(random_model("gpt2"), TEXTS[:1], tokenizer=make_tokenizer())
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +196,10 @@ def test_a_law_and_figures_of_results(tmp_path, tokenizer):
         ({"texts": []}, "there is no text"),
         ({"texts": iter(())}, "there is no text"),
         ({"texts": ["", " "]}, "there is no text"),
-        ({"texts": "a text by itself"}, "unknown corpus"),
+        ({"texts": "a text by itself"}, "unknown corpus 'a text by itself' .texts.\nA text itself goes into a list"),
+        ({"texts": "a text by itself " * 99}, "unknown corpus '.{78}' .texts"),
+        ({"texts": DataFrame({"text": TEXTS})}, "DataFrame holds no texts"),
+        ({"texts": Path("nowhere.txt")}, "no such file"),
         ({"texts": b"bytes"}, "bytes holds no texts"),
         ({"texts": {"train": Dataset.from_dict({"text": TEXTS})}}, "one split"),
         ({"texts": 5}, "int holds no texts"),
@@ -218,6 +227,7 @@ def test_bad_input_is_named(model, tokenizer, change, words):
         (lambda: rbp.law("published", dataset="wikipedia", family="Pythia", k=11), "k 11"),
         (lambda: rbp.plot("published", dataset="wikipedia"), "takes rank stores"),
         (lambda: rbp.plot("publshed"), "unknown source"),
+        (lambda: rbp.law([ranked_twice(), ranked_twice()]), "two results are called gpt2 on texts"),
     ],
 )
 def test_what_is_not_there_or_not_clear_is_named(call, words):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def rank(
     model: Any,
-    texts: str | Iterable[str] | Iterable[Mapping[str, Any]],
+    texts: str | Path | Iterable[str] | Iterable[Mapping[str, Any]],
     *,
     tokenizer: Any = None,
     field: str = "text",
@@ -47,9 +47,9 @@ def rank(
         True
 
     model: of transformers, in memory, with its `tokenizer`; or a hub id or a folder, which have their own. One in
-    memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto). texts:
-    strings; rows with their text in `field`, such as a `datasets.Dataset`; or the name of a corpus, as `rbp extract`
-    takes it.
+    memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto). In a short
+    dtype the output layer's sums are of float32, and not rounded as the model's own logits are. texts: strings; rows
+    with their text in `field`, such as a `datasets.Dataset`; or a corpus or a file, as `rbp extract` takes it.
 
     Texts are read whole, in windows of `length` tokens (default: what the model reads, up to 1024), in which each token
     has at least half a window before it, or all that there is; up to `tokens` in all. name, family: what the model and
@@ -79,7 +79,13 @@ def rank(
         config = getattr(model, "config", None)
         own = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
         found = Loaded(name or own, model, tokenizer)
-    corpus = open_corpus(texts) if isinstance(texts, str) else given_corpus(texts, dataset, field)
+    if isinstance(texts, str | Path):
+        try:
+            corpus = open_corpus(str(texts))
+        except ParameterError as error:
+            raise ParameterError(error.what, "texts", f"A text itself goes into a list. {error.remedy}") from None
+    else:
+        corpus = given_corpus(texts, dataset, field)
     windows = protocol("windows", length=window_length([found.config]) if length is None else length, tokens=tokens)
     settings = Settings(dtype=dtype or "float32", device=device or "auto", family=family)  # type: ignore[arg-type]
     with ExitStack() as stack:
@@ -156,15 +162,22 @@ def _source(measurements: "Measurements") -> "Source":
     several = [measurements] if isinstance(measurements, Ranked) else measurements
     if isinstance(several, str | Path):
         return open_source(several)
+    results = [(each.store.model, each.store.dataset) for each in several if isinstance(each, Ranked)]
+    if twice := next((each for each in results if results.count(each) > 1), None):
+        what = f"two results are called {twice[0]} on {twice[1]}"
+        raise ParameterError(what, "measurements", "Give each model its own name: rank(…, name=…).")
     return open_source([each.store.folder if isinstance(each, Ranked) else each for each in several])
 
 
 def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | None) -> "pd.DataFrame":
     """The measurements of one dataset. Raises ParameterError if there are several, and none is named."""
     from rbp.evidence import select
+    from rbp.evidence.sources import warn_of_no_hits
 
     metric = "cross_entropy" if k is None else "neg_log_rbp"
     table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
     if len(there := list(dict.fromkeys(table["dataset"]))) > 1:
         raise ParameterError(f"there are several datasets: {', '.join(there)}", "dataset", "Give one of them.")
+    if k is not None:
+        warn_of_no_hits(select(source.table, dataset=there, family=family), [k])
     return table

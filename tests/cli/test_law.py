@@ -1,6 +1,7 @@
 """`rbp law`: what it prints is what `rbp fit` finds in the stores that it wrote, and its page says the same."""
 
 import json
+import math
 import re
 
 import pandas as pd
@@ -53,6 +54,23 @@ def test_the_laws_are_those_that_fit_finds_in_the_stores(told, project):
         fit = json.loads(done.stdout)
         for number in (f"{fit['alpha_low']:.4f}", f"{fit['alpha_high']:.4f}", f"S^(−{fit['alpha']:.4f})", "3 models"):
             assert number in line
+
+
+def test_models_without_a_hit_are_said_to_be_left_out(project, tmp_path, caplog):
+    head = "dataset,model,family,size,metric,k,value,tokens,hits\n"
+    cells = [(1000 * 3**i, k, 1000, hits) for i in range(4) for k, hits in ((1, 40 * i), (10, 100 + 50 * i)) if hits]
+    rows = [f"d,m{size},F,{size},neg_log_rbp,{k},{-math.log(hits / n)!r},{n},{hits}\n" for size, k, n, hits in cells]
+    (tmp_path / "mine.csv").write_text(head + "".join(rows))
+    fit = ("fit", "--measurements", str(tmp_path / "mine.csv"), "--dataset", "d", "--family", "F")
+    for asked in (("law", str(tmp_path / "mine.csv"), "-k", "1,10"), (*fit, "--k", "1")):
+        caplog.clear()
+        done = here(*asked, root=project.root)
+        assert done.returncode == 0, done.stderr
+        assert caplog.text.count("no rank of m1000 on d is 1 or less: the law is without it") == 1
+        assert "3 models" in done.stdout
+    caplog.clear()
+    here(*fit, "--k", "10", root=project.root)
+    assert "no rank" not in caplog.text
 
 
 def test_the_page_loads_nothing_and_shows_all_of_it(told, project):
@@ -109,7 +127,7 @@ def test_what_is_measured_is_taken_as_it_is(project):
         (["published", "--corpus", "x.txt"], ["all of these are measured"]),
         (["published"], ["several datasets", "--dataset"]),
         (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
-        (["published", "--dataset", "wikipedia", "-k", "3,7777"], ["k = 7777 is not measured"]),
+        (["published", "--dataset", "wikipedia", "-k", "3,7777"], ["there is no RBP_7777 on wikipedia"]),
         (["published", "--dataset", "wikipedia", "-k", "one"], ["one"]),
         (["published", "--dataset", "wikipedia", "--level", "2"], ["level"]),
         (["./nothing-here", "--corpus", "x.txt"], ["nothing-here"]),

@@ -16,18 +16,19 @@ from rbp.evidence.checkpoints import amount
 HEAD = "dataset,model,family,size,metric,k,value"
 
 
-def way(length=512, name="windows"):
-    return {"name": name, "length": length, "context": None, "documents": None, "tokens": None}
+def way(length=512, name="windows", tokens=None):
+    return {"name": name, "length": length, "context": None, "documents": None, "tokens": tokens}
 
 
 @pytest.fixture
 def store(tmp_path):
     made = iter(range(100))
 
-    def make(model="a", text="one", length=512, dataset="mine", **options):
-        key = {"corpus": {"sha256": text}, "protocol": way(length)}
-        folder = tmp_path / "ranks" / f"s{next(made)}"
-        return make_store(folder, [0, 1, 2, length % 7], [4], model=model, dataset=dataset, key=key, **options)
+    def make(model="a", text="one", length=512, dataset="mine", budget=None, dtype="float32", **options):
+        key = {"corpus": {"sha256": text}, "protocol": way(length, tokens=budget), "dtype": dtype}
+        folder, read = tmp_path / "ranks" / f"s{next(made)}", min(4, budget or 4)
+        greater = [0, 1, 2, length % 7][:read]
+        return make_store(folder, greater, [read], model=model, dataset=dataset, key=key, **options)
 
     return make
 
@@ -89,6 +90,36 @@ def test_two_ways_of_reading_a_text_do_not_collide(store, tmp_path, caplog):
         _ = open_source(tmp_path / "ranks", length=7).stores
 
 
+def test_of_two_budgets_the_one_that_ranked_most_is_taken(store, tmp_path, caplog):
+    """`rbp extract` of a text, then `rbp law` of it, which has a budget: in other things they are alike."""
+    for model, size in (("a", 10), ("b", 30), ("c", 90)):
+        store(model, size=size, budget=3)
+        store(model, size=size)
+    with caplog.at_level(logging.WARNING):
+        found = ranks(tmp_path).stores
+    assert [one.tokens for one in found] == [4] * 3
+    assert "read in several ways; taken is one of all models: windows of 512 tokens, float32" in caplog.text
+    store("a", size=10, budget=3, dtype="bfloat16")
+    assert [one.tokens for one in ranks(tmp_path).stores] == [4] * 3
+    for model, size in (("b", 30), ("c", 90)):
+        store(model, size=size, budget=3, dtype="bfloat16")
+    with pytest.raises(DataError, match="bfloat16") as refused:
+        _ = ranks(tmp_path).stores
+    assert "Say which" not in refused.value.remedy  # no option tells dtypes apart
+
+
+@pytest.mark.parametrize("other", [{"length": 256}, {"budget": 3}])
+def test_a_family_that_did_not_read_a_text_alike_is_said(store, tmp_path, caplog, other):
+    store("a", size=10)
+    store("b", size=30, **other)
+    store("c", size=90, **other, family="Other")
+    with caplog.at_level(logging.WARNING):
+        _ = ranks(tmp_path).table
+    assert "the models of Toy did not read mine alike" in caplog.text
+    assert "models of Other" not in caplog.text
+    assert "4 tokens ranked (a); " in caplog.text
+
+
 def test_stores_given_one_by_one_are_chosen_together(store, tmp_path):
     folders = [store(model, size=10 * i, length=256).folder for i, model in enumerate("abc", 1)]
     folders.append(store("a", size=10, length=512).folder)
@@ -136,6 +167,26 @@ def write(tmp_path, rows, head=f"{HEAD},step,training_tokens,revision,seed"):
     path = tmp_path / "mine.csv"
     path.write_text("\n".join([head, *rows]) + "\n")
     return path
+
+
+@pytest.mark.parametrize(
+    ("revisions", "families"),
+    [
+        (("step10", "step80"), {"F", "F at step 10"}),
+        (("main", "early"), {"F at main", "F at early"}),
+    ],
+)
+def test_checkpoints_that_their_revisions_alone_tell_apart_are_no_models_of_one_law(tmp_path, revisions, families):
+    rows = [f"t,m{i},F,{10**i},neg_log_rbp,1,{2 - i / 4},{name}" for i in range(3) for name in revisions]
+    source = open_source(write(tmp_path, rows, f"{HEAD},revision"))
+    assert set(source.table["family"]) == families
+    assert source.table.groupby("family")["size"].nunique().eq(3).all()
+    assert set(source.checkpoints["step"].dropna()) == ({10, 80} if "step10" in revisions else set())
+
+
+def test_a_step_that_is_not_the_revisions_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"revision's name says .*line 2"):
+        _ = open_source(write(tmp_path, ["t,m,F,100,neg_log_rbp,1,2,20,,step10,"])).table
 
 
 def test_a_table_with_checkpoints_and_one_without(tmp_path):

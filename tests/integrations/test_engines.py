@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import tiny
 import torch
+from cli.test_cli import here
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import open_source
@@ -77,8 +78,12 @@ def test_no_other_tie_rule_is_read(ranked, tmp_path):
     path = written(tmp_path / "outputs.jsonl", ranked[0])
     strict = open_store(import_ranks(path, "vllm", Said(**{**vars(SAID), "tie_rule": "strict"}), tmp_path))
     assert Ranked(strict, "strict").rbp(tiny.VOCAB) == 1
-    with pytest.raises(ParameterError, match="counted under the tie rule strict, and are asked for under paper"):
+    with pytest.raises(ParameterError, match="under the tie rule strict, and are asked for under paper") as refused:
         Ranked(strict)
+    table = tmp_path / "table.csv"
+    advised = refused.value.remedy.partition(": rbp ")[2].replace("table.csv", str(table)).split()
+    assert here(*advised, root=tmp_path).returncode == 0
+    assert set(open_source(table).table["source"]) == {f"ranks {strict.folder.name}"}
 
 
 def broken(lines, change):

@@ -103,6 +103,7 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
             lambda _: RankCallback(texts, ks=[1, 10], every=2),
         ],
         activation_checkpointing=True,
+        bf16=True,  # which the Trainer puts around the model's forward pass, and not around its layers
     )
     logs = copies[0].logs
     assert [step for step, found in logs.items() if "eval_rbp_1" in found] == [2, 4, 5]

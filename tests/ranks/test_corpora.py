@@ -38,6 +38,15 @@ def test_a_text_file_is_one_document(files):
         open_corpus(str(files / "c.txt"), ["text"])
 
 
+@pytest.mark.parametrize("name", ["c.txt", "c.jsonl"])
+def test_the_mark_that_some_editors_put_before_a_text_is_none_of_it(files, name):
+    plain = open_corpus(str(files / name))
+    (files / name).write_bytes(b"\xef\xbb\xbf" + (files / name).read_bytes())
+    marked = open_corpus(str(files / name))
+    assert marked.documents == plain.documents
+    assert (marked.fingerprint == plain.fingerprint) == (name == "c.txt")
+
+
 def test_the_fingerprint_follows_content_and_fields(files):
     first = open_corpus(str(files / "c.jsonl")).fingerprint
     (files / "copy.jsonl").write_bytes((files / "c.jsonl").read_bytes())

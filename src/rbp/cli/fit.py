@@ -63,6 +63,7 @@ def fit(
     from rbp.core.names import nearest
     from rbp.evidence import open_source, select
     from rbp.evidence.checkpoints import AXES
+    from rbp.evidence.sources import warn_of_no_hits
     from rbp.evidence.tokens import counting_variance
     from rbp.stats.offset_law import fit_offset
     from rbp.stats.power_law import fit_power_law
@@ -73,6 +74,9 @@ def fit(
     else:
         whole = select(source.checkpoints, dataset=dataset, metric=metric, k=k)
         table = select(whole, family=family) if surface else _of_line(whole, family, against)
+    if k is not None:
+        every = source.checkpoints
+        warn_of_no_hits(every[(every["dataset"] == dataset) & (every["family"] == family)], [k])
     out = without or []
     if strange := [model for model in out if model not in set(table["model"])]:
         raise ParameterError(f"no model {strange[0]}", "--without", nearest(strange[0], table["model"], _short))

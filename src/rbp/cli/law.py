@@ -79,6 +79,7 @@ def law(
 
     from rbp.book.leaf import Leaf
     from rbp.evidence import checkpoints, open_source
+    from rbp.evidence.sources import warn_of_no_hits
     from rbp.paper import law_report
 
     how = (None, None) if to_rank else (protocol, length)
@@ -88,6 +89,9 @@ def law(
     if not by_size:
         plotted = checkpoints.against(table, against)
     whole = law_report.chosen(source.checkpoints, dataset, ks, only)
+    every = source.checkpoints
+    own = every["dataset"].isin(whole["dataset"]) & every["family"].isin(whole["family"])
+    warn_of_no_hits(every[own], ks)
     surfaces = law_report.compared(whole, level) if surface else {}
     fits = law_report.laws(plotted, level)
     for line in [*law_report.in_words(fits, level, against), *law_report.compared_in_words(surfaces, level)]:

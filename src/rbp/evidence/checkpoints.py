@@ -93,11 +93,29 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
             own = [store for store in asked if (store.dataset, store.text) == (dataset, code)]
             name = f"{dataset}-{code}" if len(codes) > 1 and code else dataset
             found |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(own)}
-    return [found[str(store.folder)] for store in asked if str(store.folder) in found]
+    chosen = [found[str(store.folder)] for store in asked if str(store.folder) in found]
+    _warn_of_readings(chosen)
+    return chosen
+
+
+def _warn_of_readings(stores: Sequence[RankStore]) -> None:
+    """Say so where the models of a family did not read a text alike: their ranks do not compare."""
+    readings: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for store in stores:
+        how = f"{_reading(store)}, {store.tokens:,} tokens ranked"
+        readings.setdefault((store.dataset, store.family), {}).setdefault(how, []).append(store.model)
+    for (dataset, family), ways in readings.items():
+        if len(ways) > 1:
+            listed = "; ".join(f"{way} ({', '.join(dict.fromkeys(models))})" for way, models in ways.items())
+            remedy = "their ranks compare if all have one --length, --protocol and tokenizer"
+            log.warning("the models of %s did not read %s alike: %s: %s", family, dataset, listed, remedy)
 
 
 def _by_one_way(stores: Sequence[RankStore]) -> Sequence[RankStore]:
-    """Of the stores of one text, those of one way of measuring, if something was measured in several."""
+    """Of the stores of one text, those of one way of measuring, if something was measured in several.
+
+    Of ways that differ in how much was to be read alone, it is the one that ranked most.
+    """
     models: dict[str, list[RankStore]] = {}
     for store in stores:
         models.setdefault(store.model, []).append(store)
@@ -110,20 +128,21 @@ def _by_one_way(stores: Sequence[RankStore]) -> Sequence[RankStore]:
         ways.setdefault(_way(store), []).append(store)
     whole = [way for way, own in ways.items() if all(any(_same(store, one) for one in own) for store in stores)]
     alike = [pair for pair in twice if _way(pair[0]) == _way(pair[1])]
-    if len(whole) == 1 and not any(_way(one) == whole[0] for one, _ in alike):
-        log.warning("%s was read in several ways; taken is that of all models: %s", stores[0].dataset, whole[0])
-        return ways[whole[0]]
+    most = max(whole, key=lambda way: sum(store.tokens for store in ways[way]), default="")
+    one_but_for_budget = len({_way(ways[way][0], budget=False) for way in whole}) == 1
+    if one_but_for_budget and not any(_way(one) == most for one, _ in alike):
+        log.warning("%s was read in several ways; taken is one of all models: %s", stores[0].dataset, most)
+        return ways[most]
     first, second = (alike or twice)[0]
     what = f"{first.model} on {first.dataset} is in two stores"
     remedy = (
         f"Take one away: rbp ranks rm {first.folder}; or name it anew: rbp ranks rename {first.folder} --model NAME."
     )
     if not alike:
-        what += f", and of several ways of reading it none alone has all models: {'; '.join(ways)}"
-        chosen = [
-            f"--protocol {one.protocol.get('name')} --length {one.protocol.get('length')}" for one in (first, second)
-        ]
-        remedy = f"Say which: rbp law … {' or '.join(chosen)}; or take one away: rbp ranks rm {first.folder}."
+        what += f", and it is not clear which of several ways is meant: {'; '.join(ways)}"
+        options = {f"--protocol {each.protocol.get('name')} --length {each.protocol.get('length')}" for each in stores}
+        if len(options) == len(ways):
+            remedy = f"Say which: rbp law … {' or '.join(sorted(options))}. {remedy}"
     raise DataError(what, f"{first.folder}; {second.folder}", remedy)
 
 
@@ -131,29 +150,39 @@ def _same(one: RankStore, other: RankStore) -> bool:
     return one.model == other.model and not one.training.is_other_than(other.training)
 
 
-def _way(store: RankStore) -> str:
-    """How a text was read and ranked, in words."""
-    key, chosen = store.manifest["key"], store.protocol
-    words = [f"{chosen.get('name')} of {chosen.get('length')} tokens"]
-    words += [f"{name} {chosen[name]}" for name in ("documents", "tokens", "context") if chosen.get(name) is not None]
-    words += [str(key[name]) for name in ("dtype", "vocabulary", "round_logits", "backend", "device") if key.get(name)]
-    return ", ".join(words)
+def _way(store: RankStore, *, budget: bool = True) -> str:
+    """How a text was read and ranked, in words; budget: with how much of it was to be read."""
+    key = store.manifest["key"]
+    words = [str(key[name]) for name in ("dtype", "vocabulary", "round_logits", "backend", "device") if key.get(name)]
+    return ", ".join([_reading(store, budget=budget), *words])
+
+
+def _reading(store: RankStore, *, budget: bool = True) -> str:
+    """How a text was read, in words."""
+    chosen, asked = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
+    words = [f"{name} {chosen[name]}" for name in asked if chosen.get(name) is not None]
+    return ", ".join([f"{chosen.get('name')} of {chosen.get('length')} tokens", *words])
 
 
 def apart(table: pd.DataFrame) -> pd.DataFrame:
     """A measurement table with a family for each time in training, where some size of a family was measured at several.
 
     At its last a family keeps its name, "neox"; before it has that as well: "neox at 0.5 M" training tokens, or "neox
-    at step 1000". And a model of several checkpoints has a name for each: "pythia-70m@step1000".
+    at step 1000". Where nothing but revisions tells times apart, none is the last: "neox at early". And a model of
+    several checkpoints has a name for each: "pythia-70m@step1000".
     """
     known = table.reindex(columns=["family", "size", "model", *CHECKPOINT])
     tokens, step = (known[name].astype("Float64") for name in ("training_tokens", "step"))
     at = tokens.fillna(step)
-    several = at.groupby([known["family"], known["size"]]).transform("nunique") > 1
+    undated = known["revision"].where(at.isna())
     last = at.groupby(known["family"]).transform("max")
-    moved = several.groupby(known["family"]).transform("any") & (at < last).fillna(False)
+    moved = pd.Series(False, known.index)
+    for time, early in ((at, (at < last).fillna(False)), (undated, undated.notna())):
+        several = time.groupby([known["family"], known["size"]]).transform("nunique") > 1
+        moved |= several.groupby(known["family"]).transform("any") & early
     times = [
-        amount(D) if pd.notna(D) else f"step {n:.0f}" if pd.notna(n) else "" for D, n in zip(tokens, step, strict=True)
+        amount(D) if pd.notna(D) else f"step {n:.0f}" if pd.notna(n) else str(revision)
+        for D, n, revision in zip(tokens, step, known["revision"], strict=True)
     ]
     families = known["family"].where(~moved, known["family"] + " at " + pd.Series(times, known.index))
     one = known[["model", *CHECKPOINT]].drop_duplicates().groupby("model")["model"].size().eq(1)

@@ -54,7 +54,8 @@ class Ranked:
         counted = self.store.manifest["key"].get("tie_rule", self.rule)
         if counted != self.rule:  # another program's, which keeps no ties apart
             what = f"its ranks were counted under the tie rule {counted}, and are asked for under {self.rule}"
-            raise ParameterError(what, str(self.store.folder), f"Ask for {counted}: --tie-rule {counted}.")
+            table = f"rbp ranks summary {self.store.folder} --tie-rule {counted} --out table.csv"
+            raise ParameterError(what, str(self.store.folder), f"A table of them is read everywhere: {table}")
 
     @cached_property
     def tokens(self) -> pd.DataFrame:

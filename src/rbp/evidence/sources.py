@@ -8,6 +8,7 @@ tokens (how many were ranked) and hits (of rank ≤ k), where known; source; and
 revision, training_tokens (D), step, seed, compute (6·S·D if not given).
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,9 @@ from rbp.evidence.tokens import WINDOWS, published_windows, tokens_behind
 from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import MANIFEST, RankStore, is_store, open_store, store_folders
+from rbp.ranks.training import step_of
+
+log = logging.getLogger(__name__)
 
 #: what is measured; the k of a neg_log_pass counts tries, and is no threshold of ranks
 METRICS = ("neg_log_rbp", "cross_entropy", "mean_log_rank", "entropy", "neg_log_pass")
@@ -75,6 +79,10 @@ _SCHEMA = pa.DataFrameSchema(
                 True
             ),
             error="training_tokens do not fit step: a step reads one token at least",
+        ),
+        pa.Check(
+            lambda t: (_named_steps(t["revision"]) == t["step"]).fillna(True),
+            error="step is not the one that its revision's name says",
         ),
     ],
 )
@@ -438,6 +446,18 @@ def select(
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
 
 
+def warn_of_no_hits(table: pd.DataFrame, ks: Iterable[int]) -> None:
+    """Say which models have no −ln RBP_k, as none of their tokens has a rank of k or less: laws are without them.
+
+    table: the measurements that a law is chosen from, at all thresholds.
+    """
+    counted = table[(table["metric"] == "neg_log_rbp") & table["tokens"].notna()]
+    least = counted.groupby(["dataset", "model", *CHECKPOINT], dropna=False)["k"].min()
+    for k in ks:
+        for dataset, model in dict.fromkeys(key[:2] for key in least.index[least > k]):
+            log.warning("no rank of %s on %s is %d or less: the law is without it", model, dataset, k)
+
+
 def _with_one_of_ranks(parts: Sequence[_Part], how: tuple[str | None, int | None]) -> list[_Part]:
     """The parts with the user's own rank stores as one of them: they are told apart and chosen together."""
     own = [part for part in parts if type(part) is _Ranks and part.name not in SHIPPED]
@@ -532,6 +552,9 @@ def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
 
 def _from_file(path: Path) -> pd.DataFrame:
     raw = any_case(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
+    if "revision" in raw:
+        said = raw.get("step", pd.Series(None, raw.index, dtype=object))
+        raw["step"] = said.where(said.notna(), _named_steps(raw["revision"]))
     keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
     table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
@@ -539,6 +562,12 @@ def _from_file(path: Path) -> pd.DataFrame:
     _one_per_model(table, places)
     must_agree(table, places)
     return table
+
+
+def _named_steps(revisions: pd.Series) -> "pd.Series[int]":
+    """The steps that the names of revisions say, as "step1000" does."""
+    steps = [step_of(name) if isinstance(name, str) else None for name in revisions]
+    return pd.Series(pd.array(steps, dtype="Int64"), revisions.index)
 
 
 def _published(folder: Path) -> pd.DataFrame:

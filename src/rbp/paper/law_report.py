@@ -55,7 +55,8 @@ def chosen(table: pd.DataFrame, dataset: str | None, ks: Sequence[int], family: 
     own = table[table["dataset"] == dataset]
     if missing := [k for k in ks if k not in set(own["k"].dropna())]:
         have = ", ".join(map(str, sorted(own["k"].dropna().unique())))
-        raise ParameterError(f"k = {missing[0]} is not measured on {dataset}", "-k", f"There is: {have}.")
+        what = f"there is no RBP_{missing[0]} on {dataset}: it is not measured, or 0 for all"
+        raise ParameterError(what, "-k", f"There is: {have}.")
     return own[own["k"].isna() | own["k"].isin(ks)]
 
 

@@ -5,6 +5,7 @@ that is asked for comes down (`load_dataset` would fetch all of C4 for its valid
 without a connection reads what is there.
 """
 
+import codecs
 import gzip
 import hashlib
 import logging
@@ -101,7 +102,8 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     if suffix is None:
         others = "".join(f"{start}humaneval …, or " for start in registry.CORPORA)
         remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {', '.join(SUFFIXES)}."
-        raise ParameterError(f"unknown corpus {name!r}", "--corpus", remedy)
+        called = name if len(name) < 80 else f"{name[:76]} …"  # where it is a text
+        raise ParameterError(f"unknown corpus {called!r}", "--corpus", remedy)
     if not (exists(path) and path.is_file()):
         raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")
     if suffix == ".txt" and fields:
@@ -119,7 +121,8 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
         raise DataError(what, name, "Check the file.") from None
     if not any(document.strip() for document in documents):
         raise DataError("the corpus is empty", name, "Give a file with text in it.")
-    fingerprint = {"sha256": sha256(path), "fields": list(wanted) if suffix != ".txt" else None}
+    content = hashlib.sha256(documents[0].encode()).hexdigest() if suffix == ".txt" else sha256(path)
+    fingerprint = {"sha256": content, "fields": list(wanted) if suffix != ".txt" else None}
     return Corpus(path.name[: -len(suffix)], documents, fingerprint)
 
 
@@ -128,9 +131,10 @@ def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus
 
     Raises ParameterError for what are no texts, DataError where there is none, and for a row without its text.
     """
-    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+    table = getattr(texts, "ndim", 1) > 1  # which gives the names of its columns, as pandas does
+    if table or isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         what = f"{type(texts).__name__} holds no texts"
-        raise ParameterError(what, "texts", "Give a list of strings, or one split of a data set.")
+        raise ParameterError(what, "texts", "Give a list of strings, a table's column, or one split of a data set.")
     documents, digest = [], hashlib.sha256()
     for number, text in enumerate(texts, 1):
         if isinstance(text, Mapping):
@@ -146,6 +150,8 @@ def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus
 
 
 def _decoded(data: bytes, where: str) -> str:
+    """The text, without the mark that some editors put before it."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -203,7 +203,7 @@ class Ranker:
                 _ = ours.nll
         except (DataError, RankError):  # a backbone that does not run by itself, or a processor's arithmetic
             return False
-        with torch.inference_mode():
+        with torch.inference_mode(), self._running(len(row.ids)):
             logits = self._logits(self._reader(), self._ids(row))[0, row.scored - 1, : self.vocabulary]
             place = self.head.weight.device
             logits, hidden, targets = logits.to(place), hidden.to(place), self._targets([row]).to(place)

@@ -191,12 +191,18 @@ class Loaded:
 
     @contextmanager
     def evaluated(self) -> Iterator[None]:
-        """While it is ranked: no dropout. Afterwards each of its modules is as it was."""
+        """While it is ranked: no dropout, no mixed precision. Afterwards each of its modules is as it was."""
         modes = [(module, module.training) for module in self.model.modules()]
+        own = vars(self.model)
+        mixed, plain = own.get("forward"), own.get("_original_forward")  # as accelerate wraps it, and so Trainers do
+        if plain is not None:
+            self.model.forward = plain
         self.model.eval()
         try:
             yield
         finally:
+            if plain is not None:
+                self.model.forward = mixed
             for module, training in modes:
                 module.training = training
 
