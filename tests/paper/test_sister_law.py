@@ -151,7 +151,7 @@ def rung(size: int, free: tuple[float, float, float], influence: np.ndarray | No
     counts = RankCounts.of_ranks(np.array([1, 1, 2]), 10)
     tokens = np.full(5, 100)
     terms = np.array(free)
-    return Terms("text", f"m{size}", "F", size, 500, tokens, terms, terms, terms, moves, counts, 0.0)
+    return Terms("text", f"m{size}", "F", size, 500, tokens, terms, terms, moves, counts)
 
 
 def test_exponents_are_recovered_and_the_parts_of_a_fall_add_up() -> None:

@@ -28,7 +28,6 @@ def test_compare_offset_finds_the_law_that_made_the_points() -> None:
     bent = compare_offset(SIZES, (0.3 + 40 * SIZES**-0.25) * noise)
     assert bent.delta_aicc is not None
     assert bent.delta_aicc < -10
-    assert "the law with an offset" in bent.statement
     straight = compare_offset(SIZES, 40 * SIZES**-0.25 * noise)
     assert straight.delta_aicc is not None
     assert straight.delta_aicc > -2
@@ -42,7 +41,6 @@ def test_compare_offset_finds_the_law_that_made_the_points() -> None:
 def test_compare_offset_does_not_pretend_with_few_points() -> None:
     few = compare_offset(SIZES[:5], [3, 2, 1.5, 1.4, 1.3])
     assert few.delta_aicc is None
-    assert few.statement == "Whether an offset is needed cannot be told from 5 points."
 
 
 def test_paired_exponents_are_the_line_of_the_log_ratio() -> None:

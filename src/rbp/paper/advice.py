@@ -34,15 +34,15 @@ def lines(table: pd.DataFrame, cells: dict[str, tuple[int, ...]], dataset: str =
     return pd.concat(rows)[[*CELL, "size", "model", "share", "line", "alpha", "r_squared"]].reset_index(drop=True)
 
 
-def ahead(table: pd.DataFrame, *, holdout: int = 2, holdout_few: int = 1) -> pd.DataFrame:
-    """The largest models of each family and text, hidden and forecast by the law in S: RBP_k, and CE beside it.
+def ahead(table: pd.DataFrame) -> pd.DataFrame:
+    """The two largest models of each family and text, hidden and forecast by the law in S: RBP_k, and CE beside it.
 
     Columns dataset, family, hidden (how many of the family's models were), model, k (missing for CE), error: forecast
     over measured, less one, in per cent; below 0, the forecast was too hopeful. Only of models with both metrics, at
     SMALL_K.
     """
     pairs = pairs_by_k(table)
-    told = forecasts(pairs[pairs["k"].isin(SMALL_K)], holdout=holdout, holdout_few=holdout_few)
+    told = forecasts(pairs[pairs["k"].isin(SMALL_K)], holdout=2, holdout_few=1)
     told = told.assign(hidden=told.groupby(["dataset", "family"])["model"].transform("nunique"))
     keys = ["dataset", "family", "hidden", "model"]
     control = told.drop_duplicates(keys).assign(k=None, error=lambda rows: rows["control"])

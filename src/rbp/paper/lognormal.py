@@ -234,32 +234,23 @@ def levels(table: pd.DataFrame) -> pd.DataFrame:
 def entropies(measured: Iterable[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     """Cross-entropy beside the entropies that might stand for it, of every model; `table`: their `fits`.
 
-    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy: of the measured ranks, and bin_width,
-    by how much bins leave it open; lognormal: of the discrete lognormal fitted to all ranks (at_limit: where it is a
-    power law); formula, exact: by the authors' formula and by exact sums at their μ and σ, where there are any. From
-    these gap: rank_entropy less cross_entropy, and gap_share of cross_entropy; shape_authors: exact less rank_entropy;
-    approximation: formula less exact; formula_excess: formula less cross_entropy.
+    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy: of the measured ranks; lognormal: of
+    the discrete lognormal fitted to all ranks (at_limit: where it is a power law); formula, exact: by the authors'
+    formula and by exact sums at their μ and σ, where there are any; gap: rank_entropy less cross_entropy; gap_share.
     """
     given = equation_terms(authors_points()).set_index("model")[["entropy_approx", "entropy"]]
     rows = []
     for own in measured:
-        smooth, least, most = histograms.entropy(own.counts)
+        smooth, *_ = histograms.entropy(own.counts)
         fitted = row_of(table, own, "lognormal")
         row = _names(own) | {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
-        row |= {"rank_entropy": smooth, "bin_width": most - least}
-        row |= {"lognormal": fitted["entropy"], "at_limit": bool(fitted["at_limit"])}
+        row |= {"rank_entropy": smooth, "lognormal": fitted["entropy"], "at_limit": bool(fitted["at_limit"])}
         there = own.model in given.index and own.dataset == "wikipedia"
         formula, exact = given.loc[own.model] if there else (np.nan, np.nan)
         rows.append(row | {"formula": formula, "exact": exact})
     found = pd.DataFrame(rows)
     gap = found["rank_entropy"] - found["cross_entropy"]
-    return found.assign(
-        gap=gap,
-        gap_share=gap / found["cross_entropy"],
-        shape_authors=found["exact"] - found["rank_entropy"],
-        approximation=found["formula"] - found["exact"],
-        formula_excess=found["formula"] - found["cross_entropy"],
-    )
+    return found.assign(gap=gap, gap_share=gap / found["cross_entropy"])
 
 
 # Which families give both metrics their exponents?

@@ -158,7 +158,6 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
                 "smallest": points["value"].min(),
                 "distinguishable": fit.distinguishable,
                 "delta_aicc": both.delta_aicc,
-                "statement": fit.statement,
             }
         ]
 

@@ -38,14 +38,6 @@ class OffsetComparison:
     offset: OffsetFit
     delta_aicc: float | None
 
-    @property
-    def statement(self) -> str:
-        """The verdict in one sentence."""
-        if self.delta_aicc is None:
-            return f"Whether an offset is needed cannot be told from {self.pure.n} points."
-        law = "the pure power law" if self.delta_aicc > 0 else "the law with an offset"
-        return f"AICc is lower by {abs(self.delta_aicc):.1f} for {law} ({self.pure.n} points)."
-
 
 def compare_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95) -> OffsetComparison:
     """Fit both laws to ``size`` and ``value`` (shape (n,), n ≥ 4); raises what the two fits raise."""

@@ -5,7 +5,7 @@ Both laws then share one noise model, so their residual sums of squares can be c
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,9 @@ from scipy.optimize import brentq, least_squares, minimize_scalar
 from scipy.special import expit, fdtri, stdtrit
 
 from rbp.core.arrays import Reals, as_positive, check_level
-from rbp.core.errors import FitError, ParameterError
+from rbp.core.errors import FitError
 from rbp.stats.newton import minimum
-from rbp.stats.power_law import ROUNDING, WEAK, check_points
+from rbp.stats.power_law import ROUNDING, WEAK, asked_sizes, check_points, public
 
 STARTS = 8  # exponents of either sign from which the search sets out
 
@@ -70,10 +70,7 @@ class OffsetFit:
         which takes the law to be linear in its parameters near the best fit. Raises ParameterError for a size
         that is not positive and finite.
         """
-        try:
-            sizes = as_positive(np.atleast_1d(np.asarray(size)), "size")
-        except FitError as error:
-            raise ParameterError(error.what, error.where, "Give sizes as positive numbers of parameters.") from None
+        sizes = asked_sizes(size)
         x = np.log(sizes) - self._centre
         law = _law(self._point, x)
         gradient = _sensitivity(self._point, x)
@@ -88,8 +85,7 @@ class OffsetFit:
 
     def as_dict(self) -> dict[str, float | int | bool]:
         """The public fields by name, and ``distinguishable``."""
-        public = {f.name: getattr(self, f.name) for f in fields(self) if not f.name.startswith("_")}
-        return public | {"distinguishable": self.distinguishable}
+        return public(self) | {"distinguishable": self.distinguishable}
 
 
 def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95) -> OffsetFit:

@@ -52,6 +52,19 @@ def check_points(
     return sizes, values
 
 
+def asked_sizes(size: npt.ArrayLike) -> Reals:
+    """The sizes at which a law is asked for, shape (m,). Raises ParameterError unless they are positive and finite."""
+    try:
+        return as_positive(np.atleast_1d(np.asarray(size)), "size")
+    except FitError as error:
+        raise ParameterError(error.what, error.where, "Give sizes as positive numbers of parameters.") from None
+
+
+def public(fit: Any) -> dict[str, Any]:
+    """The public fields of a fit by name."""
+    return {f.name: getattr(fit, f.name) for f in fields(fit) if not f.name.startswith("_")}
+
+
 WEAK = 4  # with this many points or fewer, an interval rests on one or two degrees of freedom
 
 
@@ -98,10 +111,7 @@ class PowerLawFit:
         taken to be as noisy as the fitted ones are on average (the mean of their variances of ln y). Raises
         ParameterError for a size that is not positive and finite.
         """
-        try:
-            sizes = as_positive(np.atleast_1d(np.asarray(size)), "size")
-        except FitError as error:
-            raise ParameterError(error.what, error.where, "Give sizes as positive numbers of parameters.") from None
+        sizes = asked_sizes(size)
         noise = float(np.mean(1 / self._results.model.weights)) if self.scale is not None else 1.0
         exog = _design(np.log(sizes) - self._centre)
         at = self._results.get_prediction(exog, weights=1 / noise)
@@ -113,7 +123,7 @@ class PowerLawFit:
 
     def as_dict(self) -> dict[str, float | int | bool | None]:
         """The public fields by name."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if not f.name.startswith("_")}
+        return public(self)
 
 
 def fit_power_law(

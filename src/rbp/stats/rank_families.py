@@ -8,6 +8,7 @@ has fewer parameters.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,22 +58,16 @@ class Family:
         return np.asarray(weight - log_sums(weight, [0]), dtype=np.float64)
 
 
-def _power_weight(points: Points, natural: Reals) -> Reals:
-    return np.asarray(-natural[0] * points.log)
+def _linear(statistics: Callable[[Points], list[Reals]]) -> dict[str, Any]:
+    """Weight and slopes of a family whose weight is linear in its natural parameters, with these statistics."""
+    return {
+        "weight": lambda points, natural: np.asarray(natural @ np.stack(statistics(points))),
+        "slopes": lambda points, natural: (np.stack(statistics(points)), None),
+    }
 
 
-def _power_slopes(points: Points, natural: Reals) -> Slopes:
-    return -points.log[None], None
-
-
-def _quadratic_weight(points: Points, natural: Reals) -> Reals:
-    # ψ of equation 10 over ψ(1): with s = 1 − μ/σ² and τ = 1/σ² nothing cancels, however large |μ| and σ are
-    s, tau = natural
-    return np.asarray(-(s + tau / 2 * points.log) * points.log)
-
-
-def _quadratic_slopes(points: Points, natural: Reals) -> Slopes:
-    return np.stack([-points.log, -(points.log**2) / 2]), None
+# ψ of equation 10 over ψ(1): with s = 1 − μ/σ² and τ = 1/σ² nothing cancels, however large |μ| and σ are
+_QUADRATIC = _linear(lambda points: [-points.log, -(points.log**2) / 2])
 
 
 def _lognormal_natural(values: Reals, first: int) -> Reals:
@@ -83,23 +78,6 @@ def _lognormal_natural(values: Reals, first: int) -> Reals:
 def _lognormal_named(natural: Reals, first: int) -> Reals:
     s, tau = natural
     return np.array([(1 - s) / tau, tau**-0.5])
-
-
-def _geometric_weight(points: Points, natural: Reals) -> Reals:
-    return np.asarray(-natural[0] * (points.at - points.first))
-
-
-def _geometric_slopes(points: Points, natural: Reals) -> Slopes:
-    return (points.first - points.at)[None], None
-
-
-def _cutoff_weight(points: Points, natural: Reals) -> Reals:
-    s, rate = natural
-    return np.asarray(-s * points.log - rate * points.at)
-
-
-def _cutoff_slopes(points: Points, natural: Reals) -> Slopes:
-    return np.stack([-points.log, -points.at]), None
 
 
 _SERIES = np.arange(2.0, 19)
@@ -141,19 +119,20 @@ def _mandelbrot_named(natural: Reals, first: int) -> Reals:
     return np.array([rate / eta, 1 / eta - first])
 
 
-POWER_LAW = Family("power_law", "power law", ("s",), _power_weight, _power_slopes, (1.0,))
+POWER_LAW = Family("power_law", "power law", ("s",), origin=(1.0,), **_linear(lambda points: [-points.log]))
 _ROUNDED_POWER_LAW = replace(
     POWER_LAW, name="power_law_rounded", label="power law, rounded", origin=(2.0,), points=rounded
 )
-_GEOMETRIC = Family("geometric", "geometric", ("rate",), _geometric_weight, _geometric_slopes, (0.0,))
+_GEOMETRIC = Family(
+    "geometric", "geometric", ("rate",), origin=(0.0,), **_linear(lambda points: [points.first - points.at])
+)
 LOGNORMAL = Family(
     name="lognormal",
     label="lognormal",
     parameters=("mu", "sigma"),
     natural=_lognormal_natural,
     named=_lognormal_named,
-    weight=_quadratic_weight,
-    slopes=_quadratic_slopes,
+    **_QUADRATIC,
     origin=(1.0, 0.1),
     limit=POWER_LAW,
 )
@@ -173,8 +152,7 @@ _ALL = (
         parameters=("s", "scale"),
         natural=lambda values, first: np.array([values[0], 1 / values[1]]),
         named=lambda natural, first: np.array([natural[0], 1 / natural[1]]),
-        weight=_cutoff_weight,
-        slopes=_cutoff_slopes,
+        **_linear(lambda points: [-points.log, -points.at]),
         origin=(1.0, 1e-3),
         limit=POWER_LAW,
     ),

@@ -38,7 +38,6 @@ class Recovery:
     runner_up: the most likely candidate that is no multiple of N (2N fits wherever N does, less sharply).
     margin: log-likelihood of N less that of the runner-up.
     posterior: probability of N among all candidates, multiples included, all being as likely before.
-    largest_fraction: the largest distance of N·share to a whole number.
     readings: how many shares were used.
     identified: whether to believe it, by the rule of `recover_total`.
     """
@@ -48,7 +47,6 @@ class Recovery:
     runner_up: int
     margin: float
     posterior: float
-    largest_fraction: float
     readings: int
     identified: bool
 
@@ -105,14 +103,12 @@ def _most_likely(total: npt.NDArray[np.int_], part: Reals, sd: Reals) -> Recover
     runner = int(others[score[others].argmax()]) if others.size else best
     score[[runner]] = _log_likelihood(total[[runner]], part, sd, np.float64)
     posterior = float(1 / np.exp(score - score[best]).sum())
-    product = tokens * part
     return Recovery(
         tokens=tokens,
         log_likelihood=float(score[best]),
         runner_up=int(total[runner]),
         margin=float(score[best] - score[runner]),
         posterior=posterior,
-        largest_fraction=float(np.abs(product - np.rint(product)).max()),
         readings=part.size,
         identified=bool(score[best] >= np.log(total.size / _FALSE_ALARM) and posterior >= 1 - _FALSE_ALARM),
     )

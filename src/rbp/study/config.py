@@ -138,7 +138,6 @@ class StudyFile(_Table):
     backend: Literal["auto", "reference", "blocked", "triton"] = "auto"
     gpus: Literal["auto", 0, 1] = "auto"
     gpu: GpuTable = GpuTable()
-    thresholds: list[int] = []
     sbatch: list[str] = []
     chapters: list[str] = []
     rank_chapters: list[str] = []

@@ -229,13 +229,6 @@ class CellProgress:
     tokens: int | None = None
     whole: bool = False
 
-    @property
-    def words(self) -> str:
-        """The same for people."""
-        if self.whole:
-            return "whole"
-        return f"{self.done} of {self.packs} packs" if self.packs else "nothing"
-
 
 def model_label(cell: Cell) -> str:
     """What a rank store calls the cell's model: the hub id, or the name of its folder."""

@@ -164,9 +164,8 @@ def _log_sum(logs: Reals) -> float:
 class Terms:
     """The three terms of a model on a text, in nats.
 
-    measured, free: as they are measured, and extrapolated (`without_bias`), shape (3,); few: measured on parts of about
-    as many tokens as the shortest text has. influence: what each document moves the terms by, shape (documents, 3).
-    counts: of the ranks. tie_gap: the most that a measured term differs between the tie rules "paper" and "strict".
+    measured, free: as they are measured, and extrapolated (`without_bias`), shape (3,). influence: what each document
+    moves the terms by, shape (documents, 3). counts: of the ranks.
     """
 
     dataset: str
@@ -177,10 +176,8 @@ class Terms:
     document_tokens: Integers
     measured: Reals
     free: Reals
-    few: Reals
     influence: Reals
     counts: RankCounts
-    tie_gap: float
 
     @property
     def cross_entropy(self) -> float:
@@ -202,19 +199,16 @@ def measure(source: Source) -> list[Terms]:
     Raises DataError where there are no rank stores, for fewer documents than `without_bias` needs, and what reading
     ranks raises.
     """
-    shortest = min(store.tokens for store in source.stores)
-    return [_rung(store, source.rule, shortest) for store in source.stores]
+    return [_rung(store, source.rule) for store in source.stores]
 
 
-def _rung(store: RankStore, rule: TieRule, shortest: int) -> Terms:
+def _rung(store: RankStore, rule: TieRule) -> Terms:
     ranked = Ranked(store, rule)
     errors, nll, documents = _tokens(ranked)
     added = contributions(errors, nll)
     mean = added.mean(axis=0)
     place, tokens = _places(documents)
     influence = np.column_stack([np.bincount(place, column) for column in (added - mean).T]) / len(errors)
-    greater, equal = (ranked.tokens[name].to_numpy() for name in ("greater", "equal"))
-    tied = terms(greater + equal - 1, nll) - terms(greater, nll) if (equal > 1).any() else np.zeros(3)
     return Terms(
         dataset=store.dataset,
         model=store.model,
@@ -224,10 +218,8 @@ def _rung(store: RankStore, rule: TieRule, shortest: int) -> Terms:
         document_tokens=tokens,
         measured=mean,
         free=without_bias(errors, nll, documents),
-        few=in_parts(errors, nll, documents, min(round(len(errors) / shortest), len(tokens))),
         influence=influence,
         counts=RankCounts.of_ranks(ranked.ranks, store.vocabulary),
-        tie_gap=float(np.abs(tied).max()),
     )
 
 
@@ -252,8 +244,7 @@ def half_width(influence: Reals, level: float) -> float:
 
 def shares(rungs: Sequence[Terms], *, level: float = 0.95) -> pd.DataFrame:
     """One row a rung: dataset, family, model, size, tokens, documents, cross_entropy, the extrapolated TERMS, and
-    error-entropy over cross-entropy: share, with low and high (documents as units), share_measured and share_few (see
-    `Terms`).
+    error-entropy over cross-entropy: share, with low and high (documents as units).
     """
     check_level(level)
     rows = []
@@ -263,7 +254,6 @@ def shares(rungs: Sequence[Terms], *, level: float = 0.95) -> pd.DataFrame:
         row = _about(one) | {"tokens": one.tokens, "documents": len(one.document_tokens), "cross_entropy": entropy_}
         row |= dict(zip(TERMS, one.free.tolist(), strict=True))
         row |= {"share": one.share, "low": one.share - half, "high": one.share + half}
-        row |= {"share_measured": one.measured[0] / entropy_, "share_few": one.few[0] / entropy_}
         rows.append(row)
     return pd.DataFrame(rows).sort_values([*CELL, "size", "model"], ignore_index=True)
 
