@@ -1,4 +1,4 @@
-"""Measurements of a reader's own, of every kind that chapters meet: a table, and a folder of rank stores."""
+"""Measurements of a reader's own, of every kind that chapters meet: a table, rank stores, models made worse."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from toy_stores import make_store
+
+from rbp.ranks.path_sums import TEMPERATURES, THRESHOLDS, Growing
 
 
 def table(
@@ -52,3 +54,39 @@ def stores(
             about = {"model": f"m{i}", "dataset": dataset, "size": 10_000 * 4**i}
             home = folder / (place(i) if len(datasets) == 1 else f"{dataset}-{place(i)}")
             make_store(home, greater, lengths, **about, vocabulary=vocabulary, nll=5 * 0.9**i)
+
+
+_TOKENS = np.array([4000, 2500, 3000, 5000, 3500])
+
+
+def _sums(ce: float, tilt: float = 0.0) -> pd.DataFrame:
+    """Documents at a cross-entropy, whose −ln RBP_k is 0.3·CE/k^0.4, times 1 + tilt at k = 1, 1 − tilt at 1000."""
+    k, easier = np.array(THRESHOLDS), 1 + 0.03 * np.random.default_rng(0).normal(size=len(_TOKENS))
+    factor = 1 + tilt * (1 - 2 * np.log(k) / np.log(1000))
+    hits = _TOKENS[:, None] * np.exp(-0.3 * np.outer(ce * easier, factor / k**0.4))
+    table = pd.DataFrame({"document": np.arange(5), "tokens": _TOKENS, "entropy": _TOKENS * ce})
+    for each, column in zip(THRESHOLDS, hits.T, strict=True):
+        table[f"hits_{each}"] = column
+    for t in TEMPERATURES:  # a parabola in 1/T, least at 1 less 0.1
+        beta = 1 / t
+        table[f"nll_{t}"] = _TOKENS * ce * easier * (1 + (beta - 0.9) ** 2 - 0.01)
+        table[f"slope_{t}"] = _TOKENS * ce * easier * 2 * (beta - 0.9)
+    return table
+
+
+def paths(folder: Path) -> None:
+    """A model of 3 nats, its smaller ones, and four paths: one that ranks as they do, two tilted, one that is short."""
+    kept = Growing(folder / "big-text")
+    kept.folder.mkdir(parents=True)
+    kept.begin({}, {"model": "models/big", "dataset": "text", "vocabulary": 5000}, None)
+    kept.add("whole", 0, 0, "models/big", _sums(3.0))
+    for step, ce in ((8, 3.1), (2, 4.5)):
+        kept.add("bits", step, 0, "models/big", _sums(ce))
+    for draw, tilt in enumerate((0.10, 0.14, 0.12)):
+        for step, ce in ((0.5, 3.2), (1.0, 4.4)):
+            kept.add("weights", step, draw, "models/big", _sums(ce, tilt * (ce > 3.2) + 0.12 * (ce < 3.3)))
+    for step, ce in ((0.1, 3.3), (0.4, 4.6)):
+        kept.add("replaced", step, 0, "models/big", _sums(ce, -0.12))
+    kept.add("depth", 1, 0, "models/big", _sums(3.2))
+    for size, ce in ((300, 3.3), (200, 3.8), (100, 4.2)):
+        kept.add("parameters", size, 0, f"models/small-{size}", _sums(ce))

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from draws import loop_and_slow
+from draws import rest_slow
 from packaging.requirements import Requirement
 from torch.overrides import TorchFunctionMode
 
@@ -105,6 +106,8 @@ def test_what_runs_by_default_ends_within_6_minutes_and_the_first_answers_come_i
     assert MACHINE.limit + sum(part.limit for part in PARTS.values()) <= 6 * 60
     assert list(PARTS)[:3] == ["kernels", "exactness", "ranking"]
     assert not PARTS.keys() & LONGER.keys()
+    for part in (PARTS | LONGER).values():
+        assert callable(getattr(import_module(f"bench.{part.module}"), part.function))
     first = exactness.questions(tiny=False)[:9]
     assert len({question.shape for question in first}) == 3
     assert {question.dtype for question in first[:3]} == {torch.float32, torch.bfloat16, torch.float16}
@@ -208,7 +211,7 @@ def test_every_answer_is_written_at_once_and_only_what_is_missing_is_asked_again
 
 
 @pytest.mark.builds
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", rest_slow([signal.SIGTERM], [signal.SIGKILL]))
 def test_whatever_ends_the_program_its_answers_stay(stub, tmp_path, how) -> None:
     place, script = tmp_path / "gpu.json", tmp_path / "run.py"
     script.write_text(
@@ -350,8 +353,7 @@ def test_it_starts_on_a_bare_machine_and_leaves_out_what_needs_more(bare, tmp_pa
     command = [sys.executable, "-m", "bench.gpu", "--tiny", "--json", str(place), *parts]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
-    found = json.loads(place.read_bytes())["parts"]
-    assert found.keys() == set(parts)
+    found = in_little(place, parts)["parts"]
     for name in ("exactness", "ranking"):
         assert found[name]["answers"]
         assert not any(isinstance(answer.get("left_out"), str) for answer in found[name]["answers"])
@@ -361,14 +363,8 @@ def test_it_starts_on_a_bare_machine_and_leaves_out_what_needs_more(bare, tmp_pa
         assert "is not installed" in left_out["left_out"]
 
 
-@pytest.mark.builds
-@pytest.mark.parametrize("parts", loop_and_slow(["kernels", "exactness"], [*PARTS, *LONGER]))
-def test_the_parts_in_little_by_the_interpreter(tmp_path, parts) -> None:
-    pytest.importorskip("triton")
-    place = tmp_path / "tiny.json"
-    command = [sys.executable, "-m", "bench.gpu", "--tiny", "--json", str(place), *parts]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
+def in_little(place: Path, parts: list[str]) -> dict[str, Any]:
+    """The results of these parts with --tiny: exact, by the interpreter, and such as the book can show."""
     results = json.loads(place.read_bytes())
     assert results["interpreter"]
     assert "interpreter" in results["device"]
@@ -376,12 +372,21 @@ def test_the_parts_in_little_by_the_interpreter(tmp_path, parts) -> None:
     exact = results["parts"]["exactness"]["answers"]
     assert {answer["wrong"] for answer in exact} == {0}
     assert {"bfloat16", "float16", "float32"} <= {answer["question"].split(", ")[1] for answer in exact}
-    assert gpu_shown(results)["table"].part.nunique() == len(results["parts"])  # the book can show all of them
-    if len(parts) > 2:
-        answers = {name: part["answers"] for name, part in results["parts"].items()}
-        assert answers["memory"][0]["halvings"]
-        assert answers["two processes"][0]["differ"] == 0
-        assert {row["why"] for answer in answers["ranking"] for row in answer["left_out"]} <= {"not installed"}
+    assert gpu_shown(results)["table"].part.nunique() == len(results["parts"])
+    return dict(results)
+
+
+@pytest.mark.slow
+def test_all_parts_in_little_by_the_interpreter(tmp_path) -> None:
+    pytest.importorskip("triton")
+    place, parts = tmp_path / "tiny.json", [*PARTS, *LONGER]
+    command = [sys.executable, "-m", "bench.gpu", "--tiny", "--json", str(place), *parts]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
+    answers = {name: part["answers"] for name, part in in_little(place, parts)["parts"].items()}
+    assert answers["memory"][0]["halvings"]
+    assert answers["two processes"][0]["differ"] == 0
+    assert {row["why"] for answer in answers["ranking"] for row in answer["left_out"]} <= {"not installed"}
 
 
 def test_a_wrong_kernel_is_found_out(monkeypatch) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from own_sources import stores, table
+from own_sources import paths, stores, table
 
 from rbp.book.chapters import all_chapters, execute, find
 from rbp.core.errors import RbpError
@@ -83,13 +83,15 @@ LOOP = {  # what has failed once, where it is cheap
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The path of each source of one's own, by its name."""
+    """The path of each source of one's own, by its name; and models made worse, whatever the source."""
     root = tmp_path_factory.mktemp("own")
     for name, how in TABLES.items():
         table(**{"thresholds": THRESHOLDS, "sizes": SIZES} | how).to_csv(root / f"{name}.csv", index=False)
     for name, how in STORES.items():
         stores(root / name, **how)
-    return {name: str(root / (f"{name}.csv" if name in TABLES else name)) for name in (*TABLES, *STORES)}
+    paths(root / "worse")
+    found = {name: str(root / (f"{name}.csv" if name in TABLES else name)) for name in (*TABLES, *STORES)}
+    return found | {"worse": str(root / "worse")}
 
 
 def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
@@ -112,6 +114,7 @@ def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
 def test_a_page_or_a_sentence(chapter: str, source: str, sources: dict[str, str], tmp_path: Path) -> None:
     found, path = find(Project(), chapter), sources.get(source, source)
     given = {p.name: path for p in found.parameters if p.name in ("measurements", "ranks")} | QUICK.get(chapter, {})
+    given |= {p.name: sources["worse"] for p in found.parameters if p.name == "worse"}
     out = tmp_path / "out"
     refused = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):

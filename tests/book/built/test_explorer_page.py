@@ -4,6 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from draws import rest_slow
 from playwright.sync_api import Browser, expect
 from tabs import watched
 
@@ -28,7 +29,7 @@ def test_it_works_from_a_file(
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
-WIDTHS = pytest.mark.parametrize("width", [1280, 768, 390])
+WIDTHS = pytest.mark.parametrize("width", rest_slow([1280, 390], [768]))
 FAMILIES = "family=Pythia&family=GPT-2&family=OPT&family=Qwen2.5&family=neox"
 MIDDLE = "point => { const { e, f } = point.querySelector('path').getScreenCTM(); return [e, f]; }"
 

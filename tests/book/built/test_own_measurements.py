@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from draws import rest_slow
-from own_sources import table
+from own_sources import paths, table
 
 from rbp.book.chapters import execute, find
 from rbp.book.standalone import render_chapter
@@ -39,6 +39,9 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
     project = Project()
     chapter, out = find(project, name), tmp_path / "out"
     given = {"measurements": mine} | values
+    if name == "cross_entropy":
+        paths(tmp_path / "worse")
+        given["worse"] = str(tmp_path / "worse")
     execute(chapter, given, out, tmp_path, finish=lambda new: render_chapter(project, chapter, new))
     page = BeautifulSoup((out / f"{chapter.name}.html").read_text(), "html.parser")
     told = page.select_one("article h1 + blockquote").get_text()
