@@ -271,7 +271,7 @@
       const interval = `${percent(state.level)} interval`;
       const heads = ["Family", "Models", "α", interval, ...(state.offset ? ["E", `${interval} of E`] : ["R²"]), `at S = ${number(state.at)}`, `${interval} of a new model`];
       results.replaceChildren(table(heads, laws.map(({ family, style: look, seen, fit, why }) => {
-        const name = [swatch(look), " ", family];
+        const name = [swatch(look), " ", title(family)];
         if (!fit) return { family, cells: [name, String(seen.length), why] };
         const forecast = fit.predict(state.at);
         const quality = state.offset
@@ -314,7 +314,7 @@
       const listed = chosen().map((family) => [family, pointsOf(family, state.metric).map(({ model, size }) => [model, size])]);
       if (JSON.stringify(listed) !== boxes) {
         boxes = JSON.stringify(listed);
-        modelBox.replaceChildren(...listed.map(([family, models]) => html("fieldset", {}, html("legend", {}, family), html("div", { class: "rbp-explorer-models" }, ...models.map(([model, size]) => {
+        modelBox.replaceChildren(...listed.map(([family, models]) => html("fieldset", {}, html("legend", {}, title(family)), html("div", { class: "rbp-explorer-models" }, ...models.map(([model, size]) => {
           const box = html("input", { type: "checkbox" });
           box.model = model;
           box.addEventListener("change", () => toggle(model));
@@ -335,7 +335,7 @@
             state.families = box.checked ? [...state.families, family] : state.families.filter((each) => each !== family);
             update();
           });
-          return html("label", { class: "rbp-explorer-check" }, box, swatch(style(family)), family);
+          return html("label", { class: "rbp-explorer-check" }, box, swatch(style(family)), title(family));
         }));
       }
       for (const box of familyBox.querySelectorAll("input")) {
@@ -361,7 +361,7 @@
       at.said.textContent = `Forecast at S = ${number(state.at)}`;
       hide.control.max = most();
       hide.control.value = state.hide;
-      const laws = lawsOf(state.metric), seen = laws.map(({ family, seen: left, points }) => `${left.length} of ${points.length} ${family}`);
+      const laws = lawsOf(state.metric), seen = laws.map(({ family, seen: left, points }) => `${left.length} of ${points.length} ${title(family)}`);
       hide.said.textContent = `Hide the largest ${state.hide}: the fit sees ${seen.join(", ")} models`;
       hide.control.setAttribute("aria-valuetext", hide.said.textContent);
       const other = state.metric === "cross_entropy" ? "neg_log_rbp" : "cross_entropy", beside = state.hide ? lawsOf(other) : [];
@@ -369,7 +369,7 @@
       charts[1].figure.hidden = !beside.length;
       chartBox.classList.toggle("rbp-explorer-two", beside.length > 0);
       sides.forEach(({ label, laws: drawn }, i) => {
-        const slopes = drawn.filter(({ fit }) => fit).map(({ family, fit }) => `${family}: α = ${number(fit.alpha)}`).join("; ");
+        const slopes = drawn.filter(({ fit }) => fit).map(({ family, fit }) => `${title(family)}: α = ${number(fit.alpha)}`).join("; ");
         const where = title(state.dataset);
         const describe = `Log-log chart of ${label} against model size on ${where}. ${slopes}`;
         charts[i].draw(drawn, { title: `${label} on ${where}`, label, describe, size: state.at });

@@ -444,7 +444,7 @@ def length_figure(power: pd.DataFrame, *, level: float) -> dict[str, Any]:
     rows = power.assign(low=power["length_low"], high=power["length_high"])
     panels = curves(
         rows, "k", "length", labels=("threshold k", "β, the power of N"), panel=None, line="family", at=[1],
-        ylim="shared", size=(6.4, 3.8),
+        ylim="shared", size=(4.6, 3.4),
     )  # fmt: skip
     return {
         "figure": panels,

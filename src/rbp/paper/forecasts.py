@@ -25,7 +25,7 @@ from rbp.evidence import Source
 from rbp.evidence.tokens import known_tokens
 from rbp.paper.curves import LINES, SIGNED, off_the_line
 from rbp.paper.display import INTERVAL, Columns, shown
-from rbp.paper.wording import DATASETS, cell_label, dataset_label, dataset_order
+from rbp.paper.wording import DATASETS, FAMILIES, cell_label, dataset_label, dataset_order
 from rbp.stats import cells as questions
 from rbp.stats.offset_law import extended
 from rbp.stats.power_law import fit_power_law
@@ -73,20 +73,19 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
     """`summary` as a page shows it."""
     labels = {"dataset": "Dataset", "family": "Family", "k": "k", "hidden": "largest models hidden"}
     cells: Columns = {name: labels[name] for name in by}
+    rows = summary(told, by)
     return shown(
-        summary(told, by),
+        rows.assign(floor_optimistic=rows["floor_optimistic"].mask(rows["floored"] == 0)),
         {
             **cells,
-            "n": "points fitted",
             "count": "forecasts",
             "covered": "covered",
             "optimistic": "too hopeful",
             "error_signed": ("median error (%)", "{:+.1f}"),
             "error_median": ("median size of it (%)", "{:.1f}"),
-            "error_largest": ("largest error (%)", "{:.1f}"),
             "width_median": ("median width (%)", "{:.1f}"),
-            ("floor_optimistic", "floored"): ("too hopeful with a fitted floor", "{} of {}"),
-            "floor_median": ("median size of its error (%)", "{:.1f}"),
+            "floor_optimistic": ("with a floor: too hopeful", "{:.0f}"),
+            "floor_median": ("size of error (%)", "{:.1f}"),
         },
         caption=caption,
         data=told,
@@ -330,7 +329,7 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, Any], *, ylabel: str) 
         )
         ax.legend(loc="lower left")
 
-    return single_panel(draw)
+    return single_panel(draw, size=(4.6, 3.6))
 
 
 def cuts_shown(every: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -412,7 +411,8 @@ def _points(table: pd.DataFrame) -> dict[str, Any]:
         points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"], _whole(row["tokens"])])
     families = sorted(set(table["family"]))
     styles = {family: family_style(family, families) for family in families}
-    data = {"datasets": datasets, "models": list(models), "points": points, "labels": DATASETS, "styles": styles}
+    data = {"datasets": datasets, "models": list(models), "points": points, "labels": DATASETS | FAMILIES}
+    data |= {"styles": styles}
     return data | {"spare": [style for style in SPARE if style not in styles.values()] or SPARE}
 
 

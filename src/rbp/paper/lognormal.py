@@ -203,8 +203,8 @@ def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """The exponents of each kind of `predicted`, with the paired test of the first two metrics'.
 
     Columns kind, key (of KEYS), alpha_ce, alpha_p1, alpha_p10, alpha_p100 (missing where there is no such curve);
-    difference (α of cross-entropy less α of −ln RBP_1), low, high; difference_relative (its size in per cent of the
-    larger exponent).
+    difference (α of cross-entropy less α of −ln RBP_1), low, high; difference_relative (its size in per cent of
+    the latter).
     """
     rows = []
     for kind, key in KEYS.items():
@@ -214,7 +214,7 @@ def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         alphas = {
             f"alpha_{name}": fit_power_law(wide.index, wide[metric]).alpha for metric, name in names if metric in wide
         }
-        relative = 100 * abs(test.difference) / max(test.alpha_first, test.alpha_second)
+        relative = 100 * abs(test.difference) / test.alpha_second
         row = {"kind": kind, "key": key} | alphas | {"difference": test.difference, "low": test.low, "high": test.high}
         rows.append(row | {"difference_relative": relative})
     return pd.DataFrame(rows)
@@ -496,7 +496,7 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
     return {
         "figure": Panels(list(ends), draw, size=(4.6, 4.6)),
         "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
-        "fitted without rank 1, as the authors do.",
+        "fitted without rank 1, as the authors do. Zipf–Mandelbrot: a power of the rank plus a constant.",
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
         "data": pd.concat(counts),
     }
@@ -514,7 +514,7 @@ def predicted_panels(table: pd.DataFrame) -> dict[str, Any]:
             log="xy", size=(4.6, 4.2),
         ),
         "caption": "<b>Measured curves, and those that the authors’ μ and σ predict</b> (figures 8a and 8b of the "
-        "paper, and two more k).",
+        "paper, and two more k): all predictions are too high.",
         "alt": "Log-log panels: the predicted curves lie above the measured ones, less so at larger k",
         "data": table,
     }  # fmt: skip
@@ -538,8 +538,9 @@ def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[
             melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
             styles=dict(looks.values()), ends=True, size=(4.6, 3.6),
         ),
-        "caption": "<b>Cross-entropy and the entropies that might stand for it.</b> The lognormal fitted to all ranks "
-        f"is at its limit, a power law, for {share_words(limits, len(group))} of the models of {cell_label(group[0])}.",
+        "caption": "<b>Cross-entropy and the entropies that might stand for it:</b> those of ranks, as measured and as "
+        "fitted. The lognormal fitted to all ranks is at its limit, a power law, for "
+        f"{share_words(limits, len(group))} of the models of {cell_label(group[0])}.",
         "alt": "For Pythia, cross-entropy falls below the entropy of ranks, and the lognormal’s entropies lie above "
         "both; on the ladder they lie close together",
         "data": table,

@@ -436,8 +436,8 @@ def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
 
     return {
         "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 5.2)),
-        "caption": f"<b>Which tokens are missed</b>, where {table['rate'].iloc[0]:.1%} of all are, by how often a "
-        "token stood in the training text. A line for each model size S.",
+        "caption": "<b>Which tokens are missed</b>, by how often they stood in the training text, at the k at which a "
+        f"model misses {table['rate'].iloc[0]:.1%} of all. A line for each model size S.",
         "alt": "The rate of misses falls steeply with the training count, from most of the rarest tokens to nearly "
         "none of the common",
         "data": table,
@@ -466,6 +466,10 @@ def tokens_figure(points: pd.DataFrame, table: pd.DataFrame, *, used: float, lev
     }
 
 
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def scatter_table(judged: pd.DataFrame) -> dict[str, Any]:
     """The scatter of each fit, tested and estimated (rows of `scatter_judged`)."""
     percent = ["counting", "extra", "extra_low", "extra_high"]
@@ -474,15 +478,15 @@ def scatter_table(judged: pd.DataFrame) -> dict[str, Any]:
         "family": "Family",
         "k": "k",
         "misses": ("fewest missed", "{:,.0f}"),
-        "p": ("p", "{:.3f}"),
-        "p_holm": ("p, Holm", "{:.3f}"),
+        "p": ("p", _p),
+        "p_holm": ("p of so many tests", _p),
         "counting": ("counting, %", "{:.1f}"),
         ("extra", "extra_low", "extra_high"): ("beyond it, %", "{:.1f} [{:.1f}, {:.1f}]"),
         "verdict": ("verdict", lambda verdict: verdict.removesuffix(" than noise")),  # short, to fit the page
     }
     caption = (
         "<b>Is the scatter about the line more than counting?</b> p: that counting independent tokens makes as much. "
-        "Per cent: standard deviations of ln(−ln RBPₖ)."
+        "Of so many tests: by Holm’s correction. Per cent: standard deviations of ln(−ln RBPₖ)."
     )
     table = judged.assign(**{name: 100 * judged[name] for name in percent})
     order = dataset_order(table["dataset"])
@@ -496,8 +500,8 @@ def rises_table(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "dataset": "Dataset",
         "family": "Family",
         "k": "k",
-        "misses_smallest": ("missed, smallest model", "{:.0f}"),
-        "misses_largest": ("missed, largest model", "{:.0f}"),
+        "misses_smallest": ("missed, smallest model", "{:,.0f}"),
+        "misses_largest": ("missed, largest model", "{:,.0f}"),
         "ends_z": ("z at least", "{:.1f}"),
         "ends_needed": ("effect needed", "{:.1f}"),
         "trend_needed": ("trend: effect needed", "{:.1f}"),

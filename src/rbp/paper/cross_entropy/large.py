@@ -83,7 +83,7 @@ def lines_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     names = {"human": "people", "model": "the model itself"}
     rows = table.assign(name=table["dataset"].map(dataset_label), written_by=table["written_by"].map(names))
     caption = (
-        "<b>E ln R on cross-entropy over five models.</b> NeoX’s tokenizer is its own. Cross-entropy over entropy is 1 "
-        "where a model is as sure as it should be."
+        "<b>The mean of ln R against cross-entropy,</b> a line over five models for each text. NeoX’s "
+        "tokenizer is its own. Cross-entropy over entropy is 1 where a model is as sure as it should be."
     )
     return shown(rows, columns, caption=caption, data=table)

@@ -358,7 +358,6 @@ def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     own = _named(found[(found[CELL] == cell).all(axis=1) & (found["path"] != SMALLER)])
     some = [path for path in FRONT if path in set(own["path"])] or own["path"].unique()[: len(FRONT)].tolist()
     own = own[own["path"].isin(some)]
-    nats = f"{own['nats'].iloc[0]:.1f} nats"
     return {
         "figure": curves(
             own,
@@ -372,34 +371,13 @@ def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
             ylim=_VIEW,
             size=(4.6, 3.7),
         ),
-        "caption": f"<b>One cross-entropy, {nats}.</b> A small model, made worse in three ways, against a smaller one: "
-        f"above 0 its ranks are the worse ones. Bands: {level:.0%} intervals.",
+        "caption": "<b>One cross-entropy, several curves.</b> A small model, made worse until its cross-entropy is "
+        "that of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "
+        f"Bands: {level:.0%} intervals.",
         "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
         "with fewer layers it is the other way round",
         "data": own,
     }
-
-
-def equal_paths_shown(equal: pd.DataFrame, ks: Sequence[int], level: float) -> dict[str, Any]:
-    """`at_equal` at some k as a page shows it."""
-    rows = _named(equal[equal["k"].isin(ks) & (equal["path"] != SMALLER)])
-    return shown(
-        rows,
-        {
-            "cell": "model and text",
-            "nats": ("nats", "{:.2f}"),
-            "line": "made worse by",
-            "k": "k",
-            "offset": ("offset (%)", "{:+.1f}"),
-            ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
-            "draws": ("between draws", "{:.1f}"),
-            "tempered": ("after the best temperature", "{:+.1f}"),
-            ("tempered_low", "tempered_high"): (f"{level:.0%}", INTERVAL_1),
-        },
-        caption="<b>At equal cross-entropy</b>: −ln RBPₖ over that of fewer parameters, less 1. Intervals by "
-        "documents.",
-        data=equal,
-    )
 
 
 def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:

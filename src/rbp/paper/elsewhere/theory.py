@@ -159,7 +159,7 @@ def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, Cu
     return {
         "figure": curves(
             drawn, "one", "five", labels=(rbp_label(1), rbp_label(5)), panel=None, styles=styles, fitted=paths, log="",
-            size=(6.4, 4.6),
+            size=(4.6, 3.9),
         ),
         "caption": "<b>The first five guesses beside the first.</b> Circles: models of images, medians of bins. "
         "Triangles: models of text. Lines: both theories, fitted to text alone.",
