@@ -61,7 +61,7 @@ def hangs(table: pd.DataFrame, sizes: "pd.Series[int]", family: str = TRANSFORME
 
 
 def _of_the_grid_s_batch(table: pd.DataFrame, family: str) -> pd.DataFrame:
-    own = table[(table["family"] == family) & table["distinct"].isna()]
+    own: pd.DataFrame = table[(table["family"] == family) & table["distinct"].isna()]
     own = own[own["batch"] == own["batch"].mode().iloc[0]]
     return own.assign(log=np.log(own["loss"]), changed=own["model"].str.contains("-rate"))
 
