@@ -15,6 +15,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -216,7 +217,9 @@ def talk(
 
 def work(module: str, function: str, tiny: bool, first: Found) -> None:
     """Ask what is not known, in this process, and tell each answer, up to the first that fails."""
-    with os.fdopen(int(os.environ.pop("BENCH_TELLS")), "w") as stream:
+    tells = int(os.environ.pop("BENCH_TELLS"))
+    threading.Thread(target=end_with_reader, args=[os.dup(tells)], daemon=True).start()
+    with os.fdopen(tells, "w") as stream:
 
         def tell(**message: Any) -> None:
             stream.write(json.dumps(message) + "\n")
@@ -240,6 +243,14 @@ def work(module: str, function: str, tiny: bool, first: Found) -> None:
             tell(question=question.name, answer=plain(answer) | {"seconds": round(time.monotonic() - start, 1)})
             if "error" in answer:
                 os._exit(0)  # a GPU may be of no use to this process now: the rest is another's
+
+
+def end_with_reader(pipe: int) -> None:
+    """Wait until nobody reads the pipe, and end this process and all that it started: its parent was killed."""
+    ended = select.poll()
+    ended.register(pipe, 0)
+    ended.poll()
+    os.killpg(0, signal.SIGKILL)
 
 
 def plain(value: Any) -> Any:

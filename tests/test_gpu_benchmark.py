@@ -46,6 +46,7 @@ def ill(name):
         return well(name)
     note(name)
     if name == "hangs":
+        Path(__file__).with_name("hanging").write_text(str(os.getpid()))
         time.sleep(600)
     if name == "dies":
         os.kill(os.getpid(), 9)
@@ -139,6 +140,16 @@ def test_a_wrong_part_and_a_gpus_place_for_others_figures_are_refused(arguments,
     assert "error: " in capsys.readouterr().err
 
 
+def ends(noted: Path) -> bool:
+    """Whether the process whose number is noted in a file ends within ten seconds."""
+    state = Path(f"/proc/{noted.read_text()}/stat")
+    for _ in range(100):
+        if not state.exists() or state.read_text().split()[2] == "Z":
+            return True
+        time.sleep(0.1)
+    return False
+
+
 def test_a_process_that_ends_in_any_way_is_told_from_one_that_is_done() -> None:
     assert told("sys.exit(3)")[0] == "its process ended with 3"
     assert "signal 9" in str(told("os.kill(os.getpid(), 9)")[0])
@@ -162,12 +173,7 @@ def test_a_process_that_hangs_is_ended_with_all_that_it_started(tmp_path) -> Non
         seconds=3,
     )
     assert (ended, heard) == ("the time is over", [{}])
-    state = Path(f"/proc/{child.read_text()}/stat")
-    for _ in range(100):
-        if not state.exists() or state.read_text().split()[2] == "Z":
-            return
-        time.sleep(0.1)
-    pytest.fail("it lives on")
+    assert ends(child)
 
 
 @pytest.mark.builds
@@ -228,6 +234,7 @@ def test_whatever_ends_the_program_its_answers_stay(stub, tmp_path, how) -> None
                 break
             time.sleep(0.05)
         process.send_signal(how)
+    assert ends(stub / "hanging")
     before = json.loads(place.read_bytes())["parts"]["all"]
     assert [answer["question"] for answer in before["answers"]][-1] == "three"
     (stub / "calm").touch()

@@ -86,9 +86,14 @@ def test_a_run_on_this_machine(write, run):
         ('{ name = "a/b", tokens_per_step = 9 }', ["tokens_per_step needs a step"]),
         ('{ name = "a/b", revisions = ["step2"], tokens_per_step = 9, training_tokens = 8 }', ["tokens_per_step"]),
         ('{ name = "MODEL", revision = "step1" }', ["no revision step1"]),
+        (
+            '{ name = "RUN", every = 1, tokens_per_step = 9 }',
+            ["13500 by what was asked for", "9000 by trainer_state"],
+        ),
     ],
 )
 def test_what_a_file_says_wrong_of_checkpoints(write, run, tmp_path, model, words):
+    (run / "checkpoint-1500" / "trainer_state.json").write_text('{"global_step": 1500, "num_input_tokens_seen": 9000}')
     path = write(model.replace("RUN", str(run)).replace("MODEL", str(MODEL)))
     refused(here("study", "run", str(path), root=tmp_path), *words)
     assert not (tmp_path / "runs").exists()

@@ -82,7 +82,8 @@ def facts(project: Project) -> Facts:
     try:
         return Facts.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise DataError("the facts of the record are missing", str(path), "Restore the file.") from None
+        what = "there is no record.toml, which says whose the book is"
+        raise DataError(what, str(path), "Restore it: git checkout -- record.toml.") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

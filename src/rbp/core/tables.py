@@ -118,7 +118,10 @@ def read_parquet(path: Path) -> pd.DataFrame:
     try:
         with path.open("rb") as file:
             columns = parquet.ParquetFile(file).read()
-    except (OSError, arrow.ArrowException) as error:
+    except OSError as error:
+        what = f"cannot read the file: {error.strerror or str(error).splitlines()[0]}"
+        raise DataError(what, label(path), "Check the path.") from None
+    except arrow.ArrowException as error:
         what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
         raise DataError(what, label(path), "Write it again, or give a CSV file.") from None
     provenance.note(path)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -21,7 +21,7 @@ from rbp.ladder import TEXTS
 from rbp.ranks.corpora import CORPORA, SUFFIXES
 from rbp.ranks.protocols import Name, Protocol, own_protocol, window_length
 from rbp.ranks.protocols import protocol as make_protocol
-from rbp.ranks.training import Training, checkpoints, step_of
+from rbp.ranks.training import Training, checkpoints, step_of, training_of
 
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 Count = Field(default=None, ge=1)
@@ -347,9 +347,10 @@ def find_models(content: "StudyFile", path: Path) -> "tuple[ModelEntry, ...]":
 
 
 def spread(model: ModelEntry, folder: Path | None, where: str) -> list[ModelEntry]:
-    """A model as an entry for each of its checkpoints that the study asks for. Raises ParameterError.
+    """A model as an entry for each of its checkpoints that the study asks for.
 
-    folder: the run's, None for a model of the hub.
+    folder: the run's, None for a model of the hub. Raises ParameterError, and DataError where its files say another
+    thing of a checkpoint's training.
     """
     place = f"{where}: {model.name}"
     if sum(asked is not None for asked in (model.revision, model.revisions or None, model.every)) > 1:
@@ -375,10 +376,21 @@ def spread(model: ModelEntry, folder: Path | None, where: str) -> list[ModelEntr
     found = [model.model_copy(update={"revision": each, "revisions": [], "every": None}) for each in asked]
     for each in found:
         try:
-            _ = each.training
+            said = each.training
         except ParameterError as error:
             raise ParameterError(error.what, place, error.remedy) from None
+        if folder is not None:
+            training_of(_Checkpoint(each.name, each.folder, None, each.revision), said)
     return found
+
+
+class _Checkpoint(NamedTuple):
+    """What says of the files of a model on this machine how it was trained: see `rbp.ranks.training`."""
+
+    name: str
+    folder: Path | None
+    revision: None
+    checkpoint: str | None
 
 
 def find_corpora(content: "StudyFile", path: Path) -> "tuple[CorpusEntry, ...]":
