@@ -147,8 +147,8 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     and ``delta_aicc`` against the law without."""
 
     def answer(points: pd.DataFrame) -> list[Row]:
-        pure, fit = (law(points["size"], points["value"], level=level) for law in (fit_power_law, fit_offset))
-        logs = np.log(points["value"])
+        pure = fit_power_law(points["size"], points["value"])
+        fit, logs = fit_offset(points["size"], points["value"], level=level), np.log(points["value"])
         return [
             {
                 "n": fit.n,
