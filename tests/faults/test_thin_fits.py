@@ -12,7 +12,7 @@ import pytest
 from rbp.core.errors import DataError, FitError, ParameterError, RbpError
 from rbp.evidence import open_source
 from rbp.stats import cells
-from rbp.stats.compare import compare_offset, paired_exponents
+from rbp.stats.compare import delta_aicc, paired_exponents
 from rbp.stats.forecast import forecast
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import curvature, fit_power_law
@@ -25,7 +25,6 @@ VALUES = np.array([3.1, 2.2, 1.7, 1.1, 0.9, 0.6])
 FITS: dict[str, Callable[[Any, Any], Any]] = {
     "power law": fit_power_law,
     "offset": fit_offset,
-    "comparison": compare_offset,
     "forecast": lambda size, value: forecast(size, value, holdout=1),
     "curvature": curvature,
     "paired": lambda size, value: paired_exponents(size, value, np.asarray(value) * np.linspace(1, 2, len(value))),
@@ -71,12 +70,13 @@ def test_three_points_are_marked_or_refused():
     assert fit.alpha_high - fit.alpha_low > 5 * (
         fit_power_law(SIZES, VALUES).alpha_high - fit_power_law(SIZES, VALUES).alpha_low
     )
-    for name in ("offset", "comparison", "forecast", "curvature"):
+    for name in ("offset", "forecast", "curvature"):
         with pytest.raises((FitError, ParameterError)):
             FITS[name](SIZES[:3], VALUES[:3])
     offset = fit_offset(SIZES[:4], VALUES[:4])
     assert (offset.n, offset.df, offset.weak, offset.offset_low) == (4, 1, True, 0)
-    assert compare_offset(SIZES[:5], VALUES[:5]).delta_aicc is None, "too few to compare laws by"
+    five = SIZES[:5], VALUES[:5]
+    assert delta_aicc(fit_power_law(*five), fit_offset(*five)) is None, "too few to compare laws by"
 
 
 @pytest.mark.parametrize(

@@ -30,14 +30,10 @@ def test_every_printed_cell_is_there_once_and_in_the_order_of_print(cells: pd.Da
     assert cells["printed_slope"].tolist() == PRINTED["slope"].tolist()
 
 
-def test_54_cells_can_be_compared_and_every_other_has_its_reason(cells: pd.DataFrame) -> None:
+def test_54_cells_can_be_compared(cells: pd.DataFrame) -> None:
     compared = cells[cells["verdict"] != "no points"]
     assert compared.groupby(["metric", "k"], dropna=False).size().to_list() == [6 - 4, 16, 16, 16, 1, 1, 2]
-    assert (compared["reason"] == "").all()
-    left = cells[cells["verdict"] == "no points"]
-    assert left["reason"].str.len().min() > 0
-    by_dataset = left[left["reason"].str.contains("dataset")]["dataset"].value_counts().to_dict()
-    assert by_dataset == {"c4": 28, "pile-github": 28}
+    assert not {"c4", "pile-github"} & set(compared["dataset"])
 
 
 def test_all_numbers_agree_once_shares_are_rounded_as_the_authors_rounded_them(

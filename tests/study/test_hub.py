@@ -41,7 +41,7 @@ def test_what_is_here_is_not_asked_for(far: Study, tmp_path: Path) -> None:
         (tmp_path / "cache" / name / "snapshots" / "0123").mkdir(parents=True)
     with pytest.raises(DataError, match="EleutherAI/pythia-14m must be downloaded"):
         workflow.must_reach(far)
-    write_json(far.out / fetch_job(far, "EleutherAI/pythia-14m").output, {"revision": "0123"})
+    write_json(far.out / fetch_job("EleutherAI/pythia-14m").output, {"revision": "0123"})
     workflow.must_reach(far)
 
 

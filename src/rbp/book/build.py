@@ -24,10 +24,7 @@ from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
 EVERYWHERE = ("rbp.book.engine", "ipykernel.kernelapp")
-LATE = (  # what is imported when it is called: by `rbp.stats.compare`, and by pandera
-    "statsmodels.formula.api",
-    "pandera.backends.pandas.builtin_checks",
-)
+LATE = "pandera.backends.pandas.builtin_checks"  # imported when pandera is called
 FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
@@ -172,7 +169,7 @@ def _imported(project: Project) -> list[str]:
     for cell in cells:
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # what is no Python imports nothing
             named.update(steps.named("".join(cell["source"]), ""))
-    return [*EVERYWHERE, *sorted(named), *(LATE if any(name.startswith("rbp.") for name in named) else ())]
+    return [*EVERYWHERE, *sorted(named), *([LATE] if any(name.startswith("rbp.") for name in named) else [])]
 
 
 @contextmanager

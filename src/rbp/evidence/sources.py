@@ -313,8 +313,8 @@ class Source:
         seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
         rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
         for key, checkpoint, at, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
-            for part, other, there in seen.setdefault(key, []):
-                if part != at and not differ(checkpoint, other):
+            for place, other, there in seen.setdefault(key, []):
+                if place != at and not differ(checkpoint, other):
                     dataset, model, metric, k = key
                     measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
                     what = f"{measured} of {model} on {dataset} is in two sources"

@@ -50,13 +50,13 @@ def ahead(table: pd.DataFrame) -> pd.DataFrame:
     return both[[*keys, "k", "error"]].reset_index(drop=True)
 
 
-def in_a_row(windows: pd.DataFrame, model: str, ks: tuple[int, ...] = SMALL_K) -> pd.DataFrame:
-    """−ln p of a model for N tokens in a row, measured and for independent tokens.
+def in_a_row(windows: pd.DataFrame, model: str) -> pd.DataFrame:
+    """−ln p of a model for N tokens in a row at SMALL_K, measured and for independent tokens.
 
     windows: of a source, on one text. Columns k, n, measured, independent (N·(−ln RBP_k)); lengths without a success
     are left out, since they have no −ln p.
     """
-    own = windows[(windows["model"] == model) & windows["k"].isin(ks) & (windows["p"] > 0)]
+    own = windows[(windows["model"] == model) & windows["k"].isin(SMALL_K) & (windows["p"] > 0)]
     measured = own.assign(measured=-np.log(own["p"].astype(float)))
     single = measured[measured["n"] == 1].set_index("k")["measured"]
     table = measured.assign(independent=measured["n"] * measured["k"].map(single))

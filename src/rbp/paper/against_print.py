@@ -35,9 +35,9 @@ def beside_printed(fits: pd.DataFrame, *, everything: bool = False) -> pd.DataFr
 def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """All 168 printed cells of Table 1 in its order, each beside our fit of a measurement table where there is one.
 
-    The columns of `beside_printed`, and: `verdict` ("agrees", "differs", "no points"), `reason` (why there is no fit;
-    "" elsewhere), `models` (how many the family has), and `implied_low`, `implied_high`, `implied_p`: what the printed
-    slope and R² imply with so many models (`implied_by_print`).
+    The columns of `beside_printed`, and: `verdict` ("agrees", "differs", "no points"), `models` (how many the family
+    has), and `implied_low`, `implied_high`, `implied_p`: what the printed slope and R² imply with so many models
+    (`implied_by_print`).
 
     Empty where no cell can be compared.
     """
@@ -49,32 +49,11 @@ def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     cells["verdict"] = both.map({True: "agrees", False: "differs"}).astype(object).where(both.notna(), "no points")
     if (cells["verdict"] == "no points").all():
         return cells[:0]
-    cells["reason"] = _reasons(cells, table)
     cells["models"] = cells["family"].map(published.models()["family"].value_counts())
     printed = cells[["printed_slope", "printed_r_squared", "models"]].to_numpy(dtype=float)
     implied = [implied_by_print(slope, r_squared, int(n), level=level) for slope, r_squared, n in printed]
     cells[["implied_low", "implied_high", "implied_p"]] = implied
     return cells
-
-
-def _reasons(cells: pd.DataFrame, table: pd.DataFrame) -> list[str]:
-    datasets = set(table["dataset"])
-    measured = set(table[["dataset", "metric", "family"]].itertuples(index=False, name=None))
-    reasons = []
-    for cell in cells.itertuples():
-        if cell.verdict != "no points":
-            reason = ""
-        elif cell.dataset not in datasets:
-            reason = "no value of any single model on this dataset"
-        elif isinstance(cell.note, str) and cell.note:
-            reason = cell.note
-        elif (cell.dataset, cell.metric, cell.family) not in measured:
-            metric = "cross-entropy" if cell.metric == "cross_entropy" else "−ln RBP_k"
-            reason = f"no {metric} of this family’s single models"
-        else:
-            reason = "no value of single models at this k"
-        reasons.append(reason)
-    return reasons
 
 
 def implied_by_print(slope: float, r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float, float]:

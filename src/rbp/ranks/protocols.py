@@ -100,9 +100,9 @@ def own_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
     return "authors" if True in published else "windows"
 
 
-def window_length(configs: Sequence[dict[str, Any]], most: int = 1024) -> int:
+def window_length(configs: Sequence[dict[str, Any]]) -> int:
     """How many tokens at once all models of these configurations read: ranks compare where contexts are alike."""
-    return min([most, *(limit for config in configs if (limit := longest_input(config)) is not None)])
+    return min([1024, *(limit for config in configs if (limit := longest_input(config)) is not None)])
 
 
 @dataclass(frozen=True)

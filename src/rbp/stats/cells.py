@@ -10,8 +10,9 @@ import pandas as pd
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.compare import compare_offset
+from rbp.stats.compare import delta_aicc
 from rbp.stats.forecast import forecast
+from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import PowerLawFit, check_models, check_points, curvature, fit_power_law
 from rbp.stats.shapes import SHAPES, fit_shape, simulated_r_squared
 
@@ -142,12 +143,12 @@ def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """``compare_offset`` of every cell: offset, its interval, ``smallest`` value, n, r_squared (of ln y),
-    distinguishable, delta_aicc."""
+    """``fit_offset`` of every cell: offset, its interval, ``smallest`` value, n, r_squared (of ln y), distinguishable,
+    and ``delta_aicc`` against the law without."""
 
     def answer(points: pd.DataFrame) -> list[Row]:
-        both = compare_offset(points["size"], points["value"], level=level)
-        fit, logs = both.offset, np.log(points["value"])
+        pure = fit_power_law(points["size"], points["value"])
+        fit, logs = fit_offset(points["size"], points["value"], level=level), np.log(points["value"])
         return [
             {
                 "n": fit.n,
@@ -157,7 +158,7 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
                 "offset_high": fit.offset_high,
                 "smallest": points["value"].min(),
                 "distinguishable": fit.distinguishable,
-                "delta_aicc": both.delta_aicc,
+                "delta_aicc": delta_aicc(pure, fit),
             }
         ]
 

@@ -1,4 +1,4 @@
-"""Comparisons: is an offset needed; do families share one exponent; do two metrics of the same models, or nearly?"""
+"""Comparisons: is an offset needed; do two metrics of the same models share one exponent, or nearly?"""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from scipy.special import stdtr, stdtrit
 
 from rbp.core.arrays import Reals, check_level
 from rbp.core.errors import ParameterError
-from rbp.stats.offset_law import OffsetFit, fit_offset
+from rbp.stats.offset_law import OffsetFit
 from rbp.stats.power_law import ROUNDING, PowerLawFit, check_points, fit_power_law
 
 ENOUGH_FOR_AICC = 6
@@ -27,25 +27,11 @@ def aicc(rss: float, n: int, parameters: int) -> float | None:
     return n * math.log(max(rss / n, ROUNDING**2)) + 2 * p + 2 * p * (p + 1) / (n - p - 1)
 
 
-@dataclass(frozen=True)
-class OffsetComparison:
-    """The pure law and the law with an offset on the same points.
-
-    ``delta_aicc`` = AICc(offset) − AICc(pure): positive speaks for the pure law; None where n < 6.
-    """
-
-    pure: PowerLawFit
-    offset: OffsetFit
-    delta_aicc: float | None
-
-
-def compare_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95) -> OffsetComparison:
-    """Fit both laws to ``size`` and ``value`` (shape (n,), n ≥ 4); raises what the two fits raise."""
-    pure, offset = fit_power_law(size, value, level=level), fit_offset(size, value, level=level)
+def delta_aicc(pure: PowerLawFit, offset: OffsetFit) -> float | None:
+    """AICc(offset) − AICc(pure) of two fits to the same points: above 0 speaks for the pure law; None where n < 6."""
     with_offset = aicc(offset.rss, offset.n, 4)
     without = aicc(pure.residual_se**2 * pure.df, pure.n, 3)
-    delta = None if with_offset is None or without is None else with_offset - without
-    return OffsetComparison(pure, offset, delta)
+    return None if with_offset is None or without is None else with_offset - without
 
 
 @dataclass(frozen=True)
@@ -60,7 +46,6 @@ class PairedExponents:
     df: int
     alpha_first: float
     alpha_second: float
-    level: float
 
 
 def paired_exponents(
@@ -85,7 +70,6 @@ def paired_exponents(
         df=ratio.df,
         alpha_first=alphas[0],
         alpha_second=alphas[1],
-        level=level,
     )
 
 
@@ -105,8 +89,6 @@ class Equivalence:
     within: bool
     outside: bool
     df: float
-    margin: float
-    level: float
 
 
 def equivalence(
@@ -154,6 +136,4 @@ def equivalence(
         within=bool(-margin < low and high < margin),
         outside=bool(low > margin or high < -margin),
         df=df,
-        margin=margin,
-        level=level,
     )

@@ -105,7 +105,7 @@ def tokens_needed(
     if count < 3:
         raise ParameterError(f"{count} models make no interval of α", "size", "Give at least three.")
     goal = (half_width / stdtrit(count - 2, (1 + level) / 2)) ** 2
-    return _of_slope(size, design_effect * counting_error(value, 1) ** 2) / goal
+    return float(_of_slope(size, design_effect * counting_error(value, 1) ** 2) / goal)
 
 
 def _of_slope(size: npt.ArrayLike, variance: Reals) -> float:

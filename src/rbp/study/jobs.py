@@ -85,7 +85,7 @@ def without(study: Study, chapter: str) -> str | None:
     return said.get("without")
 
 
-def fetch_job(study: Study, name: str) -> Job:
+def fetch_job(name: str) -> Job:
     """The job that downloads a model (`ModelEntry.called`) or a corpus, on the machine that starts the study."""
     slug = name.replace("/", "--")
     return Job("fetch", f"fetched/{slug}", f"fetched/{slug}.json")
@@ -108,7 +108,7 @@ def to_fetch(study: Study) -> list[str]:
 
 def all_jobs(study: Study) -> list[Job]:
     """Every job of a study, in the order of the work."""
-    jobs = [fetch_job(study, name) for name in to_fetch(study)]
+    jobs = [fetch_job(name) for name in to_fetch(study)]
     for cell in study.cells:
         jobs += [*shards_of(study, cell), merge_job(cell)]
     return [*jobs, TABLE, *map(chapter_job, chapters_of(study)), BOOK]
@@ -325,6 +325,6 @@ def _is_whole(folder: Path) -> bool:
     return bool(manifest["complete"]) and {path.name for path in store.parts()[0].values()} == set(manifest["parts"])
 
 
-def marker(study: Study, cell: Cell, folder: Path, packs: list[int], **more: Any) -> dict[str, Any]:
+def marker(cell: Cell, folder: Path, packs: list[int], **more: Any) -> dict[str, Any]:
     """What a finished job says: where the ranks are, which packs, and what they were made from."""
     return {"cell": cell.label, "store": folder.name, "packs": packs, "stamp": stamp(cell), **more}

@@ -136,11 +136,11 @@ def _fetch(study: Study, job: Job) -> None:
     from rbp.ranks.corpora import open_corpus
     from rbp.ranks.models import find_model
 
-    model = next((model for model in study.models if fetch_job(study, model.called) == job), None)
+    model = next((model for model in study.models if fetch_job(model.called) == job), None)
     if model is not None:
         commit = find_model(model.name, model.revision).revision
     else:
-        corpus = next(corpus for corpus in study.corpora if fetch_job(study, corpus.name) == job)
+        corpus = next(corpus for corpus in study.corpora if fetch_job(corpus.name) == job)
         commit = open_corpus(corpus.name).fingerprint["revision"]
     write_json(study.out / job.output, {"revision": commit})
 
@@ -158,7 +158,7 @@ def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
     _log_lines()
     number, count = (int(word) for word in Path(job.name).name.split("-of-"))
     made_from, start = stamp(cell), time.monotonic()
-    fetched = read_json(study.out / fetch_job(study, cell.model.called).output) or {}
+    fetched = read_json(study.out / fetch_job(cell.model.called).output) or {}
     settings = Settings(
         dtype=study.content.dtype,
         device=device,
@@ -176,7 +176,7 @@ def _shard(study: Study, cell: Cell, job: Job, device: str) -> None:
     seconds = round(time.monotonic() - start, 3)
     write_json(
         study.out / job.output,
-        marker(study, cell, folder, packs, seconds=seconds) | {"stamp": made_from},
+        marker(cell, folder, packs, seconds=seconds) | {"stamp": made_from},
     )
 
 
@@ -217,7 +217,7 @@ def _merge(study: Study, cell: Cell) -> None:
         if "another run" not in error.what:
             raise
         store.finish({})
-    done = marker(study, cell, store.folder, list(range(packs)), shards=len(shards), tokens=store.manifest["tokens"])
+    done = marker(cell, store.folder, list(range(packs)), shards=len(shards), tokens=store.manifest["tokens"])
     write_json(study.out / merge_job(cell).output, done | {"stamp": said[0]["stamp"]})
 
 

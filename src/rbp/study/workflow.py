@@ -47,7 +47,7 @@ def _is_here(study: Study, name: str) -> bool:
     from huggingface_hub.constants import HF_HUB_CACHE
     from huggingface_hub.file_download import repo_folder_name
 
-    if (study.out / fetch_job(study, name).output).is_file():
+    if (study.out / fetch_job(name).output).is_file():
         return True
     kind, repository = _repository(name)
     cache = Path(HF_HUB_CACHE) / repo_folder_name(repo_id=repository, repo_type=kind)

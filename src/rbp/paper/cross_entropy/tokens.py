@@ -89,7 +89,7 @@ class Cells:
         return np.asarray((np.bincount(place, value, self.count) + value.mean()) / (counts + 1))
 
 
-def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed: int = 0) -> pd.DataFrame:
+def explained(tokens: Tokens, k: Sequence[int] = K) -> pd.DataFrame:
     """How much of the rank each of BY tells, on documents that it was not learnt from.
 
     The regression is the mean in each of `Cells`, learnt on four fifths of the documents and scored on the last, in
@@ -97,9 +97,8 @@ def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed
     deviance), low, high (by documents, the regressions as they are), wrong (the share of hits and misses said wrongly;
     NaN for ln rank). Left out: a k at which all tokens are hits or misses, and a text of fewer than FOLDS documents.
     """
-    check_level(level)
     documents = int(tokens.document.max()) + 1
-    fold = np.random.default_rng(seed).permutation(documents)[tokens.document] % FOLDS
+    fold = np.random.default_rng(0).permutation(documents)[tokens.document] % FOLDS
     outcomes = {LN_RANK: np.log(tokens.rank)} | {f"rank ≤ {each}": (tokens.rank <= each).astype(float) for each in k}
     outcomes = {name: y for name, y in outcomes.items() if y.min() < y.max()}
     rows = []
@@ -121,7 +120,7 @@ def explained(tokens: Tokens, k: Sequence[int] = K, *, level: float = 0.95, seed
                 said[outcome][1, order[test]] = values.mean()
         for outcome, y in outcomes.items():
             loss, none = (_loss(outcome, y, each) for each in said[outcome])
-            low, high = _ratio_interval(loss, none, tokens.document, level)
+            low, high = _ratio_interval(loss, none, tokens.document)
             wrong = np.nan if outcome == LN_RANK else float(((said[outcome][0] > 0.5) != (y > 0.5)).mean())
             rows.append((outcome, name, 1 - loss.sum() / none.sum(), low, high, wrong))
     return pd.DataFrame(rows, columns=EXPLAINED)
@@ -131,10 +130,10 @@ def _loss(outcome: str, y: Reals, said: Reals) -> Reals:
     return (y - said) ** 2 if outcome == LN_RANK else -np.log(np.where(y > 0.5, said, 1 - said))
 
 
-def _ratio_interval(loss: Reals, none: Reals, document: Integers, level: float) -> tuple[float, float]:
+def _ratio_interval(loss: Reals, none: Reals, document: Integers) -> tuple[float, float]:
     """The interval of 1 − Σ loss/Σ none, from that of the ratio's logarithm."""
     left, whole = without_each(document_sums(np.column_stack([loss, none]), document)).T
-    _, high, low = 1 - np.exp(interval(np.log(left / whole), level=level))
+    _, high, low = 1 - np.exp(interval(np.log(left / whole)))
     return float(low), float(high)
 
 

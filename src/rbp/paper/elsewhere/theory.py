@@ -1,7 +1,6 @@
 """One theory of k, held out, and the forecasts that nobody has scored yet."""
 
 import tomllib
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,13 @@ from rbp.paper.families import exponents
 from rbp.paper.wording import dataset_label
 from rbp.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve
 
-_ALL_K = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+ALL_K = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 SMALL, SMALL_PUBLISHED = 2e5, 5e8  # the sizes S up to which theories are fitted
 
 
-def with_entropy(table: pd.DataFrame, ks: Sequence[int] = _ALL_K) -> pd.DataFrame:
-    """The −ln RBP_k at `ks` of models whose cross-entropy on the same text is known: with the column entropy (nats)."""
-    ranks = table[(table["metric"] == "neg_log_rbp") & table["k"].isin(ks) & (table["value"] > 0)]
+def with_entropy(table: pd.DataFrame) -> pd.DataFrame:
+    """The −ln RBP_k at ALL_K of models whose cross-entropy on the same text is known: with a column entropy (nats)."""
+    ranks = table[(table["metric"] == "neg_log_rbp") & table["k"].isin(ALL_K) & (table["value"] > 0)]
     entropy = table[table["metric"] == "cross_entropy"][["dataset", "model", "value"]]
     both = ranks.merge(entropy.rename(columns={"value": "entropy"}), on=["dataset", "model"])
     return both.astype({"k": "int64"})[["dataset", "family", "model", "size", "k", "value", "entropy"]]
