@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typst
+from cli.test_cli import here
 from pypdf import PdfReader
 from typeset import ink_outside, overlapping, without_glyph
 
@@ -57,11 +58,6 @@ def shown(pdf: Path) -> str:
     return " ".join(" ".join(page.extract_text() for page in PdfReader(pdf).pages).split())
 
 
-def rbp(project: Project, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
-
-
 def test_values_stand_there_as_they_are(project: Project) -> None:
     text = "{value}`laws::what`\n\nFrom {value}`laws::alpha:.2f`.Then\n"
     text += "{value}`laws::n`. is no list, {value}`laws::n:words`(a) no call.\n"
@@ -78,14 +74,15 @@ def test_figures_are_those_of_the_run_and_their_fonts_are_in_it(project: Project
 
 def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Path) -> None:
     first = report.make(written(project, "{value}`laws::n`")).read_bytes()
-    done = rbp(project, "report", TZ="Asia/Tokyo", LC_ALL="C", HOME=str(tmp_path), SOURCE_DATE_EPOCH="1")
-    assert done.returncode == 0, done.stderr
+    other = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": str(tmp_path), "SOURCE_DATE_EPOCH": "1"}
+    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), "report"]
+    subprocess.run(command, check=True, env=os.environ | other)
     assert site.pdf_file(project, "report").read_bytes() == first
 
 
 def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(project: Project) -> None:
     written(project, "{value}`laws::n`\n{value}`laws::beta:.3f` and\n{value}`other::n` {value}`laws::n:of all`\n")
-    done = rbp(project, "report")
+    done = here("report", root=project.root)
     assert done.returncode == 2
     for name, line in (("laws::beta", 3), ("other::n", 4), ("laws::all", 4)):
         assert f"{name} (book/report.typ, line {line})" in done.stderr
@@ -119,18 +116,19 @@ def test_it_needs_a_built_book(project: Project) -> None:
 
 def test_verify_finds_a_report_that_is_of_another_run_or_names_too_much(project: Project) -> None:
     results.write_book(project.expected, VALUES)
-    assert rbp(written(project, "{value}`laws::alpha:.2f` {value}`laws::n`"), "verify").returncode == 0  # none is made
+    root = written(project, "{value}`laws::alpha:.2f` {value}`laws::n`").root
+    assert here("verify", root=root).returncode == 0  # none is made
     report.make(project)
-    assert rbp(project, "verify").returncode == 0
+    assert here("verify", root=root).returncode == 0
     for path in (project.results, project.expected):
         results.write_book(path, {"laws": VALUES["laws"] | {"n": recorded("n", 8)}})
-    old = rbp(project, "verify")
+    old = here("verify", root=root)
     assert old.returncode == 1
     assert "rbp report): moved   laws n: 7 -> 8" in old.stdout
     assert "--accept" not in old.stderr
     report.make(project)
-    assert rbp(project, "verify").returncode == 0
-    lacking = rbp(written(project, "{value}`laws::beta:.2f`"), "verify")
+    assert here("verify", root=root).returncode == 0
+    lacking = here("verify", root=written(project, "{value}`laws::beta:.2f`").root)
     assert lacking.returncode == 1
     assert "missing for the report: laws::beta (book/report.typ, line 2)" in lacking.stdout
 

@@ -137,15 +137,28 @@ def test_what_cannot_be_is_said(project, arguments, words):
     refused(here("law", *arguments, root=project.root), *words)
 
 
-def test_laws_over_training_are_those_of_the_points():
-    """The ladder's sums: a law in D for each run, by hand; in C, of the points that no cheaper one beats."""
-    own = open_source("ladder:all").checkpoints.query("family == 'neox' and dataset == 'wikipedia' and k == 1")
+@pytest.fixture(scope="module")
+def own():
+    """What the ladder's sums say of its transformers on one text, after each number of training tokens."""
+    return open_source("ladder:all").checkpoints.query("family == 'neox' and dataset == 'wikipedia' and k == 1")
+
+
+@pytest.fixture(scope="module")
+def trained(own, tmp_path_factory):
+    """The same as a file."""
+    path = tmp_path_factory.mktemp("trained") / "mine.csv"
+    own.drop(columns="source").to_csv(path, index=False)
+    return str(path)
+
+
+def test_laws_over_training_are_those_of_the_points(own, trained):
+    """A law in D for each run, by hand; in C, of the points that no cheaper one beats."""
     rows = checkpoints.against(own, "tokens")
     assert rows.groupby("family").size().eq(5).all()
     for size, line in own.groupby("size"):
         fit = fit_power_law(line["training_tokens"].astype(float), line["value"])
         done = here(
-            *("fit", "--measurements", "ladder:all", "--dataset", "wikipedia", "--k", "1", "--json"),
+            *("fit", "--measurements", trained, "--dataset", "wikipedia", "--k", "1", "--json"),
             *("--family", f"neox of {size:,}", "--against", "tokens"),
         )
         assert json.loads(done.stdout)["alpha"] == pytest.approx(fit.alpha, rel=1e-12)
@@ -154,14 +167,14 @@ def test_laws_over_training_are_those_of_the_points():
     assert set(front["size"]) == {row.compute for row in best}
 
 
-def test_a_law_over_training_and_surfaces_on_a_page(project):
+def test_a_law_over_training_and_surfaces_on_a_page(project, trained):
     out = project.root / "over.html"
-    asked = ("law", "ladder:all", "--family", "neox", "--dataset", "wikipedia", "-k", "1", "--out", str(out))
-    over = here(*asked, root=project.root)
+    asked = ("--family", "neox", "--dataset", "wikipedia", "-k", "1", "--out", str(out))
+    over = here("law", "ladder:all", *asked, root=project.root)
     assert "neox at 0.5 M on wikipedia" in over.stdout  # a law in S at each number of tokens
     page = BeautifulSoup(out.read_text(), "html.parser").get_text()
     assert "The exponent α in S over training" in page
-    done = here(*asked, "--against", "tokens", "--surface", root=project.root)
+    done = here("law", trained, *asked, "--against", "tokens", "--surface", root=project.root)
     assert "· D^(−0.0575), neox of 9,872 on wikipedia" in done.stdout
     page = BeautifulSoup(out.read_text(), "html.parser").get_text()
     for line in done.stdout.splitlines()[-5:-1]:
