@@ -189,7 +189,7 @@ def test_each_family_has_its_own_colour_and_marker(tab: Page, source: Source) ->
             [HEAD, *(f"wikipedia,m{f}{i},own {f},{10**i},neg_log_rbp,10,{2 - i / 9}" for f in "abc" for i in (6, 7, 8))]
         ),
     )
-    for family in ("GPT-2", "OPT", "Pythia", "Qwen2.5", "neox", "lstm"):
+    for family in ("GPT-2", "OPT", "Pythia", "Qwen2.5", "Transformer", "LSTM"):
         tab.get_by_label(family, exact=True).check()
     drawn = tab.evaluate("""() => [...document.querySelectorAll('.rbp-explorer-row .rbp-explorer-check svg path')]
       .map(each => each.getAttribute('fill') + each.getAttribute('d'))""")

@@ -23,7 +23,7 @@ from rbp.book.formulas import mathml
 from rbp.book.numbered import CHAPTER, NUMBER, text_of
 from rbp.book.prose import ANSWER
 
-DESCRIPTION, ON_CARD = 200, 260
+DESCRIPTION, ON_CARD = 210, 260
 """The most characters of a page's description, of which search engines show about 160, and of its card's answer."""
 
 

@@ -73,9 +73,8 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
     """`summary` as a page shows it."""
     labels = {"dataset": "Dataset", "family": "Family", "k": "k", "hidden": "largest models hidden"}
     cells: Columns = {name: labels[name] for name in by}
-    rows = summary(told, by)
     return shown(
-        rows.assign(floor_optimistic=rows["floor_optimistic"].mask(rows["floored"] == 0)),
+        summary(told, by),
         {
             **cells,
             "count": "forecasts",
@@ -84,8 +83,7 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
             "error_signed": ("median error (%)", "{:+.1f}"),
             "error_median": ("median size of it (%)", "{:.1f}"),
             "width_median": ("median width (%)", "{:.1f}"),
-            "floor_optimistic": ("with a floor: too hopeful", "{:.0f}"),
-            "floor_median": ("size of error (%)", "{:.1f}"),
+            "floor_median": ("size of it with a floor (%)", "{:.1f}"),
         },
         caption=caption,
         data=told,

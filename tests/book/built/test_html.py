@@ -84,7 +84,9 @@ def test_code_stands_below_what_it_shows(soups: dict[str, BeautifulSoup]) -> Non
 
 def test_each_page_has_a_title_and_a_description(soups: dict[str, BeautifulSoup]) -> None:
     for page, soup in soups.items():
-        assert soup.select_one("meta[name=description]")["content"].strip(), page
+        description = soup.select_one("meta[name=description]")["content"].strip()
+        assert description, page
+        assert page not in NUMBERS or not description.endswith("…"), f"{page}: too long a first sentence"
         number = f"{NUMBERS[page]}. " if page in NUMBERS else ""
         title, heading = soup.select_one("title").get_text(), soup.select_one("main h1").get_text()
         assert title.startswith(number), page

@@ -194,16 +194,16 @@ def tests_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, Any]:
         {
             "dataset": "Dataset",
             "family": "Family",
-            "n": "sizes",
-            "difference": ("difference of α", "{:.4f}"),
-            ("low", "high"): ("over models", INTERVAL),
-            ("text_low", "text_high"): ("over documents", INTERVAL),
-            "relative": ("in %", "{:+.1f}"),
+            "relative": ("difference, %", "{:+.1f}"),
             ("relative_low", "relative_high"): (f"{2 * level - 1:.0%} interval, %", INTERVAL_1),
             "verdict": "verdict",
+            "difference": ("difference", "{:.4f}"),
+            ("low", "high"): ("over models", INTERVAL),
+            ("text_low", "text_high"): ("over documents", INTERVAL),
         },
-        caption=f"<b>Equal, or near?</b> α of cross-entropy less α of −ln RBP, k = {k}, with {level:.0%} intervals, "
-        f"and in per cent of the latter. Near: all of the last interval lies within ±{NEAR:.0%}; outside: none of it.",
+        caption=f"<b>Equal, or near?</b> α of cross-entropy less α of −ln RBP, k = {k}, in per cent of the latter, and "
+        f"as it is, with {level:.0%} intervals. Near: all of the first interval lies within ±{NEAR:.0%}; outside: none "
+        "of it.",
         data=tests,
     )
 

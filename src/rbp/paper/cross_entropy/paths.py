@@ -387,7 +387,6 @@ def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:
         rows.assign(which=rows["is_least"].map({True: "least", False: ""})),
         {
             "cell": "model and text",
-            "paths": "paths",
             "k": "k",
             "spread": ("spread (%)", "{:.1f}"),
             ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
