@@ -1,5 +1,7 @@
 """Size and training, on made-up grids whose law is known, and on others' measurements, asked in more than one way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,6 +79,18 @@ def test_a_law_of_one_variable_is_fitted_to_each_line_by_itself(texts) -> None:
         law = fit_power_law(own["size"][:-2], own.value[:-2])
         away += [*np.log(law.predict(own["size"][-2:]).value.to_numpy() / own.value[-2:])]
     assert table[POWER, 2, 0] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(np.square(away)))))
+
+
+def test_seeds_of_trials_count_at_their_size_and_budget() -> None:
+    (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
+    known, first = with_seeds(text, 0.001), text.keep([0])
+    hits = np.round(first.hits * 1.2).astype(np.int64)  # far away
+    trial = replace(first, models=first.models.assign(family="neox-trials", seed=1), hits=hits)
+    before, after = (grid.separability([known], [1], ["neox"], each) for each in ((), [trial]))
+    assert (after.df_den == before.df_den + 1).all()
+    assert after[after.k == 1].p_product.item() > before[before.k == 1].p_product.item()
+    longer = replace(trial, models=trial.models.assign(seed=0))  # no other seed: a longer run, or another rate
+    pd.testing.assert_frame_equal(grid.separability([known], [1], ["neox"], [longer]), before)
 
 
 def test_cuts_count_the_best_form_of_each_cell() -> None:

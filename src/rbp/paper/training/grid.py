@@ -14,6 +14,7 @@ from rbp.book.figure_style import INK, LABELS, Panels, legend_below, neg_log_rbp
 from rbp.core.arrays import check_level
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.evidence.counts import Counts, LeftOut
+from rbp.evidence.shipped import TRIALS
 from rbp.paper.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.paper.display import Columns, shown
 from rbp.paper.families import TRANSFORMER, exponents, measure_label, of_measure
@@ -45,10 +46,16 @@ def _cells(points: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]
 
 
 def separability(
-    texts: Sequence[Counts], ks: Sequence[int], families: Sequence[str], *, level: float = 0.95
+    texts: Sequence[Counts],
+    ks: Sequence[int],
+    families: Sequence[str],
+    trials: Sequence[Counts] = (),
+    *,
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Whether y = u(S) + v(D), or ln y = u(S) + v(D), with any u and v: seed 0's grid against the seeds' variance.
 
+    trials: more models with other seeds, of the families' cells, as `shipped.counted` has those of trials.
     A row for each family, text and measure (k missing: cross-entropy), by these: family, dataset, k; p_sum, p_product:
     of `interaction`; times_sum: how many times larger the seeds' variance would have to be for a sum to pass; power,
     low, high, p_power: `power_interval`; df_num, df_den. Families without seeds or without a whole grid are left out.
@@ -56,11 +63,14 @@ def separability(
     rows = []
     for family in families:
         for text in texts:
-            own = text.keep(text.models["family"] == family, ks).table().sort_values("k", kind="stable")
-            for cell, y in _cells(own):
+            own = text.keep(text.models["family"] == family, ks).table()
+            for one in (one for one in trials if one.dataset == text.dataset):
+                again = (one.models["family"] == family + TRIALS) & (one.models["seed"] > 0)
+                own = pd.concat([own, one.keep(again, ks).table()])
+            for cell, y in _cells(own.sort_values("k", kind="stable")):
                 grid = y[y["seed"] == 0].pivot_table(index="size", columns="budget", values="value")
-                last = y[y["budget"] == y["budget"].max()]
-                seeds = [there["value"].to_numpy() for _, there in last.groupby("size") if len(there) > 1]
+                cells = y.groupby(["size", "budget"])["value"]
+                seeds = [values.to_numpy() for _, values in cells if len(values) > 1]
                 if not seeds or min(grid.shape) < 2 or grid.isna().any(axis=None):
                     continue
                 added, multiplied = (interaction(grid, seeds, power) for power in (1, 0))
