@@ -49,8 +49,9 @@ def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
     assert found["difference"].to_dict() == pytest.approx({"m": 1.0 - 4.5, "s": 5.1 - 5.0})
     chance = np.std(np.log([5, 5.01]), ddof=1)
     assert found["seeds"]["s"] == pytest.approx(chance * np.hypot(5.0, 5.1))
-    told = rates.updates_told(found.reset_index())
-    assert (told["updates.more"], told["updates.again"]) == pytest.approx((0.1, -3.5))
+    once = row("m", 5.5, model="neox-m-at-7e-06m")  # the 7 tokens that "d" reads again and again, read once
+    told = rates.updates_told(found.reset_index(), pd.DataFrame([once]))
+    assert told["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
     shown = rates.updates_shown(found.reset_index())["table"]
     assert shown["size"].tolist() == ["m", "s"]
     assert shown["what was read"].tolist() == [
