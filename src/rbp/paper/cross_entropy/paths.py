@@ -340,7 +340,7 @@ def fingerprint_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
             size=(4.6, 5.0),
         ),
         "caption": "<b>How a model is worse shows in its ranks.</b> One model made worse in several ways, each to the "
-        "same cross-entropy: −ln RBPₖ over that of a smaller model (0) of the same loss. Bands: "
+        "cross-entropy of a smaller model: how far its −ln RBPₖ lies above that model’s (0). Bands: "
         f"{level:.0%} by documents. All panels show the same range; lines leave it at large k.",
         "alt": "Lines that part from zero at k = 1, cross near k = 10, and part farther at k = 1000",
         "data": equal,
@@ -395,6 +395,7 @@ def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:
             "which": "of all k",
         },
         caption="<b>How far the paths lie apart at each k</b>: the standard deviation of their −ln RBPₖ at one "
-        "cross-entropy. “In cross-entropy”: how much of it would do as much.",
+        "cross-entropy. After the best temperature: with scores divided by what lowers cross-entropy most. In "
+        "cross-entropy: the difference of it that would do as much.",
         data=spread_at,
     )
