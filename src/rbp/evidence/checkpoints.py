@@ -205,10 +205,15 @@ def amount(tokens: float) -> str:
 
 
 def must_agree(table: pd.DataFrame, where: Sequence[str]) -> None:
-    """Raise DataError if what is said of a model's checkpoints contradicts itself, or is missing for some of them.
+    """Raise DataError if what is said of a model or its checkpoints contradicts itself, or is missing for some of them.
 
     where: the place of each row.
     """
+    kinds = table[["model", "family", "size"]].assign(where=list(where)).drop_duplicates(["model", "family", "size"])
+    for model, own in kinds[kinds.duplicated("model", keep=False)].groupby("model", sort=False):
+        said = own["family"] + " of size " + own["size"].astype("str")
+        remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
+        raise DataError(f"{model} is given as {' and as '.join(said)}", "; ".join(own["where"]), remedy)
     known = table.reindex(columns=["model", *CHECKPOINT])
     known = known.assign(where=list(where)).drop_duplicates(["model", *CHECKPOINT])
     for model, own in known[known.duplicated("model", keep=False)].groupby("model", sort=False):

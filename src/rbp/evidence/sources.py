@@ -75,9 +75,7 @@ _SCHEMA = pa.DataFrameSchema(
             error="value is not −ln(hits/tokens): correct it, or leave hits out",
         ),
         pa.Check(
-            lambda t: ((t["training_tokens"] >= t["step"]) & (t["training_tokens"].gt(0) == t["step"].gt(0))).fillna(
-                True
-            ),
+            lambda t: ((t.training_tokens >= t.step) & (t.training_tokens.gt(0) == t.step.gt(0))).fillna(True),
             error="training_tokens do not fit step: a step reads one token at least",
         ),
         pa.Check(
@@ -122,12 +120,40 @@ class _Part(ABC):
 
 class _File(_Part):
     def table(self) -> pd.DataFrame:
-        return _from_file(self.folders[0])
+        path = self.folders[0]
+        raw = any_case(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
+        if "revision" in raw:
+            said = raw.get("step", pd.Series(None, raw.index, dtype=object))
+            raw["step"] = said.where(said.notna(), _named_steps(raw["revision"]))
+        keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
+        table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
+        table["source"] = table["source"].fillna(path.name)
+        must_agree(table, [f"{label(path)}, {raw.index.name} {row}" for row in table.index])
+        return table
 
 
 class _Published(_Part):
     def table(self) -> pd.DataFrame:
-        return _published(self.folders[0])
+        folder = self.folders[0]
+        every = all_readings(folder)
+        pairs = compare_readings(every)
+        if not pairs["ok"].all():
+            bad = pairs[~pairs["ok"]].iloc[0]
+            what = (
+                f"{bad['first']} and {bad['second']} disagree on −ln RBP_{bad['k']} of {bad['model']} on "
+                f"{bad['dataset']}: {bad['first_value']:.8g} and {bad['second_value']:.8g}"
+            )
+            raise DataError(what, label(folder), "Restore the files: git checkout -- data/published.")
+        ranks = every.drop_duplicates(["dataset", "model", "k"]).drop(columns="error")
+        pythia = published.cross_entropy_vs_rbp1(folder)
+        pythia = pythia[(pythia["kind"] == "empirical") & (pythia["metric"] == "cross_entropy")]
+        gpt2 = published.gpt2_cross_entropy(folder).rename(columns={"cross_entropy": "value"})
+        entropy = pd.concat([pythia.assign(source="figure 8a"), gpt2.assign(source="repository")])
+        table = pd.concat([ranks.assign(metric="neg_log_rbp"), entropy.assign(metric="cross_entropy")])
+        models = published.models(folder).set_index("model")
+        return table.assign(
+            family=table["model"].map(models["family"]), size=table["model"].map(models["non_embedding_params"])
+        )
 
     def windows(self) -> pd.DataFrame:
         return published_windows(self.folders[0])
@@ -320,7 +346,6 @@ class Source:
                     what = f"{measured} of {model} on {dataset} is in two sources"
                     raise DataError(what, f"{there} and {name}", _TWICE)
             seen[key].append((at, checkpoint, name))
-        _one_per_model(table, origin)
         must_agree(table, origin)
         return _sorted(table)
 
@@ -468,10 +493,8 @@ def _with_one_of_ranks(parts: Sequence[_Part], how: tuple[str | None, int | None
     return [joined if part is own[0] else part for part in parts if part is own[0] or part not in own]
 
 
-_REMEDY = (
-    'Give "published", "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all", "outside", "images", "tries", '
-    '"detectors", "gltr", a folder with the published files, a CSV or Parquet file, or a folder of ranks.'
-)
+_WORDS = ", ".join(f'"{word}"' for word in SHIPPED)
+_REMEDY = f"Give {_WORDS}, a folder with the published files, a CSV or Parquet file, or a folder of ranks."
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
 
 
@@ -550,46 +573,10 @@ def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
     return Ranked(open_store(folder), rule).windows()
 
 
-def _from_file(path: Path) -> pd.DataFrame:
-    raw = any_case(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
-    if "revision" in raw:
-        said = raw.get("step", pd.Series(None, raw.index, dtype=object))
-        raw["step"] = said.where(said.notna(), _named_steps(raw["revision"]))
-    keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
-    table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
-    table["source"] = table["source"].fillna(path.name)
-    places = [f"{label(path)}, {raw.index.name} {row}" for row in table.index]
-    _one_per_model(table, places)
-    must_agree(table, places)
-    return table
-
-
 def _named_steps(revisions: pd.Series) -> "pd.Series[int]":
     """The steps that the names of revisions say, as "step1000" does."""
     steps = [step_of(name) if isinstance(name, str) else None for name in revisions]
     return pd.Series(pd.array(steps, dtype="Int64"), revisions.index)
-
-
-def _published(folder: Path) -> pd.DataFrame:
-    every = all_readings(folder)
-    pairs = compare_readings(every)
-    if not pairs["ok"].all():
-        bad = pairs[~pairs["ok"]].iloc[0]
-        what = (
-            f"{bad['first']} and {bad['second']} disagree on −ln RBP_{bad['k']} of {bad['model']} on "
-            f"{bad['dataset']}: {bad['first_value']:.8g} and {bad['second_value']:.8g}"
-        )
-        raise DataError(what, label(folder), "Restore the files: git checkout -- data/published.")
-    ranks = every.drop_duplicates(["dataset", "model", "k"]).drop(columns="error")
-    pythia = published.cross_entropy_vs_rbp1(folder)
-    pythia = pythia[(pythia["kind"] == "empirical") & (pythia["metric"] == "cross_entropy")]
-    gpt2 = published.gpt2_cross_entropy(folder).rename(columns={"cross_entropy": "value"})
-    entropy = pd.concat([pythia.assign(source="figure 8a"), gpt2.assign(source="repository")])
-    table = pd.concat([ranks.assign(metric="neg_log_rbp"), entropy.assign(metric="cross_entropy")])
-    models = published.models(folder).set_index("model")
-    table["family"] = table["model"].map(models["family"])
-    table["size"] = table["model"].map(models["non_embedding_params"])
-    return table
 
 
 def _sorted(table: pd.DataFrame) -> pd.DataFrame:
@@ -606,19 +593,6 @@ def _sorted(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _agrees_with_counts(table: pd.DataFrame) -> "pd.Series[bool]":
-    share = table["hits"].astype("Float64").to_numpy(float, na_value=np.nan)
-    exact = -np.log(share / table["tokens"].astype("Float64").to_numpy(float, na_value=np.nan))
+    exact = -np.log((table["hits"] / table["tokens"]).to_numpy(float, na_value=np.nan))
     off = np.abs(table["value"].to_numpy() - exact)
     return pd.Series(np.isnan(exact) | (off <= 1e-9 + 1e-5 * exact), table.index)
-
-
-def _one_per_model(table: pd.DataFrame, where: Sequence[str]) -> None:
-    """Raise DataError if a model has two sizes or two families, naming the two places."""
-    seen: dict[str, tuple[tuple[str, int], str]] = {}
-    rows = zip(table["model"], table["family"], table["size"], where, strict=True)
-    for model, family, size, place in rows:
-        first, first_place = seen.setdefault(model, ((family, size), place))
-        if first != (family, size):
-            what = f"{model} is given as {first[0]} of size {first[1]} and as {family} of size {size}"
-            remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
-            raise DataError(what, f"{first_place}; {place}", remedy)
