@@ -18,7 +18,7 @@ from rbp.evidence.shipped import TRIALS
 from rbp.paper.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.paper.display import Columns, shown
 from rbp.paper.families import TRANSFORMER, exponents, measure_label, of_measure
-from rbp.paper.wording import dataset_label, dataset_order, family_label
+from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.cells import with_holm
 from rbp.stats.power_law import curvature
 from rbp.stats.resampling import interval
@@ -92,17 +92,9 @@ def separability_told(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, 
     found: dict[str, Any] = {"apart.cells": len(table), "apart.df": int(table["df_den"].min())}
     for name in ("sum", "product"):
         p = table[f"p_{name}"]
-        kept = table[p >= alpha]
         corrected = with_holm(table.assign(p=p), level)["alarm_holm"].sum()
-        found |= {f"{name}.rejected": len(table) - len(kept), f"{name}.holm": int(corrected)}
-        found |= {
-            f"{name}.kept": " and ".join(f"{_cell_label(r)} ({family_label(str(r.family))})" for r in kept.itertuples())
-        }
+        found |= {f"{name}.rejected": int((p < alpha).sum()), f"{name}.holm": int(corrected)}
     return found | {"power.none": int(table["low"].isna().sum()), "sum.times": table["times_sum"].median()}
-
-
-def _cell_label(row: Any) -> str:
-    return f"{dataset_label(row.dataset)}, {measure_label(row.k)}"
 
 
 def separability_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
