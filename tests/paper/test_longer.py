@@ -8,7 +8,8 @@ import pytest
 from made_grid import make
 
 from rbp.core.errors import DataError
-from rbp.paper.training import longer
+from rbp.ladder.making import LONGER
+from rbp.paper.training import later, longer
 
 GRID = pd.DataFrame(
     [(size, tokens) for size in np.geomspace(1e4, 2e6, 6) for tokens in (5e5, 1e6, 2e6, 4e6, 8e6)],
@@ -98,13 +99,13 @@ def test_the_scatter_of_seeds_is_pooled_over_cells() -> None:
 
 
 def test_scores_are_those_counted_by_hand(tmp_path) -> None:
-    said = longer.read()
+    said = later.read()
     assert {*said["law"]} == {*longer.LAWS}
     assert len(said) == 256 * 9
     (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
     text.models["budget"] = text.models["budget"].replace({8_000_000: 16_000_000})
     text.models["family"] = "neox-trials"
-    table = longer.scored(said, longer.came([text]))
+    table = later.scored(said, later.came([text]))
     assert {*table["rung"]} == {"10k", "22k", "59k", "150k", "390k", "1m"}
     assert set(table["training_tokens"]) == {16_000_000}
     assert len(table) == 6 * 4 * 9
@@ -114,32 +115,33 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
         assert row.value == pytest.approx(value)
         assert row.inside == (row.low <= value <= row.high)
         assert row.error == pytest.approx(np.log(row.middle / value))
-    sums = longer.by_law(table, ["k"])
+    sums = later.by_law(table, ["k"])
     some = table[(table["k"] == 10) & (table["law"] == "kaplan")]
     (found,) = sums[(sums["k"] == 10) & (sums["law"] == "kaplan")].itertuples()
     assert (found.n, found.inside) == (6, some["inside"].mean())
     assert found.error == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
-    shown = longer.laws_shown(table, table.query("k == 0"))["table"].set_index("law")
-    assert shown["CE"].tolist() == shown["32 M, by 16 M too"].tolist()
-    assert shown.loc[longer.SHORT["kaplan"], "k = 10"] == pytest.approx(found.error)
-    told = longer.longer_told(said, table, pd.DataFrame())
+    shown = later.laws_shown(table, table.query("k == 0"))["table"].set_index("law")
+    assert shown["that of CE, %"].tolist() == shown["by 16 M too, %"].tolist()
+    every = table[table["law"] == "kaplan"]["error"]
+    assert shown.loc[later.SHORT["kaplan"], "error, %"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(every**2))))
+    told = later.longer_told(said, table, pd.DataFrame())
     assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
     assert told["longer.kaplan.inside"] == pytest.approx(100 * table[table["law"] == "kaplan"]["inside"].mean())
     assert found.mean == pytest.approx(100 * np.expm1(some["error"].mean()))
-    cell = longer.said_shown(said)["table"].loc[5, "1m, 32 M"]
+    cell = later.said_shown(said)["table"].loc[5, "1m, 32 M"]
     asked = "law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m' and training_tokens == 32_000_000"
     (row,) = said.query(asked).itertuples()
     assert cell == f"{row.middle:.2f} [{row.low:.2f}, {row.high:.2f}]"
     (tmp_path / "no.toml").write_text("target = 3\n")
     with pytest.raises(DataError, match="no predictions"):
-        longer.read(tmp_path / "no.toml")
+        later.read(tmp_path / "no.toml")
 
 
 def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
     rows = [("neox", rung, law, e) for rung in "abc" for law, e in (("sum", 0.01), ("kaplan", 0.1), ("power", 0.011))]
     table = pd.DataFrame(rows, columns=["family", "rung", "law", "error"])
     table.loc[(table["law"] == "power") & (table["rung"] == "a"), "error"] = 0.001
-    found = longer.best(table).set_index("than")
+    found = later.best(table).set_index("than")
     assert set(found["law"]) == {"power"}
     squares = {"sum": 0.01**2, "power": (0.001**2 + 2 * 0.011**2) / 3}
     assert found["difference"]["sum"] == pytest.approx(squares["power"] - squares["sum"])
@@ -147,13 +149,13 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
 
 
 def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
-    said = longer.read()
+    said = later.read()
     rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum")
-    found = longer.decides(said, rows)
-    assert (found["law"], found["inside"], found["beaten"], found["others"]) == (longer.SHORT["sum"], 100, 8, 8)
+    found = later.decides(said, rows)
+    assert (found["law"], found["inside"], found["beaten"], found["others"]) == (later.SHORT["sum"], 100, 8, 8)
     assert (found["error"], found["power_error"]) == pytest.approx((100 * np.expm1(0.01), 100 * np.expm1(0.1)))
     rows.loc[(rows["law"] == "kaplan") & (rows["rung"] != "10k"), "error"] = 0.009  # wins at some sizes
-    assert longer.decides(said, rows)["beaten"] == 7
+    assert later.decides(said, rows)["beaten"] == 7
 
 
 def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_are_trained() -> None:
@@ -164,15 +166,15 @@ def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_ar
     runs = runs[(runs["seed"] == 0) & runs["rung"].isin(["10k", "22k", "59k"])]
     scale = runs["k"].replace(0, 1) ** 0.4 / np.where(runs["k"] == 0, 2, 1)  # the cross-entropy is 2y + 1
     runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - longer.KNOWN**-0.6) / scale
-    again = longer.refitted(known, runs).query("law == 'sum'")
+    again = later.refitted(known, runs).query("law == 'sum'")
     assert (len(again), set(again["training_tokens"])) == (2 * 4 * 3, {32_000_000})
     assert again["error"].abs().max() < 1e-3
-    found = longer.parted(known, runs).set_index("of")
+    found = later.parted(known, runs).set_index("of")
     assert found["rungs"].tolist() == [3, 3]  # the six are not all there
     assert found["rejected"].to_dict() == {"sum": 0, "product": 8}
     assert found["inside"].to_dict() == {"sum": False, "product": False}  # 15 and 16 of 16 were foretold
-    assert longer.parted(known, runs[runs["rung"] != "22k"]).empty
+    assert later.parted(known, runs[runs["rung"] != "22k"]).empty
 
 
 def test_the_file_says_what_its_laws_are() -> None:
-    assert tomllib.loads(longer.LONGER.read_text())["laws"] == longer.SAID
+    assert tomllib.loads(LONGER.read_text())["laws"] == longer.SAID
