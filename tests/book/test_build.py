@@ -20,7 +20,7 @@ from rbp.book.chapters import find
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.book.site import made_page
-from rbp.book.sphinx_ext import describe
+from rbp.book.sphinx_ext import DESCRIPTION, describe
 from rbp.core.errors import ChapterError, ParameterError, RbpError
 from rbp.core.paths import Project
 
@@ -343,7 +343,7 @@ def test_a_page_is_described_by_its_answer() -> None:
     short = "It holds, says this sentence of more than forty signs."
     assert describe(document(short, title="The answer")) == short
     assert describe(document(short, title="Else")) == "A paragraph that stands before the answer, long enough."
-    assert describe(document("word " * 100, title="The answer")) == ("word " * 39).strip() + " …"
+    assert describe(document("word " * 100, title="The answer")) == ("word " * ((DESCRIPTION - 1) // 5)).strip() + " …"
     assert describe(document("x" * 120 + ". " + "y" * 100, title="The answer")) == "x" * 120 + "."
     formula = nodes.math("", r"-\ln\mathrm{RBP}_k = C S^{-\alpha}")
     page = new_document("page")

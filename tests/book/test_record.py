@@ -7,7 +7,6 @@ import pytest
 from pybtex.database import parse_string
 
 from rbp.book import record
-from rbp.book.build import build
 from rbp.core.errors import DataError
 from rbp.core.paths import ROOT, Project
 
@@ -74,7 +73,6 @@ def test_a_fact_that_cannot_be_is_named(tmp_path: Path, facts: dict[str, str], t
         record.citation(project(tmp_path, text, **facts))
 
 
-def test_a_book_without_a_record_is_not_begun(tmp_path: Path) -> None:
+def test_a_record_that_is_missing_is_said_to_be(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no record.toml.*\n.*git checkout -- record.toml"):
-        build(Project(tmp_path))
-    assert not list(tmp_path.iterdir())
+        record.facts(Project(tmp_path))

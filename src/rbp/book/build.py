@@ -220,11 +220,8 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
     ``extra`` arguments go to Snakemake. Prints progress, the chapters' times, and where the book is. Raises
     RbpError if another build is running, or if the project is not as it should be.
     """
-    from rbp.book.record import facts
-
     start = time.perf_counter()
-    facts(project)  # say what is wrong before Snakemake says it at length
-    for chapter in all_chapters(project):
+    for chapter in all_chapters(project):  # say what is wrong before Snakemake says it at length
         overrides(project, chapter)
         chapter_inputs(project, chapter.name)
     for step in step_names(project):
