@@ -31,7 +31,7 @@ def sources(tokens: int) -> list[str]:
     return [text for file in files if len(text := file.read_text(encoding="utf-8")) > 2000]
 
 
-@pytest.fixture(scope="module", params=loop_and_slow(("10k", 8, 3), ("59k", 30, 5)))
+@pytest.fixture(scope="module", params=loop_and_slow(("10k", 16, 3), ("59k", 30, 5)))
 def run(request, tmp_path_factory):
     """A folder with `my-run`, some checkpoints of a rung, each of twice the steps of the one before, and a text."""
     rung, first, count = request.param
