@@ -93,14 +93,6 @@ def test_rows_of_the_measurement_table(folder: Path) -> None:
     assert entropy["value"].to_dict() == pytest.approx({"toy-1k": 7.75 / 5, "toy-4k": 1.0, "toy-9k": 0.1})
 
 
-def test_ranks_of_every_model_are_summed(folder: Path) -> None:
-    found = shipped.rank_sums(folder=folder).set_index(["model", "greater", "equal"])
-    assert (found["dataset"] == "news").all()
-    assert found.loc["toy-1k", "tokens"].to_dict() == {(0, 1): 2, (1, 2): 1, (3, 1): 1, (9, 1): 1}
-    assert found.loc["toy-1k", "nll"].to_dict() == {(0, 1): 0.75, (1, 2): 1.0, (3, 1): 2.0, (9, 1): 4.0}
-    assert found["tokens"].groupby("model").sum().to_dict() == dict.fromkeys(TOKENS, 5)
-
-
 def test_what_is_not_shipped_is_said(folder: Path) -> None:
     with pytest.raises(ParameterError, match=r"lstm is not shipped .*\nThere is: toy. Make it: rbp ladder train"):
         shipped.counted([1], families=["lstm"], folder=folder)

@@ -203,12 +203,9 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, mad
     found = [aggregates.read(made.place / "aggregates" / line.at(tokens)) for tokens in budgets]
     for tables in found:
         for name, store in own.items():
-            counts, by_rank, by_document = (table[table["dataset"] == name] for table in tables.values())
-            for table in (counts, by_rank, by_document):
+            counts, by_document = (table[table["dataset"] == name] for table in tables.values())
+            for table in (counts, by_document):
                 assert table["tokens"].sum() == store.manifest["tokens"]
-            assert by_rank["nll"].sum() == pytest.approx(by_document["nll"].sum(), rel=1e-6)
-            each = counts.groupby(["greater", "equal"], as_index=False)["tokens"].sum()
-            np.testing.assert_array_equal(each, by_rank[["greater", "equal", "tokens"]])
     for name, store in own.items():
         tables = {each: table[table["dataset"] == name] for each, table in found[-1].items()}
         ranks = store.ranks()
@@ -274,7 +271,6 @@ def test_the_tables_are_sums_over_tokens() -> None:
         rank = (one.greater == greater) & (one.equal == equal)
         for table, same, columns in (
             ("counts", rank & (one.document == document), {"document": document, "greater": greater, "equal": equal}),
-            ("by_rank", rank, {"greater": greater, "equal": equal}),
             ("by_document", one.document == document, {"document": document}),
         ):
             rows = tables[table]

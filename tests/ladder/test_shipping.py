@@ -103,16 +103,6 @@ def test_a_family_at_a_budget_is_what_a_law_is_fitted_to(workshop: tuple[Making,
         one.of("lstm")
 
 
-def test_sums_by_rank_add_up_to_those_by_document(workshop: tuple[Making, Path]) -> None:
-    _, folder = workshop
-    sums = shipped.rank_sums(["ngrams"], folder=folder)
-    assert (sums["equal"] > 1).any()
-    for one in shipped.counted([1], families=["ngrams"], folder=folder):
-        own = sums[sums["dataset"] == one.dataset].groupby("model")[["tokens", "nll"]].sum().loc[one.models["model"]]
-        assert (own["tokens"] == one.tokens.sum()).all()
-        np.testing.assert_allclose(own["nll"], one.nll.sum(axis=0), rtol=1e-6)
-
-
 def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(workshop, tmp_path: Path) -> None:
     making, folder = workshop
     own = tmp_path / "shipped"

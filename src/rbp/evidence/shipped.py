@@ -6,7 +6,6 @@ In a ladder's folder `rbp ladder ship --family` puts
     families.json          a record for each model
     families-sums/FAMILY/  of all models of a family:
         counts.parquet       model, dataset, document, greater, equal, tokens: how many have this rank
-        by_rank.parquet      model, dataset, greater, equal, tokens, nll (their sum, nats)
         by_document.parquet  model, dataset, document, tokens, nll, entropy (sums, nats; of the predictions' entropies)
     families-ranks/FAMILY/ rank stores
 """
@@ -36,7 +35,6 @@ APART = (FIRST, ABLATION)  # no families, and there only where they are named
 TRIALS = "-trials"  # ends the name of what is kept of a family's trials, longer runs among them: so are these
 TABLES = {
     "counts": ("document", "greater", "equal", "tokens"),
-    "by_rank": ("greater", "equal", "tokens", "nll"),
     "by_document": ("document", "tokens", "nll", "entropy"),
 }  # by name, with the columns beside model and dataset
 
@@ -147,18 +145,6 @@ def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]
         return {name: pd.array([one.get(old) for one in known], dtype="Int64") for name, old in columns.items()}
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("this is no list of the families' models", label(path), _REMEDY) from None
-
-
-def rank_sums(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataFrame:
-    """How many tokens have which rank, and their Σ −ln p: model, dataset, greater, equal, tokens, nll (nats).
-
-    A row for each rank that occurs, by greater and equal (`rbp.ranks.metric.rank`). Raises what `counted` raises.
-    """
-    about = models(families, folder=folder)
-    parts = [_table(own, "by_rank", folder) for _, own in about.groupby("family", sort=False)]
-    wide = {"model": str, "dataset": str, "greater": np.int64, "equal": np.int64, "tokens": np.int64, "nll": np.float64}
-    found: pd.DataFrame = pd.concat([part.astype(wide) for part in parts], ignore_index=True)
-    return found
 
 
 _Arrays = dict[str, npt.NDArray[Any]]

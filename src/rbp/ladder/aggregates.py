@@ -3,8 +3,8 @@
 aggregates/NAME/ holds, of one model on all documents that are ranked,
 
     counts.parquet       dataset, document, greater, equal: how many tokens have this rank
-    by_rank.parquet      dataset, greater, equal: tokens, nll (their sum, nats, in single precision)
-    by_document.parquet  dataset, document: tokens, nll, entropy (likewise; of the model's prediction at each token)
+    by_document.parquet  dataset, document: tokens, nll, entropy (sums, nats, in single precision; of the model's
+                         prediction at each token)
     about.json           the weights, and what was ranked
 
 Of the models of seed 0 at the largest budget each token's rank is kept as well, in a rank store in ranks/, and in the
@@ -48,7 +48,6 @@ def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
 
     return {
         "counts": sums(["document", "greater", "equal"], ["tokens"]),
-        "by_rank": sums(["greater", "equal"], ["tokens", "nll"]),
         "by_document": sums(["document"], ["tokens", "nll", "entropy"]),
     }
 
