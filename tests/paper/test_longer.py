@@ -10,6 +10,7 @@ from made_grid import make
 from rbp.core.errors import DataError
 from rbp.ladder.making import LONGER
 from rbp.paper.training import later, longer
+from rbp.stats.surface import KAPLAN, PRODUCT
 
 GRID = pd.DataFrame(
     [(size, tokens) for size in np.geomspace(1e4, 2e6, 6) for tokens in (5e5, 1e6, 2e6, 4e6, 8e6)],
@@ -135,6 +136,45 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     (tmp_path / "no.toml").write_text("target = 3\n")
     with pytest.raises(DataError, match="no predictions"):
         later.read(tmp_path / "no.toml")
+
+
+def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> None:
+    grid = GRID.assign(family="neox", dataset="wikipedia", k=1)
+    noise = np.random.default_rng(2).normal(size=len(grid))
+    grid["value"] = TRUE["product"](grid["size"], grid["training_tokens"]) * np.exp(0.01 * noise)
+    other = grid.assign(k=0, value=grid["value"] * 1.5)
+    found = later._parameters(pd.concat([grid, other, grid.assign(k=10), grid.assign(family="lstm")]))
+    assert found.groupby("k").size().to_dict() == {0: 9, 1: 9}  # 2, 2, 3 and 2 parameters of the four laws
+    own = found.set_index(["k", "form", "name"])
+    a = own.loc[(1, PRODUCT, "alpha")]
+    assert a["value"] == pytest.approx(0.1, abs=0.01)
+    assert a["low"] < a["value"] < a["high"]
+    # slopes of ln y without each size, by hand; Student's t of five degrees of freedom
+    x, z, y = (np.log(grid[name].to_numpy(float)) for name in ("size", "training_tokens", "value"))
+    design = np.column_stack([np.ones_like(x), -x, -z])
+    slopes = [
+        np.linalg.lstsq(design[keep], y[keep], rcond=None)[0][1]
+        for keep in (grid["size"].to_numpy() != size for size in grid["size"].unique())
+    ]
+    half = 2.5706 * np.sqrt(5 * np.var(slopes))
+    assert (a["out_low"], a["out_high"]) == pytest.approx((a["value"] - half, a["value"] + half), rel=1e-4)
+    ends = ["low", "high", "out_low", "out_high"]  # what is measured in another unit has the same exponents
+    b, scaled = (own.loc[(k, PRODUCT, "beta"), ends] for k in (1, 0))
+    assert scaled.tolist() == pytest.approx(b.tolist(), rel=1e-6)
+
+
+def test_what_is_said_of_parameters_is_counted_by_hand() -> None:
+    names = ["dataset", "k", "form", "name", "value", "low", "high", "out_low", "out_high"]
+    rows = [
+        ("wikipedia", 1, PRODUCT, "alpha", 0.1, 0.0, 0.2, 0.05, 0.15),
+        ("wikipedia", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.16, 0.44),
+        ("hotpotqa", 1, PRODUCT, "alpha", 0.5, 0.4, 0.6, 0.2, 0.8),
+        ("hotpotqa", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.0, 0.6),
+    ]
+    told = later.parameters_told(pd.DataFrame(rows, columns=names))
+    assert told.pop("parameters.ratio") == pytest.approx((1.4 + 3.0) / 2)
+    expected = {"count": 4, "wider": 3, "product": 0.1, "kaplan": 0.3, "apart": 1, "measures": 2}
+    assert told == {f"parameters.{name}": value for name, value in expected.items()}
 
 
 def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:

@@ -13,13 +13,15 @@ from rbp.stats.surface import (
     FORMS,
     KAPLAN,
     OFFSET,
+    PARAMETERS,
     POWER,
     PRODUCT,
+    STEEPEST,
     SUM,
     explained_elsewhere,
     fit_shares,
     fit_surface,
-    floor_interval,
+    profile,
 )
 
 SIZES = np.geomspace(5e6, 7e9, 8)
@@ -95,20 +97,52 @@ def test_an_e_is_not_both_given_and_fitted() -> None:
         fit_surface(grid().assign(value=additive(grid())), ADDITIVE, above=0.1)
 
 
-def test_the_interval_of_the_floor_is_where_the_deviance_with_it_held_is_small_enough() -> None:
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_the_profile_of_a_product_is_the_interval_of_linear_regression(name: str) -> None:
+    table, noise = grid(), np.random.default_rng(3).normal(size=64)
+    table = table.assign(value=product(table) * np.exp(0.05 * noise))
+    design = sm.add_constant(-np.log(table[["size", "training_tokens"]]).set_axis(["alpha", "beta"], axis=1))
+    theirs = sm.OLS(np.log(table["value"]), design).fit()
+    best, *ends = profile(table, PRODUCT, name, level=0.9)
+    assert getattr(best, name) == pytest.approx(theirs.params[name])
+    assert ends == pytest.approx(theirs.conf_int(alpha=0.1).loc[name].tolist())
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [(ADDITIVE, "offset"), (ADDITIVE, "alpha"), (SUM, "beta"), (KAPLAN, "alpha"), (KAPLAN, "beta")]
+)
+def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small_enough(form: str, name: str) -> None:
     table = grid()
     noise = np.random.default_rng(3).normal(size=len(table))
-    table = table.assign(value=additive(table) * np.exp(0.01 * noise))
-    best, low, high = floor_interval(table, level=0.9)
-    assert 0 < low < best.offset < high < table["value"].min()
-    cut = best.deviance * (1 + f_distribution.ppf(0.9, 1, len(table) - 5) / (len(table) - 5))
-    x, z = (np.log(table[name] / np.exp(np.log(table[name]).mean())).to_numpy() for name in table.columns[:2])
-    for floor in (low, high):
+    table = table.assign(value=LAWS[form](table) * np.exp(0.01 * noise))
+    best, low, high = profile(table, form, name, level=0.9)
+    assert 0 < low < getattr(best, name) < high < 5
+    df = len(table) - PARAMETERS[form]
+    cut = best.deviance * (1 + f_distribution.ppf(0.9, 1, df) / df)
+    x, z = (np.log(table[each] / np.exp(np.log(table[each]).mean())).to_numpy() for each in table.columns[:2])
+    starts = {"size_term": best.size_term, "alpha": best.alpha, "token_term": best.token_term, "beta": best.beta}
+    free = [each for each in (*starts, *(["offset"] if form == ADDITIVE else [])) if each != name]
+    for end in (low, high):
 
-        def residuals(p: np.ndarray, floor: float = floor) -> np.ndarray:
-            return np.log(floor + np.exp(p[0] - p[1] * x) + np.exp(p[2] - p[3] * z)) - np.log(table["value"].to_numpy())
+        def residuals(p: np.ndarray, end: float = end) -> np.ndarray:
+            of = dict(zip(free, p, strict=True)) | {name: end}
+            by_size, by_tokens = of["size_term"] * np.exp(-of["alpha"] * x), of["token_term"] * np.exp(-of["beta"] * z)
+            power = of["beta"] if form == KAPLAN else 1
+            both = (by_size ** (1 / power) + by_tokens ** (1 / power)) ** power
+            return np.log(of.get("offset", 0) + both) - np.log(table["value"].to_numpy())
 
-        assert 2 * by_scipy(residuals, ([-9, 0, -9, 0], [9, 3, 9, 3]), [0, 0.5, -1, 0.5]).cost == pytest.approx(cut)
+        start = [(starts | {"offset": 0.1})[each] for each in free]
+        assert 2 * by_scipy(residuals, (0, np.inf), start).cost == pytest.approx(cut, rel=1e-6)
+
+
+def test_a_profile_goes_no_further_than_the_steepest_where_the_values_do_not_tell() -> None:
+    table = pd.DataFrame({"size": np.repeat([1e6, 2e6, 3e6], 3), "training_tokens": np.tile([1e8, 2e8, 4e8], 3)})
+    table["value"] = np.exp(0.5 * np.random.default_rng(0).normal(size=9))
+    best, low, high = profile(table, SUM, "alpha")
+    assert low < best.alpha < 0
+    assert high == STEEPEST
+    with pytest.raises(ParameterError, match="no parameter 'offset'"):
+        profile(table, SUM, "offset")
 
 
 @pytest.mark.slow
@@ -117,7 +151,9 @@ def test_the_interval_of_the_floor_covers_as_often_as_it_says() -> None:
     y = additive(table)
     held = 0
     for _ in range(60):
-        _, low, high = floor_interval(table.assign(value=y * np.exp(0.01 * rng.normal(size=len(y)))), level=0.8)
+        _, low, high = profile(
+            table.assign(value=y * np.exp(0.01 * rng.normal(size=len(y)))), ADDITIVE, "offset", level=0.8
+        )
         held += low <= 0.3 <= high
     assert 39 <= held <= 57  # 0.8 of 60 is 48, with a standard deviation of 3.1
 

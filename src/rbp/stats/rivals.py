@@ -4,7 +4,7 @@ A law of one variable is fitted at each value of the other by itself: an offset 
 tokens. It says nothing where both are new.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -103,7 +103,7 @@ def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
     if errors.empty:
         what = "; ".join(["no law in S and D can be fitted to these runs", *bound])
         raise FitError(what, "size, training_tokens", "Give runs of several sizes, each at several numbers of tokens.")
-    laws = pd.DataFrame([_law(form, parts, level) for form in OF_BOTH]).dropna(subset="alpha")
+    laws = pd.DataFrame([parameters(form, parts, level=level) for form in OF_BOTH]).dropna(subset="alpha")
     return Rivals(errors, laws.reset_index(drop=True), hidden, len(names), (*bound, *_floor(laws)))
 
 
@@ -129,7 +129,8 @@ def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.D
     return pd.DataFrame(rows, columns=["form", "hidden", "error", "low", "high", "tied"])
 
 
-def _law(form: str, parts: list[pd.DataFrame], level: float) -> dict[str, object]:
+def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95) -> dict[str, object]:
+    """A row of `Rivals.laws`. parts: all points, then all but those of each run; a part without a fit makes NaN."""
     names = ("alpha", "beta", "offset")
     values = np.full((len(parts), len(names)), np.nan)
     for row, part in enumerate(parts):

@@ -10,8 +10,9 @@ where y is −ln of a share of few items, so that a share of 0 is a value like a
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from scipy.special import fdtri, stdtrit, xlogy
 
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.newton import minimum
+from rbp.stats.newton import least_squares, minimum
 from rbp.stats.offset_law import edge
 from rbp.stats.power_law import ROUNDING
 
@@ -30,6 +31,10 @@ POWER, OFFSET, PRODUCT = "power of one", "power of one above E", "product"
 SUM, ADDITIVE, KAPLAN = "sum without a floor", "sum", "Kaplan’s form"
 PARAMETERS = {POWER: 2, OFFSET: 3, PRODUCT: 3, SUM: 4, ADDITIVE: 5, KAPLAN: 4}
 FORMS = tuple(PARAMETERS)
+STEEPEST = 5.0  # the size of an exponent beyond which no interval goes
+_OF_S, _OF_BOTH = ("size_term", "alpha"), ("size_term", "alpha", "token_term", "beta")
+_TERMS = {POWER: _OF_S, OFFSET: _OF_S, PRODUCT: (*_OF_S, "beta"), SUM: _OF_BOTH, ADDITIVE: _OF_BOTH, KAPLAN: _OF_BOTH}
+_LOGS = ("size_term", "token_term")  # of which the logarithm is searched
 #: columns that a fit of two variables needs; `training_tokens` is D
 COLUMNS = ("size", "training_tokens", "value")
 _STARTS = (0.05, 0.2, 0.4, 0.8)  # exponents from which the search sets out
@@ -151,23 +156,45 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
     )
 
 
-def floor_interval(table: pd.DataFrame, *, level: float = 0.95) -> tuple[Surface, float, float]:
-    """The sum with a fitted E, by least squares of ln y, and the interval of E by its profile.
+def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -> tuple[Surface, float, float]:
+    """A law fitted by least squares of ln y, and the interval of one of its parameters by its profile.
 
-    It holds every E above which the sum of two terms has a deviance of at most 1 + F(level; 1, n − 5)/(n − 5) times the
-    least; 0 and the smallest y are its ends at most. Raises what `fit_surface` does.
+    name: of the parameter, alpha, beta or offset. The interval holds every value at which the others, fitted anew with
+    E ≥ 0, leave a deviance of at most 1 + F(level; 1, n − p)/(n − p) times the least: residuals are taken for
+    independent. It goes no further than −STEEPEST to STEEPEST, of E from 0 to the smallest y. Raises what
+    `fit_surface` does, and ParameterError for a parameter that the form does not have.
     """
     check_level(level)
-    best = fit_surface(table, ADDITIVE)
-    df = best.n - PARAMETERS[ADDITIVE]
+    best = fit_surface(table, form)
+    names = [*_TERMS[form], *(["offset"] if form in (OFFSET, ADDITIVE) else [])]
+    if name not in names or name in _LOGS:
+        raise ParameterError(f"the {form} has no parameter {name!r} with an interval", "name", "alpha, beta, offset")
+    size, tokens, y = (table[column].to_numpy(np.float64) for column in COLUMNS)
+    df = best.n - len(names)
     cut = max(best.deviance, best.n * ROUNDING**2) * (1 + float(fdtri(1, df, level)) / df)
 
-    def missed(floor: float) -> float:
-        with suppress(FitError):
-            return fit_surface(table, SUM, above=floor).deviance
+    def least(**held: float) -> float:
+        free = [each for each in names if each not in held]
+
+        def away(values: Reals) -> Reals:  # complex where derivatives are taken
+            both = zip(free, values, strict=True)
+            law: dict[str, Any] = {each: np.exp(value) if each in _LOGS else value for each, value in both}
+            return np.asarray(np.log(replace(best, **(held | law)).predict(size, tokens) / y))
+
+        start = [np.log(getattr(best, each)) if each in _LOGS else getattr(best, each) for each in free]
+        found = least_squares(away, np.array(start))
+        if "offset" in free and found[free.index("offset")] < 0:
+            return least(**held, offset=0.0)
+        return float(np.sum(away(found) ** 2))
+
+    def missed(at: float) -> float:
+        with suppress(FitError, ZeroDivisionError):  # there is no Kaplan's form of b = 0
+            return least(**{name: at})
         return np.inf
 
-    low, high = (edge(missed, best.offset, far, cut) for far in (0.0, float(table["value"].min())))
+    lowest = 0.0 if name == "offset" or (form, name) == (KAPLAN, "beta") else -STEEPEST
+    ends = lowest, float(y.min()) if name == "offset" else STEEPEST
+    low, high = (edge(missed, getattr(best, name), far, cut) for far in ends)
     return best, low, high
 
 

@@ -26,7 +26,7 @@ from rbp.paper.families import measure_label, of_measure
 from rbp.paper.training.grid import millions
 from rbp.stats.resampling import interval, log_neg_log_share, without_each
 from rbp.stats.rivals import percent
-from rbp.stats.surface import ADDITIVE, KAPLAN, OFFSET, POWER, PRODUCT, SUM, fit_surface, floor_interval
+from rbp.stats.surface import ADDITIVE, KAPLAN, OFFSET, POWER, PRODUCT, SUM, fit_surface, profile
 
 KS: tuple[int | None, ...] = (None, 1, 10, 100, 1000)  # the cross-entropy first
 KNOWN_TOKENS, KNOWN_RUNG = 2_000_000, "59k"  # up to which a forecast knows the cells, by the rules of floor.toml
@@ -110,7 +110,7 @@ def lines(table: pd.DataFrame) -> pd.DataFrame:
 def floors(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """E of the sum E + A·S^(−a) + B·D^(−b), fitted to all cells, beside the true one.
 
-    Columns k, cells, floor, floor_low, floor_high (true), fitted, low, high (`floor_interval`), ratio (fitted to true),
+    Columns k, cells, floor, floor_low, floor_high (true), fitted, low, high (`profile`), ratio (fitted to true),
     inside (whether the interval holds the true one), told (it does, and is no longer than NEAR of it), least (the
     smallest y), away (of the fit; root mean square of ln y, %), away_true (of the sum above the true floor). Measures
     of which no sum can be fitted are left out.
@@ -118,7 +118,7 @@ def floors(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     rows = []
     for k, floor, own in _each(table):
         with suppress(FitError):
-            best, low, high = floor_interval(own, level=level)
+            best, low, high = profile(own, ADDITIVE, "offset", level=level)
             held = fit_surface(own, SUM, above=floor)
             row = {"k": k, "cells": len(own), "floor": floor, "fitted": best.offset, "low": low, "high": high}
             row |= {name: own[name].iloc[0] for name in ("floor_low", "floor_high")}

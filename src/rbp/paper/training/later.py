@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rbp.book.figure_style import neg_log_rbp_label
+from rbp.book.steps import step
 from rbp.core import provenance
 from rbp.core.errors import DataError, FitError
 from rbp.core.paths import label
@@ -21,12 +22,14 @@ from rbp.evidence.counts import Counts
 from rbp.evidence.shipped import TRIALS, counted
 from rbp.ladder.making import LONGER
 from rbp.paper.curves import curves
-from rbp.paper.display import shown
-from rbp.paper.families import TRANSFORMER
-from rbp.paper.training.longer import ASKED, CELL, KNOWN, KS, LAWS, RUNGS, SAID, grids, rejected, table_of
+from rbp.paper.display import INTERVAL, Columns, shown
+from rbp.paper.families import TRANSFORMER, measure_label
+from rbp.paper.training.longer import ASKED, CELL, KNOWN, KS, LAWS, RUNGS, SAID, cells, grids, rejected, table_of
 from rbp.paper.wording import dataset_label
 from rbp.stats.resampling import interval, without_each
-from rbp.stats.rivals import percent
+from rbp.stats.rivals import OF_BOTH, percent
+from rbp.stats.rivals import parameters as left_out
+from rbp.stats.surface import ADDITIVE, KAPLAN, PRODUCT, profile
 
 SHORT = {
     "power": "a power of D for each size",
@@ -155,6 +158,79 @@ def best(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["law", "than", "difference", "low", "high"])
 
 
+# ── The laws' parameters
+
+NAMES = {"alpha": "a", "beta": "b", "offset": "E"}
+
+
+@step("law_parameters", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=20)
+def parameters() -> pd.DataFrame:
+    """The parameters of the laws of size and tokens, fitted to all of the transformers that is trained, at 95%.
+
+    Columns dataset, k (0 and 1), form, name, value, low, high (the profile's interval), out_low and out_high (that of
+    whole sizes left out in turn).
+    """
+    known = cells(counted(KS, families=[TRANSFORMER]))
+    return _parameters(pd.concat([known[known["seed"] == 0], measured()]))
+
+
+def _parameters(table: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    own = table[(table["family"] == TRANSFORMER) & table["k"].isin([0, 1])]
+    for (dataset, k), points in own.groupby(["dataset", "k"]):
+        parts = [points, *(points[points["size"] != size] for size in points["size"].unique())]
+        for form in OF_BOTH:
+            out: Any = left_out(form, parts)
+            for name in NAMES if form == ADDITIVE else [*NAMES][:2]:
+                law, low, high = profile(points, form, name)
+                row = {"dataset": dataset, "k": k, "form": form, "name": name, "value": getattr(law, name)}
+                rows.append(
+                    row | {"low": low, "high": high, "out_low": out[f"{name}_low"], "out_high": out[f"{name}_high"]}
+                )
+    return pd.DataFrame(rows)
+
+
+def parameters_told(found: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `parameters`: how many, how many are less sure with sizes left out, and by how much.
+
+    And of the exponent in S by a product and by Kaplan's form: at k = 1 on Wikipedia, and in how many of the texts and
+    measures their intervals with sizes left out do not meet.
+    """
+    ratio = (found["out_high"] - found["out_low"]) / (found["high"] - found["low"])
+    values = {"count": len(ratio), "wider": int((ratio > 1).sum()), "ratio": ratio.median()}
+    product, kaplan = (
+        found[(found["form"] == form) & (found["name"] == "alpha")].set_index(["dataset", "k"])
+        for form in (PRODUCT, KAPLAN)
+    )
+    values |= {"product": product["value"]["wikipedia", 1], "kaplan": kaplan["value"]["wikipedia", 1]}
+    apart = (product["out_high"] < kaplan["out_low"]) | (kaplan["out_high"] < product["out_low"])
+    values |= {"apart": int(apart.sum()), "measures": len(apart)}
+    return {f"parameters.{name}": value for name, value in values.items()}
+
+
+def parameters_shown(found: pd.DataFrame, dataset: str = "wikipedia") -> dict[str, Any]:
+    """The rows of `parameters` on a text, for `Page.table`."""
+    rows = found[found["dataset"] == dataset]
+    rows = rows.assign(y=rows["k"].map({0: measure_label(None), 1: measure_label(1)}), name=rows["name"].map(NAMES))
+    columns: Columns = {
+        "y": "y",
+        "form": "law",
+        "name": "parameter",
+        "value": ("value", "{:.3f}"),
+        ("low", "high"): ("by its profile", INTERVAL),
+        ("out_low", "out_high"): ("sizes left out", INTERVAL),
+    }
+    caption = (
+        f"<b>The laws’ parameters</b> on {dataset_label(dataset)}, fitted to all transformers that have read up to 32 "
+        "million tokens, with two intervals of 95%. The first takes all errors for independent, the second leaves out "
+        "whole sizes in turn."
+    )
+    return shown(rows, columns, caption=caption, data=found)
+
+
+# ── As the page shows it
+
+
 def longer_told(said: pd.DataFrame, table: pd.DataFrame, grids: pd.DataFrame) -> dict[str, Any]:
     """What the page says of `read`, `scored` and `parted`: how many models are asked for and trained, each law's score,
     and in how many grids a sum and a product are rejected, with what was said of it.
@@ -243,7 +319,7 @@ def longer_shown(
         "figure": panels,
         "caption": f"<b>Foretold, then trained.</b> −ln RBP<sub>{k}</sub> on {dataset_label(dataset)}, a colour for "
         "each size. Dashed: what a law foretold of 16 and 32 million tokens. Hollow: what came.",
-        "alt": "Three panels of the same points over training tokens; a pure power’s dashed lines fall below them",
+        "alt": "Four panels of the same points over training tokens; a pure power’s dashed lines fall below them",
         "data": came,
     }
 
