@@ -32,6 +32,7 @@ from rbp.paper.appendix import sister
 from rbp.paper.curves import K_SHADES, SIGNED
 from rbp.paper.display import Columns, shown
 from rbp.paper.families import LSTM, TRANSFORMER, exponents, planned, rung_of
+from rbp.paper.wording import dataset_label, family_label
 from rbp.stats.power_law import curvature
 
 EVENT = "event"
@@ -409,10 +410,10 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
         if isinstance(row.run, str):
             parts.append(f"{row.run} against {row.than}")
         elif isinstance(row.family, str):
-            parts.append(row.family + (f" less {row.than}" if isinstance(row.than, str) else ""))
+            parts.append(" less ".join(family_label(name) for name in (row.family, row.than) if isinstance(name, str)))
         parts += [row.rung] if isinstance(row.rung, str) else []
         parts += [f"k = {row.k:.0f}"] if pd.notna(row.k) else []
-        parts += [row.dataset] if isinstance(row.dataset, str) else []
+        parts += [dataset_label(row.dataset)] if isinstance(row.dataset, str) else []
         parts += [f"at {row.cross_entropy:g} nats"] if pd.notna(row.cross_entropy) else []
         return ", ".join(parts)
 

@@ -23,7 +23,7 @@ from rbp.evidence.paths import Worse, open_paths
 from rbp.evidence.shipped import counted, models
 from rbp.paper.curves import curves
 from rbp.paper.display import INTERVAL_1, shown
-from rbp.paper.wording import cell_label, dataset_order
+from rbp.paper.wording import cell_label, dataset_label, dataset_order, family_label
 from rbp.ranks.path_sums import EARLIER, SMALLER
 from rbp.stats import equal_loss
 from rbp.stats.equal_loss import Curve, as_least, offset_table, offsets, spread, spread_interval
@@ -249,7 +249,7 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
             return str(row.what)
         kind = LABELS[row.path] if row.kind == "offset" else KINDS[row.kind]
         k = "" if pd.isna(row.k) else f", k = {row.k:.0f}"
-        return f"{kind}, {row.family}{k}, {row.dataset}"
+        return f"{kind}, {family_label(row.family)}{k}, {dataset_label(row.dataset)}"
 
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
 
