@@ -185,3 +185,16 @@ def test_contents_are_those_the_readme_tells_of():
     gpt2 = published.gpt2_cross_entropy()
     # Jensen: the mean of −ln p is at least −ln of the mean of p
     assert all(gpt2["cross_entropy"] >= [-math.log(p) for p in gpt2["mean_p_truth"]])
+
+
+def test_how_far_a_reading_may_be_off():
+    table = published.all_readings(None)
+    for source, off in (
+        ("figure 9", lambda y: 8e-6 * y),  # a logarithmic axis
+        ("figure 5", lambda y: 8e-6 * y + 5e-7 * math.exp(y)),  # and the share is rounded to six decimals
+        ("figure 7", lambda y: 1e-6 / math.exp(-y)),  # a linear axis of shares
+        ("repository", lambda y: 1e-15 * y),
+    ):
+        own = table[table["source"] == source]
+        assert len(own)
+        assert own["error"].tolist() == pytest.approx([off(y) for y in own["value"]], rel=1e-9)
