@@ -1,5 +1,6 @@
-"""How much of the exponents in size, and of their bend, hangs on learning rates and seeds: trials on unseen rows."""
+"""How much hangs on learning rates, seeds, batches and repeated text: trials on unseen rows, and in ranks."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,8 +10,9 @@ import pandera.pandas as pa
 
 from rbp.core.paths import LADDER
 from rbp.core.tables import checked, read_csv
+from rbp.evidence.counts import Counts
 from rbp.paper.display import Columns, shown
-from rbp.paper.families import TRANSFORMER
+from rbp.paper.families import TRANSFORMER, measure_label, of_measure
 
 TRIALS = LADDER / "trials.csv"
 CONTEXT = 256  # tokens of a row
@@ -91,6 +93,55 @@ def updates(table: pd.DataFrame, family: str = TRANSFORMER) -> pd.DataFrame:
     return found.sort_values(["budget", "distinct", "batch"])[names].reset_index(drop=True)
 
 
+def in_ranks(grid: Sequence[Counts], runs: Sequence[Counts], table: pd.DataFrame) -> pd.DataFrame:
+    """How far trials that are ranked lie from the grid's runs of the same size and budget, in each measure.
+
+    grid, runs: counts of the family, and of its trials; table: `trials`, which says what a trial does otherwise. A row
+    for each trial and measure (k missing: cross-entropy): model, rung, size, budget, what, k, difference (of ln y, its
+    mean over the texts), least, most (over the texts), seeds: the standard deviation of such a mean by seeds alone,
+    pooled over the cells with several. All four in per cent of y.
+    """
+    rows = pd.concat([one.table() for one in (*grid, *runs)], ignore_index=True)
+    rows = rows.assign(log=100 * np.log(rows["value"]), k=rows["k"].fillna(0).astype(int))
+    what = _otherwise(table)
+    rows["what"] = rows["model"].map(what).fillna("")
+    cell = ["rung", "size", "budget", "k"]
+    usual = rows[rows["what"] == ""]
+    own = usual.pivot_table(index=[*cell, "seed"], columns="dataset", values="log")
+    spread = own.mean(axis=1).groupby(cell).agg(["var", "count"]).query("count > 1").reset_index()
+    spread["weight"] = spread["count"] - 1
+    sums = spread.assign(sum=spread["var"] * spread["weight"]).groupby("k")[["sum", "weight"]].sum()
+    chance = np.sqrt(2 * sums["sum"] / sums["weight"])
+    found = []
+    key: Any
+    for key, texts in rows[rows["what"] != ""].groupby(["model", "what", *cell], sort=False):
+        place: dict[str, Any] = dict(zip(["model", "what", *cell], key, strict=True))
+        away = texts.set_index("dataset")["log"] - own.loc[(*key[2:], 0)]
+        ends = {"difference": away.mean(), "least": away.min(), "most": away.max(), "seeds": chance[place["k"]]}
+        found.append(place | ends | {"k": place["k"] or None})
+    columns = ["model", "rung", "size", "budget", "what", "k", "difference", "least", "most", "seeds"]
+    return (
+        pd.DataFrame(found, columns=columns)
+        .astype({"k": "Int64"})
+        .sort_values(["size", "budget", "what"], kind="stable")
+    )
+
+
+def _otherwise(table: pd.DataFrame) -> "pd.Series[str]":
+    """What each of `trials` does otherwise than the grid, in words, by model; without those that do nothing."""
+    usual = table.loc[~table["model"].str.contains("-rate")].groupby(["family", "rung"])["rate"].first()
+    said: dict[str, str] = {}
+    row: Any
+    for row in table.itertuples():
+        if pd.notna(row.distinct):
+            said[row.model] = f"the first {row.distinct / 1e6:g} M, again and again"
+        elif "-batch" in row.model:
+            said[row.model] = f"batches of {row.batch} rows"
+        elif "-rate" in row.model:
+            said[row.model] = f"{row.rate / usual[row.family, row.rung]:.3g} × the rate"
+    return pd.Series(said, dtype="str")
+
+
 def hangs_told(found: pd.DataFrame) -> dict[str, Any]:
     """What the page says of `hangs`."""
     moved = (found["best"] - found["grid"]).abs()
@@ -113,6 +164,28 @@ def hangs_shown(found: pd.DataFrame) -> dict[str, Any]:
     )
     rows = found.assign(tokens=(found["budget"] / 1e6).map("{:g} M".format))
     return shown(rows, columns, caption=caption, data=found)
+
+
+def in_ranks_told(found: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `in_ranks`: how many differences of −ln RBP_k there are, and are twice what seeds make."""
+    own = found.dropna(subset="k")
+    return {"trials.rows": len(own), "trials.sure": int((own["difference"].abs() > 2 * own["seeds"]).sum())}
+
+
+def in_ranks_shown(found: pd.DataFrame) -> dict[str, Any]:
+    """`in_ranks`, a row for each trial, for `Page.table`."""
+    rows = found.drop_duplicates("model").set_index("model")[["rung", "budget", "what"]]
+    columns: dict[Any, Any] = {"rung": "size", "tokens": "D", "what": "what is otherwise"}
+    for k in (None, *found["k"].dropna().unique()):
+        own = of_measure(found, k).set_index("model")
+        names = f"difference.{k}", f"seeds.{k}"
+        rows = rows.join(own[["difference", "seeds"]].set_axis(list(names), axis=1))
+        columns[names] = (measure_label(k), "{:+.1f} ± {:.1f}")
+    caption = (
+        "<b>Trials in ranks.</b> How far y lies from that of the grid’s run of the same size and D, in per cent, as "
+        "the mean over the texts. ±: a standard deviation, by seeds alone."
+    )
+    return shown(rows.assign(tokens=(rows["budget"] / 1e6).map("{:g} M".format)), columns, caption=caption, data=found)
 
 
 def updates_told(found: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
