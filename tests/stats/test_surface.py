@@ -135,6 +135,17 @@ def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small
         assert 2 * by_scipy(residuals, (0, np.inf), start).cost == pytest.approx(cut, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_profile_of_the_floor_is_that_of_sums_above_each(seed: int) -> None:
+    table = grid()[::2]
+    table = table.assign(value=additive(table) * np.exp(0.03 * np.random.default_rng(seed).normal(size=len(table))))
+    best, low, high = profile(table, ADDITIVE, "offset")
+    cut = best.deviance * (1 + f_distribution.ppf(0.95, 1, len(table) - 5) / (len(table) - 5))
+    assert 0 <= low < best.offset < high < table["value"].min()
+    for end in (low, high) if low else (high,):
+        assert fit_surface(table, SUM, above=end).deviance == pytest.approx(cut, rel=1e-6)
+
+
 def test_a_profile_goes_no_further_than_the_steepest_where_the_values_do_not_tell() -> None:
     table = pd.DataFrame({"size": np.repeat([1e6, 2e6, 3e6], 3), "training_tokens": np.tile([1e8, 2e8, 4e8], 3)})
     table["value"] = np.exp(0.5 * np.random.default_rng(0).normal(size=9))

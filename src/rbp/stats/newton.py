@@ -91,13 +91,9 @@ def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
     residuals: x → shape (n,), made of analytic functions alone: derivatives are taken by a complex step, which loses no
     digits. The steps are Gauss and Newton's: residuals are to be small. Raises FitError where there is no minimum.
     """
-    tiny = 1e-30
 
     def jacobian(x: Reals) -> Reals:
-        return np.column_stack([residuals(x + 1j * tiny * unit).imag / tiny for unit in np.eye(len(x))])
-
-    with np.errstate(all="ignore"):
-        near = optimize.least_squares(residuals, start, jacobian, method="lm", x_scale="jac")
+        return _slopes(residuals, x)
 
     def step(x: Reals) -> tuple[Reals, float]:
         away, slopes = residuals(x), jacobian(x)
@@ -108,7 +104,28 @@ def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
             raise np.linalg.LinAlgError
         return move, float(np.sum((slopes @ move) ** 2))
 
-    return _newton(step, near.x)
+    return _newton(step, near_least(residuals, start, 1e-8))
+
+
+def near_least(residuals: Callable[[Any], Any], start: Reals, tolerance: float = 1e-15) -> Reals:
+    """As `least_squares`, but x has half of its digits: its sum of squares, which is flat there, has nearly all.
+
+    Where residuals are large, Levenberg and Marquardt's steps still arrive. Raises FitError for a start without a sum.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            found = optimize.least_squares(
+                residuals, start, lambda x: _slopes(residuals, x), method="lm", x_scale="jac",
+                xtol=tolerance, ftol=tolerance, gtol=tolerance,
+            )  # fmt: skip
+    except ValueError:
+        raise FitError(*_LOST) from None
+    return np.asarray(found.x, dtype=np.float64)
+
+
+def _slopes(residuals: Callable[[Any], Any], x: Reals) -> Reals:
+    tiny = 1e-30
+    return np.column_stack([residuals(x + 1j * tiny * unit).imag / tiny for unit in np.eye(len(x))])
 
 
 def _newton(step: Callable[[Reals], tuple[Reals, float]], x: Reals) -> Reals:

@@ -23,7 +23,7 @@ from scipy.special import fdtri, stdtrit, xlogy
 
 from rbp.core.arrays import Reals, as_positive, check_level
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.newton import least_squares, minimum
+from rbp.stats.newton import minimum, near_least
 from rbp.stats.offset_law import edge
 from rbp.stats.power_law import ROUNDING
 
@@ -172,6 +172,8 @@ def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -
     size, tokens, y = (table[column].to_numpy(np.float64) for column in COLUMNS)
     df = best.n - len(names)
     cut = max(best.deviance, best.n * ROUNDING**2) * (1 + float(fdtri(1, df, level)) / df)
+    at_best = {each: float(np.log(getattr(best, each)) if each in _LOGS else getattr(best, each)) for each in names}
+    last = dict(at_best)  # where the last search ended
 
     def least(**held: float) -> float:
         free = [each for each in names if each not in held]
@@ -181,21 +183,23 @@ def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -
             law: dict[str, Any] = {each: np.exp(value) if each in _LOGS else value for each, value in both}
             return np.asarray(np.log(replace(best, **(held | law)).predict(size, tokens) / y))
 
-        start = [np.log(getattr(best, each)) if each in _LOGS else getattr(best, each) for each in free]
-        found = least_squares(away, np.array(start))
+        ends = []
+        for start in (at_best, last):
+            with suppress(FitError, ZeroDivisionError):  # there is no Kaplan's form of b = 0
+                ends.append(near_least(away, np.array([start[each] for each in free])))
+        if not ends:
+            return np.inf
+        found = min(ends, key=lambda values: float(np.sum(away(values) ** 2)))
         if "offset" in free and found[free.index("offset")] < 0:
             return least(**held, offset=0.0)
+        last.update(zip(free, found.tolist(), strict=True))
         return float(np.sum(away(found) ** 2))
 
-    def missed(at: float) -> float:
-        with suppress(FitError, ZeroDivisionError):  # there is no Kaplan's form of b = 0
-            return least(**{name: at})
-        return np.inf
+    def end(far: float) -> float:
+        return edge(lambda at: least(**{name: at}), getattr(best, name), far, cut)
 
     lowest = 0.0 if name == "offset" or (form, name) == (KAPLAN, "beta") else -STEEPEST
-    ends = lowest, float(y.min()) if name == "offset" else STEEPEST
-    low, high = (edge(missed, getattr(best, name), far, cut) for far in ends)
-    return best, low, high
+    return best, end(lowest), end(float(y.min()) if name == "offset" else STEEPEST)
 
 
 def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:
