@@ -92,11 +92,8 @@ def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
     digits. The steps are Gauss and Newton's: residuals are to be small. Raises FitError where there is no minimum.
     """
 
-    def jacobian(x: Reals) -> Reals:
-        return _slopes(residuals, x)
-
     def step(x: Reals) -> tuple[Reals, float]:
-        away, slopes = residuals(x), jacobian(x)
+        away, slopes = residuals(x), _slopes(residuals, x)
         if not np.isfinite(slopes).all():
             raise np.linalg.LinAlgError
         move, _, rank, _ = np.linalg.lstsq(slopes, away, rcond=None)
