@@ -216,6 +216,8 @@ class Suite:
             first, last = around[-1][0], around[-1][2]
             if found := set().union(*(self.lines[file][each] for each in range(first, last + 1))):
                 return found  # else it may be compiled, which runs no lines: who names the function
+            if file == TRITON:
+                return set()  # what its own test runs, nobody sees
         # Run when the module is imported: who runs what is in it, or what names it, and test files that name it.
         first, last, _, _, names = around[-1] if around[-1][3] else around[0]  # a method's head, or all of its class
         if (file, first) in seen or not names:
@@ -242,7 +244,9 @@ def _statements(source: str) -> list[tuple[int, int, int, bool, list[str]]]:
             first = min([line, *(each.lineno for each in getattr(node, "decorator_list", ()))])
             last = getattr(node, "end_lineno", None) or body[-1].end_lineno
             head = max(first, body[0].lineno - 1) if body else last
-            stored = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+            bound = getattr(node, "targets", None) or [getattr(node, "target", node)]  # not what a comprehension binds
+            inner = [each for one in bound for each in ast.walk(one)]
+            stored = [n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
             names = stored if body is None else [n for n in [getattr(node, "name", None)] if n]
             found.append((first, last, head, isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef), names))
     return sorted(found, key=lambda each: (each[0], -each[1]))
