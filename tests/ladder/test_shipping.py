@@ -13,7 +13,6 @@ from rbp.evidence import shipped, sources
 from rbp.ladder import aggregates
 from rbp.ladder.making import Making
 from rbp.ladder.shipping import RESOLUTION, read_token_counts, ship
-from rbp.paper.families import costs
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.metric import rank
 from rbp.ranks.store import open_store, store_folders
@@ -209,32 +208,6 @@ def test_each_family_has_a_door(workshop, tmp_path: Path, monkeypatch) -> None:
     )
     with pytest.raises(ParameterError, match="unknown source"):
         sources.open_source("ladder:none")
-
-
-def test_costs_are_those_of_the_records(workshop, tmp_path: Path) -> None:
-    _, folder = workshop
-    own = tmp_path / "shipped"
-    shutil.copytree(folder, own)
-    for name in ("ladders.toml", "small.toml"):
-        shutil.copy(folder.parent / name, own)
-    entries = json.loads((own / "families.json").read_text())
-    for entry in entries:
-        entry["cpu_seconds"] = entry["budget"] / 10
-    (own / "families.json").write_text(json.dumps(entries))
-    neox, counted = costs(own).to_dict("records")
-    assert (neox["family"], neox["models"], counted["models"]) == ("neox", 7, 5)
-    # two lines of three budgets, each a quarter of its own beyond the trunk, and another seed
-    steps = 2 * (0.75 * 256 + 0.25 * (64 + 128 + 256)) + 256
-    assert neox["core_hours"] == pytest.approx(steps / 3600)
-    assert neox["slowest"] == neox["fastest"] == pytest.approx(10)
-    assert counted["core_hours"] == pytest.approx(5 * 256 / 3600)
-    assert counted["weights"] == 0
-    sizes = {
-        name: sum(f.stat().st_size for f in (own / name / "neox").rglob("*") if f.is_file())
-        for name in ("families-ranks", "families-sums")
-    }
-    assert (neox["ranks"], neox["sums"]) == (sizes["families-ranks"], sizes["families-sums"])
-    assert neox["weights"] > 2 * sum(entry["parameters"] for entry in entries[-7:-5])
 
 
 def test_what_is_shipped_is_not_too_much() -> None:
