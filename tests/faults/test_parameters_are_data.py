@@ -7,6 +7,7 @@ from pathlib import Path
 
 import papermill
 import pytest
+from cli.test_cli import here, refused
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mini import outputs, write_chapter
@@ -14,7 +15,6 @@ from papermill.translators import papermill_translators
 
 from rbp.book.chapters import Chapter, all_chapters, execute
 from rbp.book.parameters import Parameter, check, parse
-from rbp.cli import app
 from rbp.core.errors import ParameterError
 from rbp.core.paths import Project
 
@@ -122,14 +122,10 @@ def test_a_list_that_is_nested_too_deeply() -> None:
             parse([Parameter("k", kind, [], "help")], ["k=" + "[" * 100_000], "01_a")
 
 
-def test_a_chapter_is_not_run_with_a_number_out_of_range(monkeypatch, capsys) -> None:
+def test_a_chapter_is_not_run_with_a_number_out_of_range(monkeypatch) -> None:
     monkeypatch.setattr("rbp.book.chapters.execute", lambda *_, **__: pytest.fail("it runs"))
-    monkeypatch.setattr("sys.argv", ["rbp", "run", "holds", "-p", "level=1"])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out) == (2, "")
-    assert said.err == "error: 1 is out of range (parameter level)\nIts range is 0 < level < 1, its default 0.95.\n"
+    said = "error: 1 is out of range (parameter level)\nIts range is 0 < level < 1, its default 0.95.\n"
+    refused(here("run", "holds", "-p", "level=1"), said)
 
 
 @pytest.mark.parametrize(
@@ -143,14 +139,8 @@ def test_a_chapter_is_not_run_with_a_number_out_of_range(monkeypatch, capsys) ->
         ["--measurements", "a" * 5000 + ".csv", "--dataset", "d", "--family", "f", "--k", "1"],
     ],
 )
-def test_a_fit_out_of_range_is_a_message(arguments, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("sys.argv", ["rbp", "fit", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    said = capsys.readouterr()
-    assert ended.value.code == 2
-    assert said.err.startswith("error: ")
-    assert said.out == ""
+def test_a_fit_out_of_range_is_a_message(arguments) -> None:
+    refused(here("fit", *arguments))
 
 
 def test_infinite_and_undefined_numbers_are_no_parameters() -> None:

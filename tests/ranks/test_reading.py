@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from cli.test_cli import here, refused
 from typer.testing import CliRunner
 
-from rbp.cli.app import app, main
+from rbp.cli.app import app
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import COLUMNS, open_source, select
 from rbp.evidence.counts import store_table
@@ -256,17 +257,10 @@ def test_intervals_hold_the_value(make):
         (["--corpus", "c.txt", "--round-logits", "int8"], "cannot round"),
     ],
 )
-def test_extract_says_what_is_wrong(saved, tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(tmp_path)
+def test_extract_says_what_is_wrong(saved, tmp_path, arguments, message):
     (tmp_path / "c.txt").write_text("some text")
     model = [] if "--model" in arguments else ["--model", str(saved("gpt2"))]
-    monkeypatch.setattr(sys, "argv", ["rbp", "extract", *model, *arguments, "--out", "out"])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert "Traceback" not in error
+    refused(here("extract", *model, *arguments, "--out", "out", cwd=tmp_path), message)
     assert not (tmp_path / "out").exists()
 
 
