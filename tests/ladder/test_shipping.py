@@ -12,7 +12,8 @@ from rbp.core.paths import LADDER
 from rbp.evidence import shipped, sources
 from rbp.ladder import aggregates
 from rbp.ladder.making import Making
-from rbp.ladder.shipping import RESOLUTION, read_token_counts, ship
+from rbp.ladder.recipe import read_ladders
+from rbp.ladder.shipping import COUNTS, RESOLUTION, read_token_counts, ship
 from rbp.ranks.entropies import Entropies
 from rbp.ranks.metric import rank
 from rbp.ranks.store import open_store, store_folders
@@ -134,6 +135,20 @@ def test_the_text_s_descriptions_go_along_and_another_text_s_families_are_refuse
     with pytest.raises(DataError, match="of another text"):
         ship(making, ["neox"], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["text.json"]
+
+
+def test_the_projects_own_count_is_of_what_the_families_read() -> None:
+    counts = read_token_counts()
+    assert len(counts) == 4096
+    ladders, base = read_ladders()
+    rows = ladders.steps(base, 8_000_000) * ladders.training.batch
+    assert counts.sum() == rows * 257  # a row has one more token than it trains on: what the last is to foretell
+
+
+def test_a_gap_in_the_counts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / COUNTS).write_text("token,count\n0,1\n2,1\n")
+    with pytest.raises(DataError, match="numbered from 0"):
+        read_token_counts(tmp_path)
 
 
 def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> None:
