@@ -73,15 +73,6 @@ def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
     assert made.jobs([line], "cpu", 20.0) == []
 
 
-def test_the_cooldown_is_the_schedule_s(made: Making) -> None:
-    line = made.choose(["neox"], ["narrow"], [0])[0]
-    rates = [made.course(line, 2_560).rate(step) for step in range(40)]
-    highest = 0.01 * 2
-    np.testing.assert_allclose(rates[:4], highest * np.arange(1, 5) / 4)
-    np.testing.assert_allclose(rates[4:30], highest)
-    np.testing.assert_allclose(rates[30:], highest * np.arange(10, 0, -1) / 10)
-
-
 @pytest.mark.slow
 def test_a_kill_and_a_rerun_give_the_same_weights(made: Making, tmp_path: Path) -> None:
     line = made.choose(["neox"], ["narrow"], [0])[0]
