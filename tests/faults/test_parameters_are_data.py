@@ -64,24 +64,6 @@ def test_values_that_look_like_code_stay_text(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("canary"))
 
 
-def test_every_chapter_refuses_what_it_does_not_know() -> None:
-    for chapter in all_chapters(Project()):
-        for parameter in chapter.parameters:
-            misspelt = parameter.name + "s" if len(parameter.name) > 2 else parameter.name + "x"
-            if misspelt not in {each.name for each in chapter.parameters}:
-                with pytest.raises(ParameterError, match=f'no parameter "{misspelt}"'):
-                    check(chapter.parameters, {misspelt: parameter.default}, chapter.name)
-            with pytest.raises(ParameterError):
-                check(chapter.parameters, {parameter.name: {"not": "a value"}}, chapter.name)
-            if parameter.choices:
-                with pytest.raises(ParameterError, match=r"is not a choice|is no "):
-                    check(chapter.parameters, {parameter.name: "no such choice"}, chapter.name)
-            if parameter.type in ("int", "float"):
-                for text in ("ten", "1e999", "nan", "1;2", "__import__('os')", "0x10", "", "1 2"):
-                    with pytest.raises(ParameterError, match=f"is no {parameter.type}"):
-                        parse(chapter.parameters, [f"{parameter.name}={text}"], chapter.name)
-
-
 def test_every_number_of_every_chapter_has_a_range_and_what_is_outside_is_refused() -> None:
     """So a wrong number is told before a kernel starts, by `rbp run` and in the live book."""
     for chapter in all_chapters(Project()):

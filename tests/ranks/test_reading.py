@@ -122,9 +122,6 @@ def test_what_cannot_be_loaded(make, tmp_path):
     with pytest.raises(DataError, match="m on d is in two stores"):
         _ = open_source(tmp_path / "ranks").table
     part = next((other / "parts").iterdir())
-    part.write_bytes(part.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"damaged.*truncated or altered"):
-        _ = open_source(other).table
     part.unlink()
     with pytest.raises(DataError, match=r"damaged.*missing"):
         _ = open_source(other).table
