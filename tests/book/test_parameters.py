@@ -126,7 +126,6 @@ def test_a_str_is_taken_as_it_stands(text: str) -> None:
         (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),
         (["level=0"], "out of range"),
         (["level=-1"], "out of range"),
-        (["level=nan"], "no float"),
         (["ks=1,10,0"], r"^0 is out of range \(parameter ks\)\nIts range is 1 ≤ ks ≤ 1000, its default \[1, 10\].$"),
         (["ks=[1, 1001]"], "1001 is out of range"),
         (["ks=[0, 1.5]"], "no list"),
@@ -137,6 +136,13 @@ def test_a_str_is_taken_as_it_stands(text: str) -> None:
 def test_mistakes_are_answered_with_what_there_is(assignments: list[str], complaint: str) -> None:
     with pytest.raises(ParameterError, match=complaint):
         parse(PARAMETERS, assignments, "01_a")
+
+
+@pytest.mark.parametrize("text", ["ten", "1e999", "nan", "1;2", "__import__('os')", "0x10", "", "1 2"])
+def test_what_is_no_number_is_said_to_be_none(text: str) -> None:
+    for name, kind in (("k", "int"), ("level", "float")):
+        with pytest.raises(ParameterError, match=f"is no {kind}"):
+            parse(PARAMETERS, [f"{name}={text}"], "01_a")
 
 
 def test_typed_values_are_checked_alike() -> None:

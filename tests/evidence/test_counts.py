@@ -94,7 +94,8 @@ def test_rows_of_the_measurement_table(folder: Path) -> None:
 
 
 def test_what_is_not_shipped_is_said(folder: Path) -> None:
-    with pytest.raises(ParameterError, match=r"lstm is not shipped .*\nThere is: toy. Make it: rbp ladder train"):
+    there = r"lstm is not shipped .*\nThere is: toy. Make it: rbp ladder train --family lstm"
+    with pytest.raises(ParameterError, match=there):
         shipped.counted([1], families=["lstm"], folder=folder)
     with pytest.raises(ParameterError, match=r"no ranks on sports .*\nThere is: news"):
         shipped.counted([1], datasets=["sports"], folder=folder)
@@ -240,8 +241,11 @@ def test_a_family_at_one_of_its_budgets() -> None:
     one = replace(one, models=one.models.assign(budget=[8, 2, 8, 2], size=[9, 9, 1, 1], seed=[0, 0, 0, 1]))
     assert [one.of("toy", budget).names for budget in (None, 8, 2)] == [["m2", "m0"], ["m2", "m0"], ["m3", "m1"]]
     assert one.of("toy", 2, seed=1).names == ["m3"]
+    assert one.budgets("toy") == [2, 8]
     with pytest.raises(ParameterError, match=r"toy has no budget of 4 tokens.*\n.*2, 8"):
         one.of("toy", 4)
+    with pytest.raises(ParameterError, match="There is: toy"):
+        one.of("lstm")
 
 
 def test_some_models_at_some_thresholds() -> None:

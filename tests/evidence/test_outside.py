@@ -3,10 +3,11 @@ import shutil
 
 import pandas as pd
 import pytest
+from evidence.test_published import READERS as PUBLISHED
 
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
-from rbp.evidence import open_source, outside, select
+from rbp.evidence import open_source, outside, published, select
 
 READERS = {
     "xlstm_runs.csv": (outside.xlstm_runs, 429),
@@ -19,16 +20,19 @@ READERS = {
 }
 
 
-def test_every_file_of_the_folder_has_a_reader():
-    assert {path.name for path in outside.FOLDER.glob("*.csv")} == set(READERS)
+def test_every_file_of_the_folders_has_a_reader():
+    for module, readers in ((outside, READERS), (published, PUBLISHED)):
+        assert {path.name for path in module.FOLDER.glob("*.csv")} == set(readers)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", [*READERS, *PUBLISHED])
 def test_reads_all_rows_and_notes_the_file(name):
-    reader, rows = READERS[name]
+    reader, rows = (READERS | PUBLISHED)[name]
     with provenance.recording() as read:
         assert len(reader()) == rows
-    assert read.files == {f"data/outside/{name}"}
+    beside = {"data/published/models.csv"} if name in PUBLISHED else set()
+    own = f"data/{'published' if name in PUBLISHED else 'outside'}/{name}"
+    assert {own} <= read.files <= {own} | beside
 
 
 def test_the_diverged_runs_are_those_that_the_readme_names():

@@ -3,7 +3,6 @@ import shutil
 
 import pytest
 
-from rbp.core import provenance
 from rbp.core.errors import DataError
 from rbp.evidence import published
 
@@ -38,19 +37,6 @@ def edit(folder):
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     return change
-
-
-def test_every_file_of_the_folder_has_a_reader():
-    assert {path.name for path in published.FOLDER.glob("*.csv")} == set(READERS)
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_reads_all_rows_and_notes_the_file(name):
-    reader, rows = READERS[name]
-    with provenance.recording() as read:
-        assert len(reader()) == rows
-    assert f"data/published/{name}" in read.files
-    assert read.files <= {f"data/published/{name}", "data/published/models.csv"}
 
 
 @pytest.mark.parametrize("name", READERS)

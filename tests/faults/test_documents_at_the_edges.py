@@ -6,11 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tiny
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from by_hand import assert_ranked, token_by_token
 
 from rbp.ranks.extraction import Settings, extract
 from rbp.ranks.protocols import document_order, protocol
@@ -47,29 +45,6 @@ def saved(model, tmp_path_factory):
     return save
 
 
-def by_hand(folder: Path, template: str, documents: list[str], name: str) -> dict[tuple[int, int], tuple]:
-    """(document, position) -> token and the model's logits for it, from what stands before it and nothing else."""
-    length, context = LONG[name]
-    net = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder, truncation_side="right")  # a text is cut at its end
-    (end,) = tokenizer.encode("<|end|>", add_special_tokens=False)
-    before, after = (len(words.split()) for words in template.split("$A"))
-    found = {}
-    for document, text in enumerate(documents):
-        cut = {"truncation": True, "max_length": length} if name == "authors" else {}  # before what ends a text
-        ids = tokenizer(text, **cut)["input_ids"]  # alone: nothing is padded
-        for position in range(before + 1, len(ids) - after):
-            if end in ids[position - 1 : position + 1]:
-                continue
-            first = 0
-            if context is not None and position >= length:
-                first = ((position - length) // (length - context) + 1) * (length - context)
-            with torch.inference_mode():
-                logits = net(torch.tensor([ids[first:position]])).logits[0, -1].double().numpy()
-            found[document, position] = ids[position], logits
-    return found
-
-
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 def test_nothing_is_off_by_one(saved, tokenizer, name, tmp_path):
@@ -79,18 +54,16 @@ def test_nothing_is_off_by_one(saved, tokenizer, name, tmp_path):
     (folder,) = extract([str(saved(tokenizer))], [str(corpus)], chosen, tmp_path / "out", Settings(backend="reference"))
     tokens, key = open_store(folder).ranks(), open_store(folder).manifest["key"]
     assert ("added" in key) == ("letter" in tokenizer), "other tokens are ranked than before: another store"
-    expected = by_hand(saved(tokenizer), TOKENIZERS[tokenizer].get("template", "$A"), DOCUMENTS, name)
+    around = [len(words.split()) for words in TOKENIZERS[tokenizer].get("template", "$A").split("$A")]
+    by_hand = token_by_token(saved(tokenizer), DOCUMENTS, length, context, *around)
+    expected = {place: (token, logits) for place, token, logits in by_hand}
     assert list(zip(tokens["document"], tokens["position"], strict=True)) == sorted(expected)
     if name == "windows":
         assert (tokens["document"] == 0).sum() > 3 * length, "a text of several windows is among them"
     for row in tokens.itertuples():
         token, logits = expected[row.document, row.position]
         assert row.token == token
-        near = 1e-4 * np.abs(logits).max()
-        assert (logits > logits[token] + near).sum() <= row.greater
-        assert row.greater + row.equal <= (logits >= logits[token] - near).sum()
-        nll = np.logaddexp.reduce(logits) - logits[token]
-        assert row.nll == pytest.approx(nll, abs=1e-4, rel=1e-4)
+        assert_ranked(logits, token, row.greater, row.equal, row.nll)
 
 
 def test_what_pads_or_not_gives_the_same_bits(saved, tmp_path):

@@ -22,11 +22,18 @@ from rbp.ranks.store import find_place, measurement_digest
 CPU = torch.device("cpu")
 
 
-def key(model: Path, corpus: str, chosen: Protocol, **settings: object) -> dict[str, object]:
+WINDOWS = protocol("windows", length=64)
+
+
+def key(model: Path, corpus: str, chosen: Protocol = WINDOWS, **settings: object) -> dict[str, object]:
     """The key of a measurement."""
-    return extraction._key(
-        extraction._Model(find_model(str(model)), Settings(**settings), CPU), open_corpus(corpus), chosen
-    )
+    files = extraction._Model(find_model(str(model)), Settings(**settings), CPU)
+    return extraction._key(files, open_corpus(corpus), chosen)
+
+
+def same(one: dict[str, object], other: dict[str, object]) -> bool:
+    """Whether two keys are of one store."""
+    return measurement_digest(one) == measurement_digest(other)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +43,7 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plain(model, corpus):
-    return key(model, corpus, protocol("windows", length=64))
+    return key(model, corpus)
 
 
 SETTINGS = {"dtype": "bfloat16", "backend": "reference", "vocabulary": 299, "round_logits": "bfloat16"}
@@ -53,9 +60,7 @@ NOT_IN_THE_KEY = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_another_setting(model, corpus, plain, name):
-    assert measurement_digest(
-        key(model, corpus, protocol("windows", length=64), **{name: SETTINGS[name]})
-    ) != measurement_digest(plain)
+    assert not same(key(model, corpus, **{name: SETTINGS[name]}), plain)
 
 
 def test_every_setting_is_thought_of():
@@ -75,8 +80,7 @@ OTHER = {
 
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Protocol)])
 def test_another_protocol(model, corpus, plain, name):
-    other = dataclasses.replace(protocol("windows", length=64), **{name: OTHER[name]})
-    assert measurement_digest(key(model, corpus, other)) != measurement_digest(plain)
+    assert not same(key(model, corpus, dataclasses.replace(WINDOWS, **{name: OTHER[name]})), plain)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +95,7 @@ def test_another_configuration(model, corpus, plain, change, tmp_path):
     folder = Path(shutil.copytree(model, tmp_path / "model"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **change}))
-    assert measurement_digest(key(folder, corpus, protocol("windows", length=64))) != measurement_digest(plain)
+    assert not same(key(folder, corpus), plain)
 
 
 def test_one_bit_of_the_weights_or_of_the_tokenizer(model, corpus, plain, tmp_path):
@@ -111,17 +115,15 @@ def test_another_corpus_by_a_letter_a_field_or_an_order(model, corpus, plain, tm
     texts = tiny.texts(4)
     for number, documents in enumerate(([*texts[:3], texts[3] + "!"], texts[::-1], texts[:3], [*texts, ""])):
         other = tiny.write_texts(tmp_path / f"{number}.jsonl", documents)
-        assert measurement_digest(key(model, str(other), protocol("windows", length=64))) != measurement_digest(plain)
-    same = tiny.write_texts(tmp_path / "same.jsonl", texts)  # the same text by another name is the same
-    assert measurement_digest(key(model, str(same), protocol("windows", length=64))) == measurement_digest(plain)
+        assert not same(key(model, str(other)), plain)
+    again = tiny.write_texts(tmp_path / "same.jsonl", texts)  # the same text by another name is the same
+    assert same(key(model, str(again)), plain)
 
 
 def test_another_revision_is_another_store(model, corpus, plain):
     files = dataclasses.replace(find_model(str(model)), revision="a" * 40)
-    of_hub = extraction._key(
-        extraction._Model(files, Settings(), CPU), open_corpus(corpus), protocol("windows", length=64)
-    )
-    assert measurement_digest(of_hub) != measurement_digest(plain)
+    of_hub = extraction._key(extraction._Model(files, Settings(), CPU), open_corpus(corpus), WINDOWS)
+    assert not same(of_hub, plain)
 
 
 leaf = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "1", "null"]) | st.floats(-1, 1)
@@ -135,8 +137,7 @@ keys = st.dictionaries(
 @given(keys, keys)
 def test_digests_agree_only_for_equal_keys(one, other):
     # a float and an int that are equal are one number to JSON's readers, and written differently: no harm
-    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    assert (measurement_digest(one) == measurement_digest(other)) == same
+    assert same(one, other) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
 
 
 def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):

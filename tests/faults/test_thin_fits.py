@@ -79,18 +79,6 @@ def test_three_points_are_marked_or_refused():
     assert delta_aicc(fit_power_law(*five), fit_offset(*five)) is None, "too few to compare laws by"
 
 
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [("value", [-0.5, 1.0, 2.0]), ("size", [0, 5, 6]), ("model", ["a", "a", "b"]), ("value", [1.0, "nan", 2.0])],
-)
-def test_a_file_with_such_rows_is_refused(tmp_path, column, values):
-    rows = {"dataset": "d", "model": ["a", "b", "c"], "family": "F", "size": [1, 2, 3], "metric": "neg_log_rbp", "k": 1}
-    path = tmp_path / "mine.csv"
-    pd.DataFrame(rows | {"value": [3.0, 2.0, 1.0]} | {column: values}).to_csv(path, index=False)
-    with pytest.raises(DataError, match="line"):
-        _ = open_source(path).table
-
-
 def test_every_number_of_a_fit_is_finite_or_says_that_it_is_open():
     rng = np.random.default_rng(0)
     for n in (3, 4, 5, 6):

@@ -165,6 +165,18 @@ def write_making(folder: Path) -> Making:
     return making
 
 
+def options_of(folder: Path, config: str = "ladders.toml") -> list[str]:
+    """The options by which a command finds what `write_ladder` has written there."""
+    return [f"--texts={folder / 'texts'}", f"--config={folder / config}", f"--out={folder / 'out'}"]
+
+
+def beside(making: Making, folder: Path) -> Making:
+    """The same in another working folder, untrained."""
+    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
+        (folder / name).symlink_to(making.place / name)
+    return Making(making.ladders, making.base, Workspace(folder))
+
+
 def with_one_budget(config: Path, out: Path, tokens: int) -> Making:
     """The families of a recipe in the working folder `out`, trained on so many tokens and no other number."""
     ladders, base = read_ladders(config)

@@ -1,7 +1,6 @@
 """Text drawn from n-grams: drawn as they say, and measured by what they say."""
 
 import json
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -9,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from made_ladder import quiet, write_ladder
+from cli.test_cli import here, refused
+from made_ladder import options_of, quiet, write_ladder
 from scipy.stats import chi2, entropy
 
-from rbp.cli import app
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
 from rbp.ladder import known, ngrams
@@ -104,18 +103,20 @@ def test_models_are_trained_on_the_drawn_text_and_measured_by_its_source(made: D
 
 @pytest.mark.builds
 def test_the_command_goes_on_where_it_was_stopped_and_writes_the_tables(
-    made: Drawing, tmp_path: Path, capsys, monkeypatch, in_this_process
+    made: Drawing, tmp_path: Path, in_this_process
 ) -> None:
-    folder = made.making.place.folder.parent
-    given = ["--texts", str(folder / "texts"), "--config", str(folder / "known.toml"), "--out", str(folder / "out")]
-    for more, code in ((["--rungs", "wide"], 2), (["--to", str(tmp_path / "to")], 0)):
-        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "known", "--device", "cpu", "--jobs", "1", *given, *more])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        assert ended.value.code == code
-    told = capsys.readouterr()
-    assert "there is no rung 'wide'" in told.err
-    assert told.out.split() == [str(tmp_path / "to")]
+    command = [
+        "ladder",
+        "known",
+        "--device",
+        "cpu",
+        "--jobs",
+        "1",
+        *options_of(made.making.place.folder.parent, "known.toml"),
+    ]
+    refused(here(*command, "--rungs", "wide"), "there is no rung 'wide'")
+    done = here(*command, "--to", str(tmp_path / "to"))
+    assert (done.returncode, done.stdout.split()) == (0, [str(tmp_path / "to")])
     models, _ = known.shipped(tmp_path / "to")
     assert models["name"].tolist() == [SOURCE, "neox-narrow-at-0.00064m", "neox-narrow-at-0.00128m"]
 

@@ -165,12 +165,9 @@ def test_texts_are_rebuilt_exactly(workshop: tuple[Making, Path]) -> None:
         ranking.evaluation_documents("code", folder)
 
 
-def test_a_ladder_without_files_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ladder_without_files_says_how_to_make_them(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="rbp ladder train"):
         ranking.evaluation_documents("tales", tmp_path)
-    monkeypatch.setattr("rbp.evidence.sources.LADDER", tmp_path)
-    with pytest.raises(DataError, match=r"(?s)the family neox is not shipped.*rbp ladder rank"):
-        _ = open_source("ladder").table
 
 
 def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Making, Path]) -> None:

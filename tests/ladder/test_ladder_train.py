@@ -1,12 +1,13 @@
 import fcntl
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from cli.test_cli import here
 from hypothesis import given
 from hypothesis import strategies as st
+from made_ladder import options_of
 
 from rbp.core.errors import DataError
 from rbp.ladder.making import Making
@@ -33,27 +34,14 @@ def test_the_head_s_loss_and_gradients_are_those_of_torch(n: int, d: int, vocabu
 
 @pytest.mark.builds
 def test_what_is_trained_is_left_alone_and_other_work_is_refused(
-    workshop: tuple[Making, Path], capsys: pytest.CaptureFixture[str], monkeypatch, in_this_process: None
+    workshop: tuple[Making, Path], in_this_process: None
 ) -> None:
-    from rbp.cli import app
-
     making, _ = workshop
     folder = making.place.folder.parent
 
-    def run(*more: str, rungs: str = "narrow") -> tuple[int | str | None, str, str]:
-        given = [
-            "--config",
-            str(folder / "ladders.toml"),
-            "--texts",
-            str(folder / "texts"),
-            "--out",
-            str(folder / "out"),
-        ]
-        chosen = ["--rungs", rungs, "--seeds", "0", "--device", "cpu"]
-        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "train", *chosen, *given, *more])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        return ended.value.code, *capsys.readouterr()
+    def run(*more: str, rungs: str = "narrow") -> tuple[int, str, str]:
+        done = here("ladder", "train", "--rungs", rungs, "--seeds", "0", "--device", "cpu", *options_of(folder), *more)
+        return done.returncode, done.stdout, done.stderr
 
     state = making.place / "training" / "neox-narrow" / "state.safetensors"
     before = state.stat().st_mtime_ns

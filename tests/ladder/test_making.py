@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_ladder import write_making
+from made_ladder import beside, quiet, write_making
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -22,7 +22,6 @@ from rbp.ladder.making import Making
 from rbp.ladder.measuring import Measured, measure
 from rbp.ladder.ranking import read_corpus, windows
 from rbp.ladder.training import Run
-from rbp.ladder.workspace import Workspace
 from rbp.ranks.entropies import RESOLUTION, Entropies
 from rbp.ranks.protocols import plan_rows
 from rbp.ranks.store import open_store, store_folders
@@ -32,21 +31,10 @@ pytestmark = pytest.mark.builds  # it trains
 FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm", "mamba2"])
 
 
-def quiet(line: str) -> None:
-    """Where a job tells how it goes."""
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Making:
     """Families whose text is made, and nothing is trained."""
     return write_making(tmp_path_factory.mktemp("making"))
-
-
-def beside(making: Making, folder: Path) -> Making:
-    """The same in another working folder, untrained."""
-    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
-        (folder / name).symlink_to(making.place / name)
-    return Making(making.ladders, making.base, Workspace(folder))
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -83,15 +71,6 @@ def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
         assert about["processors"]
         assert about["tokens_per_second"] > 0
     assert made.jobs([line], "cpu", 20.0) == []
-
-
-def test_the_cooldown_is_the_schedule_s(made: Making) -> None:
-    line = made.choose(["neox"], ["narrow"], [0])[0]
-    rates = [made.course(line, 2_560).rate(step) for step in range(40)]
-    highest = 0.01 * 2
-    np.testing.assert_allclose(rates[:4], highest * np.arange(1, 5) / 4)
-    np.testing.assert_allclose(rates[4:30], highest)
-    np.testing.assert_allclose(rates[30:], highest * np.arange(10, 0, -1) / 10)
 
 
 @pytest.mark.slow

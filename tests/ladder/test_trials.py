@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from made_ladder import quiet, write_making
+from cli.test_cli import here, refused
+from made_ladder import beside, options_of, quiet, write_making
 from transformers import AutoModelForCausalLM
 
-from rbp.cli import app
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import sha256
 from rbp.evidence import shipped
@@ -22,7 +21,6 @@ from rbp.ladder import making as making_module
 from rbp.ladder.making import Line, Making
 from rbp.ladder.recipe import CONFIGURATION, LADDERS
 from rbp.ladder.training import Run, loss_of, losses
-from rbp.ladder.workspace import Workspace
 from rbp.paper.families import costs
 
 pytestmark = pytest.mark.builds  # it trains
@@ -143,9 +141,7 @@ def test_seeds_of_a_trial_are_those_of_the_grid_at_other_budgets(made: Making) -
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(made: Making, tmp_path: Path, monkeypatch) -> None:
     line = lines(made, "updates")[2]
     trials.run(quiet, made, line)
-    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
-        (tmp_path / name).symlink_to(made.place / name)
-    other = Making(made.ladders, made.base, Workspace(tmp_path))
+    other = beside(made, tmp_path)
     step, taken = Run.step, []
 
     def stopping(run: Run) -> float:
@@ -167,7 +163,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(made: Making, tmp_pa
 
 
 def test_what_is_ranked_of_trials_is_not_the_grid_s_and_by_sums_alone(
-    made: Making, capsys, monkeypatch, in_this_process
+    made: Making, monkeypatch, in_this_process
 ) -> None:
     both = trials.apart(made, lines(made, "data") + lines(made, "seeds") + lines(made, "data"))
     assert [[line.at(tokens) for tokens in line.budgets] for line in both] == [
@@ -176,35 +172,23 @@ def test_what_is_ranked_of_trials_is_not_the_grid_s_and_by_sums_alone(
         ["neox-narrow-at-0.00128m-seed2"],
     ]
     making_module.train(quiet, made, both[0])
-    folder = made.place.folder.parent
     name = both[0].at(2_560)
-    given = ["--texts", str(folder / "texts"), "--config", str(folder / "ladders.toml"), "--out", str(folder / "out")]
-    for trial, code in (("data", 0), ("rates", 2)):
-        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "rank", "--trials", trial, "--family", "neox", *given])
-        if trial == "rates":
-            monkeypatch.setattr(Making, "finished", lambda *_: iter(()))
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        assert ended.value.code == code
-    assert "rbp ladder sweep --trials rates" in capsys.readouterr().err
-    monkeypatch.undo()
+    command = ["ladder", "rank", "--family", "neox", *options_of(made.place.folder.parent), "--trials"]
+    assert here(*command, "data").returncode == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Making, "finished", lambda *_: iter(()))
+        refused(here(*command, "rates"), "rbp ladder sweep --trials rates")
     assert set(aggregates.read(made.place / "aggregates" / name)) == set(aggregates.TABLES)
     assert not list(made.place.folder.glob(f"ranks/{name}*"))
     assert aggregates.jobs(made, both[:1]) == []
 
 
-def test_the_command_fills_the_table_and_leaves_what_is_there(
-    made: Making, capsys, monkeypatch, in_this_process
-) -> None:
+def test_the_command_fills_the_table_and_leaves_what_is_there(made: Making, in_this_process) -> None:
     folder, table = made.place.folder.parent, made.place.folder.parent / "losses.csv"
-    texts = ["--texts", str(folder / "texts"), "--config", str(folder / "ladders.toml")]
 
-    def run(*more: str) -> tuple[int | str | None, str, str]:
-        given = ["--out", str(made.place.folder), "--to", str(table), "--device", "cpu"]
-        monkeypatch.setattr(sys, "argv", ["rbp", "ladder", "sweep", *texts, *given, *more])
-        with pytest.raises(SystemExit) as ended:
-            app.main()
-        return ended.value.code, *capsys.readouterr()
+    def run(*more: str) -> tuple[int, str, str]:
+        done = here("ladder", "sweep", *options_of(folder), "--to", str(table), "--device", "cpu", *more)
+        return done.returncode, done.stdout, done.stderr
 
     table.write_text(",".join(trials.COLUMNS) + "\nelse,lstm,narrow,0,640,0.1,2,,5.5\n")
     assert run("--trials", "rates,data", "--family", "neox")[:2] == (0, f"{table}\n")

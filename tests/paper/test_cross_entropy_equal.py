@@ -78,11 +78,6 @@ def test_scatter_is_that_of_polynomials_by_another_library() -> None:
         assert row[name] == pytest.approx(100 * (np.exp(scatter) - 1), rel=1e-6)
 
 
-def test_a_difference_of_logarithms_is_not_per_cent() -> None:
-    assert within.per_cent(0.099) == pytest.approx(10.4, abs=0.01)
-    assert within.per_cent(np.log(2)) == pytest.approx(100)
-
-
 def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.DataFrame:
     """Models whose RBP_1 is a straight line in CE, 1.1 at CE = 0."""
     h = np.array(hits)
@@ -241,10 +236,6 @@ def truth(**how) -> Counts:
     return simulated(np.random.default_rng(99), documents=200_000, **how)
 
 
-def exact(one: Counts) -> LeftOut:
-    return one.left_out()
-
-
 def test_a_line_on_the_text_itself_and_without_a_document_by_another_library() -> None:
     one = simulated(np.random.default_rng(1)).left_out()
     at_0, slope = within.line_of_rungs(one, 1)
@@ -293,7 +284,7 @@ def test_models_of_infinite_loss_are_left_out(tmp_path) -> None:
 def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> None:
     """Slope and texts' offset, each against the value of a text without end."""
     other = {"slope": 1.7, "dataset": "poems"}
-    news, poems = exact(truth()), exact(truth(**other))
+    news, poems = truth().left_out(), truth(**other).left_out()
     (at_0, slope), (at_1, slope_1) = within.line_of_rungs(news, 1), within.line_of_rungs(poems, 1)
     at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
     covered = np.zeros(2, dtype=int)

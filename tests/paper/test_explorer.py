@@ -222,7 +222,12 @@ def test_the_forecast_is_dragged(tab: Page) -> None:
     assert box is not None
     tab.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + 5)
     tab.mouse.down()
-    tab.mouse.move(box["x"] + box["width"] * 0.6, handle["y"] - 3, steps=4)
+    there = box["x"] + box["width"] * 0.6
+    tab.mouse.move(there, handle["y"] - 3, steps=4)
+    expect(tab.get_by_label("Forecast at S")).not_to_have_value("12")
+    moved = tab.locator(".rbp-explorer-at").last.bounding_box()
+    assert moved is not None
+    assert abs(moved["x"] + moved["width"] / 2 - there) < 2, "the line is where the pointer is"
     tab.mouse.up()
     tab.wait_for_function("location.hash.includes('at=') && !location.hash.includes('at=1000000000000')")
     dragged = shown(tab)["Pythia"]["value"]

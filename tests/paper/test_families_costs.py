@@ -29,11 +29,12 @@ def test_budgets_of_a_line_share_their_trunk(tmp_path: Path) -> None:
     (tmp_path / "families.json").write_text(json.dumps(records))
     for recipe in LADDER.glob("*.toml"):
         shutil.copy(recipe, tmp_path)
-    (tmp_path / "families" / "lstm" / "10k-at-4").mkdir(parents=True)
-    (tmp_path / "families" / "lstm" / "10k-at-4" / "model.safetensors").write_bytes(b"12345")
+    for number, folder in enumerate(("families", "families-ranks", "families-sums"), 5):
+        (tmp_path / folder / "lstm" / "10k-at-4").mkdir(parents=True)
+        (tmp_path / folder / "lstm" / "10k-at-4" / "a file").write_bytes(bytes(number))
     found = costs(tmp_path).set_index("family")
     assert found["core_hours"].to_dict() == pytest.approx({"lstm": 0.2 * 1 + 0.2 * 2 + 4 + 8, "ngrams": 0.5}, rel=1e-12)
     assert found["models"].to_dict() == {"lstm": 4, "ngrams": 1}
     assert found.loc["lstm", ["slowest", "fastest"]].tolist() == [1, 2]
     assert found.loc["ngrams", "fastest"] == 16
-    assert found["weights"].to_dict() == {"lstm": 5, "ngrams": 0}
+    assert found[["weights", "ranks", "sums"]].T.to_dict("list") == {"lstm": [5, 6, 7], "ngrams": [0, 0, 0]}

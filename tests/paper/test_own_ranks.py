@@ -12,7 +12,6 @@ from own_sources import paths, stores
 from rbp.book.chapters import all_chapters, find
 from rbp.book.page import Page
 from rbp.core import provenance
-from rbp.core.errors import RbpError
 from rbp.core.paths import Project
 from rbp.evidence import open_source
 
@@ -68,13 +67,6 @@ def test_nothing_that_is_shipped_is_recorded_as_the_readers(name, mine, tmp_path
     shipped = [path for path in found["reads"] if path.startswith(SHIPPED_DATA)]
     assert all(name in BESIDE and path.startswith(BESIDE[name]) for path in shipped)
     assert sum(path.startswith(str(mine)) for path in found["reads"]) == 6
-
-
-@pytest.mark.parametrize("name", sorted(PUBLISHED_ONLY))
-def test_chapters_about_the_published_numbers_refuse(name, mine, tmp_path, monkeypatch):
-    monkeypatch.chdir(mine)
-    with pytest.raises(RbpError):
-        recorded(name, tmp_path, monkeypatch)
 
 
 def test_a_word_is_what_is_shipped_and_a_folder_is_not(mine, monkeypatch):

@@ -8,14 +8,13 @@ import time
 import numpy as np
 import pytest
 import torch
+from cli.test_cli import here
 from draws import loop_and_slow, rest_slow
 from hypothesis import given
 from hypothesis import strategies as st
 from survey import FACTORS, save_tiny, tiny_config
 from tiny import save_model, texts
-from typer.testing import CliRunner
 
-from rbp.cli.app import app
 from rbp.core.errors import DataError
 from rbp.ranks import check, extraction, forward, store
 from rbp.ranks.check import Stored, ask, drawn
@@ -362,12 +361,12 @@ def test_one_rank_among_many(saved, tmp_path, write_corpus, documents):
     """Of 100 000 in the slow set: it is found if its row is drawn, and the probability that it is not is said."""
     model, corpus = str(saved("gpt2")), write_corpus(texts(documents))
     (folder,) = extract([model], [str(corpus)], WINDOWS, tmp_path / "out", Settings())
-    tokens, run = open_store(folder).tokens, CliRunner()
-    command = ["ranks", "check", str(folder), "--model", model, "--corpus", str(corpus)]
-    said = run.invoke(app, command)
-    assert said.exit_code == 0
-    asked = int(re.search(r"checked: ([\d,]+) of", said.output)[1].replace(",", ""))
-    assert f"probability {1 - asked / tokens:.3f}" in said.output
+    tokens = open_store(folder).tokens
+    done = here("ranks", "check", str(folder), "--model", model, "--corpus", str(corpus))
+    assert done.returncode == 0
+    said = done.stdout + done.stderr
+    asked = int(re.search(r"checked: ([\d,]+) of", said)[1].replace(",", ""))
+    assert f"probability {1 - asked / tokens:.3f}" in said
 
     kept, found = Store(folder), {}
     for part, path in kept.parts()[0].items():  # one rank in each part in turn, until one lies in a row that is drawn
@@ -395,7 +394,7 @@ def test_stores_are_asked_by_their_own_model_and_text(saved, tmp_path, write_cor
     model, corpus = str(saved("gpt2")), str(write_corpus(texts(9)))
     (folder,) = extract([model], [corpus], WINDOWS, tmp_path / "out", QUICK)
     other, text = str(save_model(tmp_path / "other", "neox")), str(write_corpus(texts(9, seed=1), "other.jsonl"))
-    run = CliRunner()
+    check = ("ranks", "check", str(folder))
     for options, said in (
         (["--model", other, "--corpus", corpus], "has other weights than"),
         (["--model", model, "--corpus", text], "other is not the text that was ranked"),
@@ -404,13 +403,9 @@ def test_stores_are_asked_by_their_own_model_and_text(saved, tmp_path, write_cor
         (["--model", model, "--corpus", corpus, "--share", "0"], "a share of 0.0"),
         (["--model", model, "--corpus", corpus, "--share", "nan"], "a share of nan"),
     ):
-        result = run.invoke(app, ["ranks", "check", str(folder), *options])
-        assert isinstance(result.exception, Exception), options
-        assert re.search(said, str(result.exception)), (options, result.exception)
-    assert (
-        run.invoke(app, ["ranks", "check", str(folder), "--model", model, "--corpus", corpus, "--share", "1"]).exit_code
-        == 0
-    )
-    result = run.invoke(app, ["ranks", "summary", str(folder), "--k", "1"])
+        done = here(*check, *options)
+        assert (done.returncode, said in done.stderr) == (2, True), done
+    assert here(*check, "--model", model, "--corpus", corpus, "--share", "1").returncode == 0
     asked = open_store(folder)
-    assert f"checked: {asked.asked.tokens:,} of {asked.tokens:,} tokens, none differs" in result.stderr
+    said = here("ranks", "summary", str(folder), "--k", "1").stderr
+    assert f"checked: {asked.asked.tokens:,} of {asked.tokens:,} tokens, none differs" in said

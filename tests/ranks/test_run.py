@@ -116,15 +116,11 @@ def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog
     assert open_store(sharded).problems() == []
 
 
-def test_another_version_and_altered_keys(saved, corpus, tmp_path):
+def test_another_version(saved, corpus, tmp_path):
     (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
     with pytest.raises(DataError, match="another version"):
-        open_store(folder)
-    manifest["key"]["dtype"] = "bfloat16"
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DataError, match="altered"):
         open_store(folder)
 
 

@@ -1,13 +1,23 @@
+"""What counting leaves open: against simulated counts, and at the floor that follows from it."""
+
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from rbp.core.errors import ParameterError
-from rbp.stats.counting import alpha_error, neg_log_rbp_variance, noise_floor, tokens_needed
+from rbp.stats.counting import alpha_error, counting_error, neg_log_rbp_variance, noise_floor, tokens_needed
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 8)
 VALUES = 0.05 * (SIZES / 1e8) ** -0.2
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8, 0.999])
+def test_counting_error_is_the_spread_of_simulated_counts(share: float) -> None:
+    tokens = 200_000
+    hits = np.random.default_rng(1).binomial(tokens, share, 20_000)
+    spread = np.log(-np.log(hits / tokens)).std()
+    assert counting_error(-np.log(share), tokens) == pytest.approx(spread, rel=0.03)
 
 
 def test_at_the_floor_the_interval_is_as_wide_as_asked():

@@ -96,12 +96,13 @@ def test_a_second_run_of_a_job_waits_for_the_first(study: Study) -> None:
     assert [what for _, what in events] == ["in", "out", "in", "out"]
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff\x00"])
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff\x00", b"[" * 100_000, b"\0"])
 def test_a_state_that_cannot_be_read_is_no_state(study: Study, content: bytes) -> None:
     path = study.out / "state" / f"{first(study).name}.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     assert state(study, first(study)).stand == "left"
+    assert read_json(path) is None
 
 
 def test_a_study_that_has_not_begun_has_a_status(study: Study, tmp_path: Path) -> None:
@@ -129,9 +130,3 @@ def test_shards_share_a_store_over_nfs_too(study: Study, monkeypatch: pytest.Mon
     monkeypatch.setattr("fcntl.flock", flock)
     with Store(study.ranks / "any").lock((1, 2)):
         assert taken == [fcntl.LOCK_SH, fcntl.LOCK_EX]
-
-
-def test_a_state_that_cannot_be_read_is_none(tmp_path: Path) -> None:
-    for content in ("", "[1]", "[" * 100_000, "\0"):
-        (tmp_path / "state.json").write_text(content)
-        assert read_json(tmp_path / "state.json") is None

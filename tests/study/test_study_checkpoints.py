@@ -10,8 +10,7 @@ from tiny import make_tokenizer, random_model, write_texts
 from tiny import texts as some
 
 from rbp.core.errors import ParameterError
-from rbp.evidence.checkpoints import amount
-from rbp.ranks.training import PYTHIA_STEP, Training
+from rbp.ranks.training import Training
 from rbp.study.config import read_study
 from rbp.study.jobs import to_fetch
 from rbp.study.report import Summary, lines_of, summary
@@ -136,10 +135,6 @@ def test_the_bar_does_not_fall_when_another_store_begins(write, tmp_path, monkey
         assert isinstance(found, Summary)
         bars.append(lines_of(study, found)[0].count("█"))
     assert bars == [20 // len(study.cells)] * 2
-
-
-def test_pythias_tokens_and_words(write):
-    assert amount(1000 * PYTHIA_STEP) == "2.097 B"
 
 
 def test_a_link_to_a_run_is_the_run(write, run, tmp_path):

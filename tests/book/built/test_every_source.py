@@ -104,17 +104,20 @@ def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("chapter", "source"),
+    ("chapter", "source", "values"),
     [
-        pytest.param(name, source, marks=[] if (name, source) in LOOP else pytest.mark.slow)
-        for name in TAKING
-        for source in SOURCES
+        *(
+            pytest.param(name, source, {}, marks=[] if (name, source) in LOOP else pytest.mark.slow)
+            for name in TAKING
+            for source in SOURCES
+        ),
+        ("holds", "ladder", {"ks": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
     ],
 )
-def test_a_page_or_a_sentence(chapter: str, source: str, sources: dict[str, str], tmp_path: Path) -> None:
+def test_a_page_or_a_sentence(chapter: str, source: str, values: dict, sources: dict[str, str], tmp_path: Path) -> None:
     found, path = find(Project(), chapter), sources.get(source, source)
     given = {p.name: path for p in found.parameters if p.name in ("measurements", "ranks")} | QUICK.get(chapter, {})
-    given |= {p.name: sources["worse"] for p in found.parameters if p.name == "worse"}
+    given |= {p.name: sources["worse"] for p in found.parameters if p.name == "worse"} | values
     out = tmp_path / "out"
     refused = None
     with warnings.catch_warnings(), np.errstate(all="ignore"):

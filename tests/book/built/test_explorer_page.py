@@ -53,26 +53,6 @@ def test_a_click_on_a_point_takes_that_model(browser: Browser, book: Path, width
         assert taken == names
 
 
-@WIDTHS
-def test_the_dashed_line_is_dragged(browser: Browser, book: Path, width: int) -> None:
-    with closing(browser.new_page(viewport={"width": width, "height": 844})) as tab:
-        tab.goto((book / PAGE).as_uri() + "#fit?dataset=wikipedia&k=10&family=Pythia&at=1e12")
-        line = tab.locator(".rbp-explorer-at").last
-        line.scroll_into_view_if_needed()
-        at, chart = line.bounding_box(), tab.locator(".rbp-explorer-chart").first.bounding_box()
-        assert at is not None
-        assert chart is not None
-        tab.mouse.move(at["x"] + at["width"] / 2, chart["y"] + 40)
-        tab.mouse.down()
-        there = chart["x"] + chart["width"] / 2
-        tab.mouse.move(there, chart["y"] + 40, steps=4)
-        expect(tab.get_by_label("Forecast at S")).not_to_have_value("12")
-        moved = line.bounding_box()
-        assert moved is not None
-        assert abs(moved["x"] + moved["width"] / 2 - there) < 2, "the line is where the pointer is"
-        tab.mouse.up()
-
-
 def test_the_ledgers_count_stays_in_sight(browser: Browser, book: Path) -> None:
     with closing(browser.new_page(viewport={"width": 390, "height": 844})) as tab:
         tab.goto((book / "notebooks" / "ledger.html").as_uri() + "#claim-models_and_sizes")

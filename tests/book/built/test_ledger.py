@@ -17,13 +17,6 @@ def ledger(book: Path) -> BeautifulSoup:
     return BeautifulSoup((book / "notebooks" / "ledger.html").read_text(encoding="utf-8"), "html.parser")
 
 
-def test_every_claim_of_the_paper_is_there_once(ledger: BeautifulSoup) -> None:
-    numbers = [int(row["data-number"]) for row in ledger.select("tr[id^=claim-]")]
-    assert sorted(numbers) == sorted(each.number for each in CLAIMS)
-    assert set(range(1, 31)) <= set(numbers)
-    assert len(numbers) == len(set(numbers))
-
-
 def test_every_row_has_a_verdict_a_finding_and_a_rule(ledger: BeautifulSoup) -> None:
     for row in ledger.select("tr[id^=claim-]"):
         verdict = row.select_one(".rbp-verdict").get_text(" ", strip=True)

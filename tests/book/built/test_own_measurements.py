@@ -1,7 +1,5 @@
 """Chapters on a reader's own measurements: a page without errors, or a sentence that says what is lacking."""
 
-import json
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -50,37 +48,6 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
     prose = " ".join(part.get_text() for part in page.select("article p"))
     assert "{value" not in prose
     assert page.select(".problematic, .system-message") == []
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        pytest.param("holds", {}, marks=pytest.mark.slow),
-        ("holds", {"ks": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
-        pytest.param("elsewhere", {}, marks=pytest.mark.slow),
-        pytest.param("forecasts", {"draws": 100}, marks=pytest.mark.slow),
-    ],
-)
-def test_the_ladder_reads_as_a_page_of_its_own(tmp_path: Path, name: str, values: dict) -> None:
-    chapter, out = find(Project(), name), tmp_path / "out"
-    execute(chapter, {"measurements": "ladder"} | values, out, tmp_path)
-    notebook = json.loads((out / f"{chapter.name}.ipynb").read_text())
-    recorded = json.loads((out / "results.json").read_text())["values"]
-    words = " ".join(str(each["value"]) for each in recorded.values())
-    assert "nan" not in words
-    shown = "".join(
-        "".join(o.get("data", {}).get("text/html", "")) for c in notebook["cells"] for o in c.get("outputs", [])
-    )
-    page = BeautifulSoup(shown, "html.parser")
-    assert page.select("figure svg")
-    assert all(table.select("tbody tr") for table in page.select("table"))
-    cells = {cell.get_text() for cell in page.select("td")} | {text.get_text() for text in page.select("figcaption")}
-    assert not [text for text in cells if re.search(r"\b(nan|None|NaN)\b", text)]
-
-
-def test_the_chapter_about_the_published_numbers_refuses_the_ladder(tmp_path: Path) -> None:
-    with pytest.raises(RbpError, match="none of their families is here"):
-        execute(find(Project(), "data"), {"measurements": "ladder"}, tmp_path / "out", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Type a sentence in the built book, as the reader has it: what it computes is tested in `tests/paper`."""
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,19 +18,6 @@ def test_it_ranks_what_is_typed(browser: Browser, book: Path, address: str, how:
         expect(tab.get_by_role("status").filter(has_text="tokens ranked")).to_contain_text("ranked by 3 models")
         expect(tab.locator(".rbp-sentence-card")).to_have_count(3)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_an_address_brings_a_text_and_loads_nothing_unasked(browser: Browser, book: Path) -> None:
-    with closing(browser.new_page()) as tab:
-        asked: list[str] = []
-        tab.on("request", lambda each: asked.append(each.url) if "/see/" in each.url else None)
-        tab.goto((book / PAGE).as_uri() + "#text=It+is+%3Cb%3Eso%3C%2Fb%3E.&models=10k,7b")
-        expect(tab.get_by_label("Your text")).to_have_value("It is <b>so</b>.")
-        expect(tab.get_by_role("alert").filter(has_text="7b")).to_be_visible()
-        assert asked == []
-        tab.get_by_role("button", name="Rank this text (loads 0.3 MB)").click()
-        expect(tab.get_by_role("status").filter(has_text="tokens ranked")).to_contain_text("ranked by 1 models")
-        assert len(asked) == 1
 
 
 def test_the_page_is_light_and_weights_lie_beside_it(book: Path) -> None:

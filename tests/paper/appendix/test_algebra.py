@@ -81,25 +81,6 @@ def test_wrong_variants_are_rejected(wrong: Equation) -> None:
     assert not wrong.holds()
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
-        equation.right
-        for equation in (
-            statements.EQ13,
-            statements.EQ13B,
-            statements.EQ14,
-            statements.EQ15,
-            statements.EQ16,
-            statements.EQ17,
-        )
-    ],
-)
-def test_right_ones_hold(right: sp.Expr) -> None:
-    equations = (statements.EQ13, statements.EQ13B, statements.EQ14, statements.EQ15, statements.EQ16, statements.EQ17)
-    assert next(equation for equation in equations if equation.right == right).holds()
-
-
 def test_a_check_of_a_wrong_moment_fails() -> None:
     wrong = Equation("14", I1, "=", mu * P - sigma * notation.varphi(a))
     assert statements.check_moment(wrong, 1).verdict == FAILS
