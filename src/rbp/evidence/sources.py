@@ -309,7 +309,7 @@ class Source:
         return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
 
     def at(self, ks: Sequence[int]) -> "Source":
-        """The same, with tables at these k too, as far as it has ranks to count; of others' numbers there is what it is.
+        """The same with tables at these k too, as far as it has ranks to count; a table of numbers has what it has.
 
         Raises ParameterError for a k that is no rank of any model, where all of it is ranks.
         """
