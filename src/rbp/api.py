@@ -175,6 +175,7 @@ def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | 
     from rbp.evidence.sources import warn_of_no_hits
 
     metric = "cross_entropy" if k is None else "neg_log_rbp"
+    source = source if k is None else source.at([k])
     table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
     if len(there := list(dict.fromkeys(table["dataset"]))) > 1:
         raise ParameterError(f"there are several datasets: {', '.join(there)}", "dataset", "Give one of them.")

@@ -15,7 +15,7 @@ from docutils.utils import new_document
 from mini import write_book, write_chapter
 
 from rbp.book import pdf, site
-from rbp.book.build import build, chapter_inputs, overrides, run_chapter
+from rbp.book.build import begin, build, chapter_inputs, outrun, overrides, run_chapter, site_inputs
 from rbp.book.chapters import find
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
@@ -141,6 +141,46 @@ def test_what_is_executed_again_and_what_is_not(project: Project, executed: Buil
     (project.book / "parameters.toml").write_text("[01_a]\nk = 40\n")
     assert executed() == {"01_a", "02_b", "03_c"}, "the one for its parameters, the other for its code"
     assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 40 + 5 + 3
+
+
+SAVED = """
+from pathlib import Path
+value, file = 1, Path("{file}")
+file.write_text(file.read_text().replace("1", "2"))  # as somebody might at this moment
+"""
+
+
+@pytest.mark.builds
+def test_what_is_saved_while_a_chapter_is_executed_is_executed_next_time(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project = Project(tmp_path)
+    for name in ("data/a.csv", "src/rbp/code.py", "requirements.lock"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("one = 1\n")
+    write_chapter(project, "a", SAVED.format(file="notebooks/a.ipynb"))
+    write_chapter(project, "b", SAVED.format(file="data/a.csv"), reads=("data/a.csv",))
+    write_chapter(project, "c", "value = 1")
+
+    def executed() -> set[str]:
+        assert build(project, 2, ["_build/results.json"]), capfd.readouterr()
+        return set(re.findall(r"\[\d/3\] (\w+) … [\d.]+ s", capfd.readouterr().out))
+
+    assert executed() == {"a", "b", "c"}
+    assert executed() == {"a", "b"}
+    assert json.loads(project.results.read_text())["a"]["value"]["value"] == 2
+    assert executed() == set(), "it was saved again, and is the same"
+
+
+def test_a_page_that_is_saved_while_the_pages_are_built_is_seen(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    write_book(project)
+    begin(project, "site", site_inputs(project))
+    page = project.book / "more.md"
+    page.touch()
+    assert outrun(project) == []
+    edit(page, "Words.", "Other words.")
+    assert outrun(project) == ["_build/site.json"]
 
 
 @pytest.mark.builds

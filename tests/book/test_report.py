@@ -1,6 +1,7 @@
 """The report: values by their keys, the same bytes each time; and what is wrong is said, with its line."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,6 +132,35 @@ def test_verify_finds_a_report_that_is_of_another_run_or_names_too_much(project:
     lacking = here("verify", root=written(project, "{value}`laws::beta:.2f`").root)
     assert lacking.returncode == 1
     assert "missing for the report: laws::beta (book/report.typ, line 2)" in lacking.stdout
+
+
+def test_verify_finds_a_report_whose_tables_or_figures_show_other_numbers(project: Project) -> None:
+    results.write_book(project.expected, VALUES)
+    table = project.chapters / "laws" / "laws" / "fits.csv"
+    table.write_text("alpha\n0.12\n")
+    shows = """#let data(name) = csv("/_build/chapters/laws/laws/" + name.split("::").last() + ".csv")
+#table(..data("laws::fits").flatten())"""
+    root = written(project, shows).root
+    assert "0.12" in shown(report.make(project))
+    assert here("verify", root=root).returncode == 0
+    table.write_text("alpha\n0.13\n")  # and no value of the chapter has moved
+    old = here("verify", root=root)
+    assert old.returncode == 1
+    assert "rbp report): moved   laws fits.csv: " in old.stdout
+    report.make(project)
+    assert here("verify", root=root).returncode == 0
+    table.unlink()
+    lacking = here("verify", root=root)
+    assert lacking.returncode == 1
+    assert "missing for the report: laws::fits (book/report.typ, line 3)" in lacking.stdout
+
+
+def test_the_report_names_whatever_it_reads_as_verify_looks_for_it() -> None:
+    source = (Project().book / report.SOURCE).read_text(encoding="utf-8")
+    given = re.findall(r"(?<!-)\b(?:file|panel|both|legend|tiles)\((?!name\b)([^,)]*)", source)
+    assert given
+    assert [name for name in given if not report.SHOWN.fullmatch(name)] == []
+    assert source.count("/_build/") == 1  # in `file`
 
 
 def test_the_site_offers_the_report_of_its_own_chapters_alone(project: Project) -> None:

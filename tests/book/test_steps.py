@@ -14,7 +14,7 @@ import pytest
 from mini import write_chapter
 
 from rbp.book import steps as steps_module
-from rbp.book.build import build, run_step, step_urgency
+from rbp.book.build import build, outrun, run_step, step_urgency
 from rbp.book.chapters import Chapter, execute, find, times
 from rbp.book.site import made_page
 from rbp.book.steps import bring_up_to_date, imported, named, table
@@ -336,6 +336,16 @@ def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
     write_chapter(project, "01_a", steps=("duoble",))
     with pytest.raises(ParameterError, match='Did you mean "double"'):
         build(project)
+
+
+def test_a_table_whose_data_were_saved_while_it_was_made_is_to_be_made_again(project: Project) -> None:
+    write_chapter(project, "01_a", steps=("double",))
+    assert run_step(project, "double")
+    assert outrun(project) == []
+    (project.root / "data" / "a.csv").write_text("x\n1\n8\n")
+    assert outrun(project) == ["_build/steps/double.parquet"]
+    assert run_step(project, "double")
+    assert (outrun(project), made(project)) == ([], 2)
 
 
 def test_a_fresh_table_is_touched_and_not_made_again(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,19 @@
 import json
 import math
 import re
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from cli.test_cli import here, refused
+from paper.rank_stores import write_store
 
+import rbp
 from rbp.core.paths import LADDER, ROOT, Project
 from rbp.evidence import checkpoints, open_source
+from rbp.evidence.ranked import Ranked
 from rbp.evidence.shipped import counted
 from rbp.paper import families, law_report
 from rbp.ranks.store import open_store, store_folders
@@ -135,6 +140,50 @@ def test_what_is_measured_is_taken_as_it_is(project):
 )
 def test_what_cannot_be_is_said(project, arguments, words):
     refused(here("law", *arguments, root=project.root), *words)
+
+
+STORES = [str(path) for path in sorted((LADDER / "families-ranks" / "neox").glob("*-humaneval-*"))]
+
+
+def test_ranks_are_counted_at_any_threshold(project):
+    ranked = [Ranked(open_store(folder)) for folder in map(Path, STORES)]
+    sizes = [one.store.size for one in ranked]
+    out = project.root / "any.html"
+    law = here("law", *STORES, "-k", "11,3000,4096", "--out", str(out), root=project.root).stdout
+    assert "−ln RBP_4096, neox on humaneval: no law" in law  # every token is a hit
+    for k in (11, 3000):
+        fit = fit_power_law(sizes, [-math.log(np.mean(one.ranks <= k)) for one in ranked])
+        assert f"−ln RBP_{k} = {fit.prefactor:.4g} · S^(−{fit.alpha:.4f}), neox on humaneval" in law
+    assert rbp.law(STORES, k=k).alpha == pytest.approx(fit.alpha, rel=1e-12)
+    for source in ("ladder", "ladder:all", ",".join(["published", *STORES])):
+        asked = ("--dataset", "humaneval", "--family", "neox", "--k", str(k), "--json")
+        done = here("fit", "--measurements", source, *asked)
+        assert json.loads(done.stdout)["alpha"] == pytest.approx(fit.alpha, rel=1e-12)
+    shown = {tuple(cell.get_text() for cell in row.select("td")[:2]) for row in page_tables(out)[-1].select("tr")}
+    assert {("neox-10k-at-8m", "11"), ("neox-10k-at-8m", "3,000")} <= shown
+
+
+def page_tables(page):
+    return BeautifulSoup(page.read_text(), "html.parser").select("table")
+
+
+@pytest.mark.parametrize("k", ["0", "4097", "5000"])
+@pytest.mark.parametrize("source", [STORES[:1], ["ladder:all", "--dataset", "humaneval"]])
+def test_what_is_no_rank_of_any_model_is_said(project, source, k):
+    refused(here("law", *source, "-k", k, root=project.root), f"k = {k} is not among the ranks 1 to 4096")
+
+
+def test_a_threshold_above_one_vocabulary_is_counted_for_the_others(project, tmp_path):
+    for family, vocabulary in (("few", 50), ("many", 100)):
+        for n in (1, 2, 4):
+            greater = np.arange(40) * vocabulary // 40 // n
+            write_store(tmp_path, f"{family}-{n}", 1000 * n, greater, family=family, vocabulary=vocabulary)
+    out = project.root / "two.html"
+    done = here("law", str(tmp_path), "-k", "11,61", "--out", str(out), root=project.root)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"RBP_(\d+).*, (\w+) on", done.stdout) == [("11", "few"), ("11", "many"), ("61", "many")]
+    cells = [[cell.get_text() for cell in row.select("td")[:2]] for row in page_tables(out)[-1].select("tr")]
+    assert [k for model, k in filter(None, cells) if model == "few-1"] == ["11"]
 
 
 @pytest.fixture(scope="module")

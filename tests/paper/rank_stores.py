@@ -5,13 +5,13 @@ import numpy as np
 from rbp.ranks.store import Store, open_store
 
 
-def write_store(root, model, size, greater, *, family="Ladder", dataset="wikipedia", token=0, nll=1.0):
+def write_store(root, model, size, greater, *, family="Ladder", dataset="wikipedia", token=0, nll=1.0, vocabulary=50):
     """A finished store of 4 documents of equal length under `root`; the first two tokens have an equal."""
     tokens = len(greater)
     equal = np.ones(tokens, dtype=np.int64)
     equal[:2] = 2
     store = Store(root / f"{model}-{dataset}")
-    about = {"model": model, "dataset": dataset, "family": family, "size": size, "vocabulary": 50}
+    about = {"model": model, "dataset": dataset, "family": family, "size": size, "vocabulary": vocabulary}
     store.begin({"model": model, "dataset": dataset}, about, 1, tokens)
     columns = {
         "document": np.repeat([3, 5, 6, 9], tokens // 4),

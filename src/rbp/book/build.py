@@ -10,6 +10,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rbp.book import results, site, steps, workers
 from rbp.book.chapters import Chapter, all_chapters, chapter_names, execute, find, step_names, times
 from rbp.book.parameters import check
 from rbp.core.errors import ChapterFailed, ParameterError, RbpError
-from rbp.core.files import canonical_json, exists, expanded, files_below, lock, sha256, write_json
+from rbp.core.files import canonical_json, exists, expanded, files_below, lock, parse_json, sha256, write_json
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
@@ -114,6 +115,37 @@ def site_inputs(project: Project) -> list[str]:
     return [str(_relative(project, path)) for path in [*executed, *recorded, *others, *by_hand]]
 
 
+def begin(project: Project, job: str, inputs: Sequence[str]) -> None:
+    """Keep the inputs of a job as they are before it reads them: when each was written, in ns, and its checksum.
+
+    job: one of `outrun`; inputs: relative to the root.
+    """
+    there = {path: project.root / path for path in inputs if exists(project.root / path)}
+    as_they_are = {path: (file.stat().st_mtime_ns, sha256(file)) for path, file in there.items()}
+    write_json(project.begun / f"{job}.json", as_they_are)
+
+
+def outrun(project: Project) -> list[str]:
+    """An output, relative to the root, of each job whose inputs are others than when it began.
+
+    Snakemake compares inputs with outputs, and remembers them as they are when a job has ended: to it, what was saved
+    while the job ran is as old as the outputs. Only what was written since is read.
+    """
+    outputs = {f"chapter-{name}": project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)}
+    outputs |= {f"step-{name}": project.steps / f"{name}.parquet" for name in step_names(project)}
+    outputs["site"] = project.build / "site.json"
+
+    @cache
+    def changed(path: str, written: int, checksum: str) -> bool:
+        file = project.root / path
+        return exists(file) and file.stat().st_mtime_ns != written and sha256(file) != checksum
+
+    records = {job: project.begun / f"{job}.json" for job in outputs}
+    begun = {job: parse_json(path.read_bytes()) for job, path in records.items() if path.exists()}
+    found = [job for job, inputs in begun.items() if any(changed(path, *then) for path, then in inputs.items())]
+    return [str(_relative(project, outputs[job])) for job in found]
+
+
 def run_step(project: Project, name: str) -> bool:
     """Make a step's table, with a line when it starts and when it ends; whether it went well.
 
@@ -121,6 +153,7 @@ def run_step(project: Project, name: str) -> bool:
     """
     typer.echo(f"step {name} …")
     try:
+        begin(project, f"step-{name}", step_inputs(project, name))
         seconds = steps.bring_up_to_date(project, name)
     except (RbpError, OSError) as error:
         typer.echo(f"step {name} failed: {error}")
@@ -139,6 +172,7 @@ def run_chapter(project: Project, name: str) -> bool:
     label = f"[{names.index(chapter.name) + 1}/{len(names)}] {name}"
     typer.echo(f"{label} …")
     try:
+        begin(project, f"chapter-{name}", chapter_inputs(project, name))
         seconds = execute(chapter, overrides(project, chapter), project.chapters / name, project.root)
     except (RbpError, ChapterFailed, OSError) as error:
         kept = getattr(error, "kept", None)
@@ -147,6 +181,12 @@ def run_chapter(project: Project, name: str) -> bool:
     write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
     typer.echo(f"{label} … {seconds:.1f} s")
     return True
+
+
+def run_site(project: Project) -> None:
+    """Build the HTML for the book. Raises RbpError."""
+    begin(project, "site", site_inputs(project))
+    site.build_html(project)
 
 
 def forget_removed(project: Project) -> None:
@@ -183,11 +223,15 @@ def _lock(project: Project) -> Iterator[int]:
         yield stream.fileno()
 
 
-def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) -> bool:
-    """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``."""
+def _snakemake(project: Project, cores: int, again: Sequence[str], extra: Sequence[str], lock: int) -> bool:
+    """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``.
+
+    again: outputs that are made again, however new they look.
+    """
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(project.root), "--cores", str(cores), "--quiet", "all", "--nolock"]
     command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB"]
+    command += ["--forcerun", *again]
     # its default scheduler, an integer program solved by a process of its own for each job, finds nothing better here
     command += ["--scheduler", "greedy", *extra]
     command = workers.serving(command, _imported(project))
@@ -229,9 +273,12 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
     index = project.html / "index.html"
     with _lock(project) as lock:
         forget_removed(project)
-        if not index.exists():
+        again = outrun(project)
+        if not index.exists() or "_build/site.json" in again:
             (project.build / "site.json").unlink(missing_ok=True)
-        if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
+        # whatever Snakemake is to make again, it makes: the pages are made where they are asked for
+        again = [path for path in again if path != "_build/site.json"]
+        if not _snakemake(project, cores or os.cpu_count() or 1, again, extra, lock):
             full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
             typer.echo(f"The book is not complete.{full}", err=True)
             return False

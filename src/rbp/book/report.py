@@ -4,6 +4,7 @@ Its prose names values as a chapter's does (`rbp.book.prose`); it tells what the
 """
 
 import json
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,15 +12,20 @@ from rbp.book import prose, record, results, site, svg
 from rbp.book.results import Results
 from rbp.core import __version__
 from rbp.core.errors import DataError
-from rbp.core.files import write_file
+from rbp.core.files import sha256, write_file
 from rbp.core.paths import Project
 
 SOURCE = "report.typ"
 TYPST_CALLS_IT = "__typst_py_bytes__.typ"
+SHOWN = re.compile(r'"(?P<chapter>\w+)::(?P<name>[\w-]+)"')
+"""A figure or table in the source; a chapter keeps the data of both as CSV (`rbp.book.page`)."""
 
 
 class Told(NamedTuple):
-    """The source with its values written out; these values; and what it names that nobody recorded, with the line."""
+    """The source with its values written out; these, and the checksums of the data that it shows; what is not there.
+
+    A checksum stands among its chapter's values, under the name of the file. What is not there is named with the line.
+    """
 
     text: str
     values: Results
@@ -38,6 +44,12 @@ def told(project: Project, built: Results) -> Told:
             there = {key: own[key] for key in prose.keys_of(place) if key in own}
             values.setdefault(chapter, {}).update(there)
             lacking += [f"{chapter}::{key} ({where})" for key in prose.keys_of(place) if key not in own]
+        for chapter, name in SHOWN.findall(line):
+            data = project.chapters / chapter / chapter / f"{name}.csv"
+            if data.exists():
+                values.setdefault(chapter, {})[data.name] = results.recorded(data.name, sha256(data)[:16])
+            else:
+                lacking.append(f"{chapter}::{name} ({where})")
         if not lacking:
             try:
                 lines[i] = prose.VALUE.sub(lambda place: _text(prose.in_words(values[place["chapter"]], place)), line)
@@ -101,9 +113,9 @@ def _values_file(project: Project) -> Path:
 
 
 def faults(project: Project, built: Results) -> list[str]:
-    """What keeps the report from being of this run, a line each: values it names and nobody recorded, or that differ.
+    """What keeps the report from being of this run, a line each: what it names and is not there, or differs.
 
-    The last is asked of a report that was made.
+    The last is asked of a report that was made: of its values, and of the data of its figures and tables.
     """
     if not (project.book / SOURCE).exists():
         return []

@@ -239,9 +239,9 @@ def _results(context: typer.Context) -> None:
 @app.command("_site", hidden=True)
 def _site(context: typer.Context) -> None:
     """Build the HTML (a job of the Snakefile)."""
-    from rbp.book.site import build_html
+    from rbp.book.build import run_site
 
-    build_html(context.obj)
+    run_site(context.obj)
 
 
 def main() -> None:

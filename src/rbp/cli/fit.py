@@ -69,6 +69,8 @@ def fit(
     from rbp.stats.power_law import fit_power_law
 
     source = open_source(measurements)
+    if metric == "neg_log_rbp" and k is not None:
+        source = source.at([k])
     if against == "size" and not surface:
         table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
     else:

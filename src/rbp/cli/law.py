@@ -19,7 +19,7 @@ def law(
     context: typer.Context,
     models: Annotated[list[str], typer.Argument(help="Models to rank (hub ids, folders), or what is measured.")],
     corpus: Annotated[str | None, typer.Option(help="The text: as rbp extract takes it.")] = None,
-    k: Annotated[str, typer.Option("-k", "--k", help="Thresholds, with commas.")] = "1,10,100",
+    k: Annotated[str, typer.Option("-k", "--k", help="Thresholds, with commas: of ranks any.")] = "1,10,100",
     family: Annotated[
         str | None, typer.Option(help="Of models to be ranked: take them as one of this name; else which family.")
     ] = None,
@@ -83,7 +83,7 @@ def law(
     from rbp.paper import law_report
 
     how = (None, None) if to_rank else (protocol, length)
-    source = open_source(sources, protocol=how[0], length=how[1])
+    source = open_source(sources, protocol=how[0], length=how[1]).at(ks)
     by_size, only = against == "size", None if to_rank else family
     table = plotted = law_report.chosen(source.table if by_size else source.checkpoints, dataset, ks, only)
     if not by_size:

@@ -72,6 +72,11 @@ class Project:
         return self.build / "times"
 
     @property
+    def begun(self) -> Path:
+        """What the jobs' inputs were when they began."""
+        return self.build / "begun"
+
+    @property
     def html(self) -> Path:
         """The built book."""
         return self.build / "html"

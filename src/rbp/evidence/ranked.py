@@ -21,7 +21,7 @@ from rbp.stats.resampling import neg_log_rbp_document_interval
 from rbp.stats.windows import window_counts
 
 # The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
-_USUAL = (
+USUAL = (
     *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 20, 30, 50, 78, 100, 200, 336, 500, 886, 1000, 1438, 2000, 2500, 3793),
     *(5000, 6158, 10000, 20000, 30000, 50000, 100000, 200000),
 )
@@ -35,9 +35,9 @@ def large(share: float, vocabulary: int) -> int:
     return max(1, round(share * vocabulary))
 
 
-def usual(vocabulary: int) -> list[int]:
-    """The usual thresholds up to a vocabulary, and SHARES of it."""
-    return sorted({*(k for k in _USUAL if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
+def usual(vocabulary: int, also: Sequence[int] = ()) -> list[int]:
+    """The usual thresholds and `also` others, up to a vocabulary, and SHARES of it."""
+    return sorted({*(k for k in (*USUAL, *also) if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
 
 
 @dataclass(frozen=True, repr=False)

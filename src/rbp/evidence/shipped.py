@@ -124,9 +124,12 @@ def counted(
     return found
 
 
-def measurements(rule: TieRule = "paper", *, folder: Path = LADDER) -> pd.DataFrame:
-    """All models of seed 0 as rows of the measurement table (`rbp.evidence.sources`), with their training."""
-    thresholds = usual(int(models(folder=folder)["vocabulary"].max()))
+def measurements(rule: TieRule = "paper", also: Sequence[int] = (), *, folder: Path = LADDER) -> pd.DataFrame:
+    """All models of seed 0 as rows of the measurement table (`rbp.evidence.sources`), with their training.
+
+    also: thresholds beside the usual ones.
+    """
+    thresholds = usual(int(models(folder=folder)["vocabulary"].max()), also)
     parts = [one.keep(one.models["seed"] == 0).table() for one in counted(thresholds, rule=rule, folder=folder)]
     found = pd.concat(parts, ignore_index=True)
     return found.assign(source=SUMS, **trained(found["model"], folder=folder))

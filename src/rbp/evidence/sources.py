@@ -31,7 +31,7 @@ from rbp.evidence.checkpoints import CHECKPOINT, apart, differ, must_agree, one_
 from rbp.evidence.counts import Counts, of_stores, store_table
 from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
 from rbp.evidence.published import all_readings, compare_readings
-from rbp.evidence.ranked import Ranked
+from rbp.evidence.ranked import USUAL, Ranked, usual
 from rbp.evidence.shipped import RANKS, counted, how_to_make, measurements
 from rbp.evidence.tokens import WINDOWS, published_windows, tokens_behind
 from rbp.ranks.entropies import Entropies, has_entropies
@@ -177,10 +177,14 @@ class _Outside(_Part):
 
 @dataclass(frozen=True)
 class _Ranks(_Part):
-    """Rank stores, in one folder or several; how: the protocol and the length that are chosen, or None."""
+    """Rank stores, in one folder or several.
+
+    how: the protocol and the length that are chosen, or None; ks: thresholds of the table beside the usual ones.
+    """
 
     rule: TieRule
     how: tuple[str | None, int | None] = (None, None)
+    ks: tuple[int, ...] = ()
 
     @cached_property
     def measured(self) -> list[RankStore]:
@@ -197,7 +201,7 @@ class _Ranks(_Part):
         return [replace(store, family=family, model=model) for store, family, model in both]
 
     def table(self) -> pd.DataFrame:
-        tables = [_table(*self._now(store)).assign(dataset=store.dataset) for store in self.measured]
+        tables = [_table(*self._now(store), self.ks).assign(dataset=store.dataset) for store in self.measured]
         return pd.concat(tables, ignore_index=True)
 
     def windows(self) -> pd.DataFrame:
@@ -234,7 +238,7 @@ class _Families(_Ranks):
     """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
 
     def table(self) -> pd.DataFrame:
-        return measurements(self.rule, folder=LADDER)
+        return measurements(self.rule, self.ks, folder=LADDER)
 
 
 _OF_FAMILIES = {"ladder": "neox", "ladder:lstm": "lstm", "ladder:mamba2": "mamba2"}
@@ -303,6 +307,22 @@ class Source:
     def is_exactly(self, *shipped: str) -> bool:
         """Whether it is these shipped sources, nothing else, under the paper's tie rule, as the steps read them."""
         return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
+
+    def at(self, ks: Sequence[int]) -> "Source":
+        """The same with tables at these k too, as far as it has ranks to count; a table of numbers has what it has.
+
+        Raises ParameterError for a k that is no rank of any model, where all of it is ranks.
+        """
+        if all(isinstance(part, _Ranks) for part in self._parts):
+            most = max(store.vocabulary for part in self._parts for store in _opened(part.folders))
+            if wrong := [k for k in ks if not 1 <= k <= most]:
+                what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
+                raise ParameterError(what, "k", f"Give k from 1 to {most}.")
+        beside = tuple(sorted({*ks} - {*USUAL}))
+        if not beside:
+            return self
+        parts = [replace(part, ks=beside) if isinstance(part, _Ranks) else part for part in self._parts]
+        return replace(self, _parts=tuple(parts))
 
     @property
     def parts(self) -> "list[Source]":
@@ -564,8 +584,9 @@ def _all_once(places: Iterable[tuple[str, str, str]], kind: str) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _table(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
-    return store_table(Ranked(open_store(folder), rule))
+def _table(folder: Path, manifest: str, rule: TieRule, ks: tuple[int, ...]) -> pd.DataFrame:
+    store = open_store(folder)
+    return store_table(Ranked(store, rule), usual(store.vocabulary, ks))
 
 
 @lru_cache(maxsize=1024)

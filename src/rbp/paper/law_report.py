@@ -274,7 +274,9 @@ def against_k(stores: Sequence[Ranked], most: int) -> Panels:
 
 def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dict[str, Any]:
     """RBP_k of each model with its two intervals, as a page shows them."""
-    tables = [with_intervals(store_table(ranked, ks), ranked, level).dropna(subset="low") for ranked in stores]
+    counted = [store_table(ranked, [k for k in ks if k <= ranked.store.vocabulary]) for ranked in stores]
+    both = zip(counted, stores, strict=True)
+    tables = [with_intervals(table, ranked, level).dropna(subset="low") for table, ranked in both]
     some = pd.concat(tables, ignore_index=True)
     alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
     some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # one document is no sample
