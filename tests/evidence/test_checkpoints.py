@@ -11,7 +11,7 @@ from toy_stores import make_store
 from rbp.core.errors import DataError
 from rbp.core.paths import LADDER
 from rbp.evidence import COLUMNS, open_source
-from rbp.evidence.checkpoints import amount
+from rbp.evidence.checkpoints import amount, runs
 
 HEAD = "dataset,model,family,size,metric,k,value"
 
@@ -246,3 +246,10 @@ def test_run_says_which_way_it_takes_and_refuses_before_it_starts(store, tmp_pat
     assert "windows of 256 tokens" in caplog.text
     store("b", size=30, length=256)
     refused(here(*asked), "in two stores", "rbp ranks rm")
+
+
+def test_a_run_is_named_by_its_model_or_by_its_size_where_each_time_has_a_name() -> None:
+    rows = [("of/a", "A", 7, pd.NA), ("of/a", "A", 7, pd.NA), ("b-at-1", "B", 4000, 0), ("b-at-2", "B", 4000, 0)]
+    rows += [("c", "B", 4000, 2), ("c", "B", 4000, 2)]
+    table = pd.DataFrame(rows, columns=["model", "family", "size", "seed"]).astype({"seed": "Int64"})
+    assert runs(table).tolist() == ["a", "a", "B of 4,000", "B of 4,000", "c-seed2", "c-seed2"]

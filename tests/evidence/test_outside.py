@@ -3,11 +3,14 @@ import shutil
 
 import pandas as pd
 import pytest
+import torch
 from evidence.test_published import READERS as PUBLISHED
+from transformers import AutoModelForCausalLM, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig, OPTConfig
 
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import open_source, outside, published, select
+from rbp.ranks.models import non_embedding_params
 
 READERS = {
     "xlstm_runs.csv": (outside.xlstm_runs, 429),
@@ -47,6 +50,21 @@ def test_sizes_leave_both_embeddings_out():
     inner = ((runs["size"] - norms) / runs["layers"] - 4 * runs["width"] ** 2) / (3 * runs["width"])
     assert (inner.round() % 64 == 0).all()
     assert (inner - inner.round()).abs().max() < 1e-9
+
+
+def test_sizes_of_readers_are_those_of_their_architectures():
+    shapes = {
+        "gpt2-xl": GPT2Config(n_embd=1600, n_layer=48, n_head=25),
+        "opt-2.7b": OPTConfig(hidden_size=2560, num_hidden_layers=32, ffn_dim=10240, num_attention_heads=32),
+        "gpt-neo-2.7B": GPTNeoConfig(
+            hidden_size=2560, num_layers=32, num_heads=20, attention_types=[[["global", "local"], 16]]
+        ),
+        "gpt-j-6B": GPTJConfig(),
+        "gpt-neox-20b": GPTNeoXConfig(),
+    }
+    with torch.device("meta"):
+        sizes = {name: non_embedding_params(AutoModelForCausalLM.from_config(shape)) for name, shape in shapes.items()}
+    assert {name: size for name, (_, size) in outside.READERS.items()} == sizes
 
 
 def test_the_door_gives_both_metrics_of_each_run():

@@ -40,6 +40,15 @@ def test_figure_5_sharpens_what_the_other_figures_say(found):
     assert row["margin"] > without.margin + 5
 
 
+def test_only_figure_5_is_rounded(found):
+    table = published.rbp()
+    families = published.models().set_index("model")["family"]
+    value = table.loc[(table["dataset"] == "humaneval") & (table["model"].map(families) == "OPT"), "neg_log_rbp"]
+    share = np.exp(-value.to_numpy())
+    exact = recovery.recover_total(share, value.to_numpy() * share * recovery.READING_ERROR, np.arange(1000, 83_805))
+    assert found.loc[("humaneval", "OPT"), "log_likelihood"] == pytest.approx(exact.log_likelihood, rel=1e-9)
+
+
 def test_what_is_not_identified_says_so(found):
     assert (found["basis"] == "likely").sum() == 5
     assert (found.loc["auslegal", "basis"] == "likely").all()

@@ -53,6 +53,12 @@ def test_the_first_pair_of_steps_that_enclose_the_level_decides_and_one_that_doe
     share = (np.log(4) - np.log(3)) / (np.log(5) - np.log(3))
     y = there_and_back.y
     assert there_and_back.at(level) == pytest.approx(y[:, 0] + share * (y[:, 1] - y[:, 0]))
+    # without one document the level is another, which other steps would enclose: those of the whole text decide
+    level[-1] = np.log(3.4)
+    share = (level - np.log(3)) / (np.log(5) - np.log(3))
+    assert there_and_back.at(level) == pytest.approx(y[:, 0] + share[:, None] * (y[:, 1] - y[:, 0]))
+    level[-1] = np.log(2)
+    assert there_and_back.at(level) is not None
     with pytest.raises(KeyError):
         offsets([smaller], "parameters", "5")
 

@@ -75,6 +75,8 @@ def test_no_power_and_every_power() -> None:
     noisy = power_interval(*made(rng, noise=0.2), level=0.999)
     assert noisy.low == -np.inf
     assert noisy.p > 0.001
+    every = power_interval(*made(rng, noise=2.0, inverse=lambda sums: 100 + sums))
+    assert (every.low, every.high) == (-np.inf, np.inf)
 
 
 def test_what_cannot_be_tested_says_why() -> None:

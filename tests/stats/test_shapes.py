@@ -74,6 +74,8 @@ def test_curvature_is_the_parabola_of_polyfit() -> None:
     assert found.t == pytest.approx(coefficients[0] / covariance[0, 0] ** 0.5)
     assert (found.n, found.df) == (8, 5)
     assert found.low < found.coefficient < found.high
+    nearly = np.exp(1 - 0.1 * X) * WIGGLE**1e-6  # a scatter far below any reading's, and yet no perfect parabola
+    assert curvature(SIZES, nearly).df == 5
     # the units of S do not matter
     assert curvature(SIZES / 1e6, value).coefficient == pytest.approx(found.coefficient)
 

@@ -6,6 +6,7 @@ import pytest
 import statsmodels.api as sm
 from scipy.optimize import least_squares
 from scipy.stats import f as f_distribution
+from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.surface import (
@@ -225,6 +226,17 @@ def test_the_product_agrees_with_statsmodels_zeros_among_the_shares() -> None:
     assert fit.deviance == pytest.approx(theirs.deviance, rel=1e-9)
     assert fit.dispersion == pytest.approx(theirs.pearson_chi2 / theirs.df_resid, rel=1e-6)
     assert fit.explained == pytest.approx(1 - theirs.deviance / theirs.null_deviance, rel=1e-9)
+
+
+def test_shares_on_the_law_are_no_surer_than_counting() -> None:
+    share = np.exp(-product(pd.DataFrame({"size": SIZES, "training_tokens": 5e9})))
+    fit = fit_shares(SIZES, share, TRIALS)
+    x = np.log(SIZES) - np.log(SIZES).mean()
+    family = sm.families.Binomial(link=sm.families.links.LogLog())
+    with pytest.warns(PerfectSeparationWarning):
+        theirs = sm.GLM(share, sm.add_constant(x), family, var_weights=np.full(len(x), TRIALS)).fit(tol=1e-14)
+    assert fit.dispersion < 1e-12
+    assert fit.alpha_se == pytest.approx(theirs.bse[1], rel=1e-6)  # whose scale is 1
 
 
 def test_a_law_of_shares_agrees_with_statsmodels() -> None:
