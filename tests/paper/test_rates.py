@@ -97,6 +97,13 @@ def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
     assert one["seeds"] == pytest.approx(abs(seeds))  # a difference of two that are drawn alike
     loss = found[found["k"].isna()].iloc[0]
     assert loss["difference"] == pytest.approx(50 * (np.log(4900 / 5000) + np.log(6060 / 6000)))
+    points = pd.DataFrame([("a", 1, 5, 2_000_000, 2.0), ("a", 1, 10, 2_000_000, 1.5)])
+    points.columns = ["dataset", "k", "size", "training_tokens", "value"]
+    told = rates.in_ranks_told(found, points, 1)
     sure = int(abs(one["difference"]) > 2 * one["seeds"])
-    assert rates.in_ranks_told(found) == {"trials.rows": 1, "trials.sure": sure}
+    by_grid = np.log(2.0 / 1.5) / np.log(2)
+    by_trial = by_grid - one["difference"] / 100 / np.log(2)
+    expected = {"rows": 1, "sure": sure, "k": 1, "falls": -one["difference"], "seeds": one["seeds"]}
+    expected |= {"step.grid": by_grid, "step.half": by_trial}
+    assert told == pytest.approx({f"trials.{name}": value for name, value in expected.items()})
     assert rates.in_ranks_shown(found)["table"]["what is otherwise"].tolist() == ["0.5 × the rate"]

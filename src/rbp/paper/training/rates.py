@@ -35,17 +35,17 @@ def trials() -> pd.DataFrame:
 def hangs(table: pd.DataFrame, sizes: "pd.Series[int]", family: str = TRANSFORMER) -> pd.DataFrame:
     """The local exponent of the loss in S between neighbouring sizes, with the grid's rates and with the best tried.
 
-    table: `trials`; sizes: S by rung. Sizes of which three rates were tried at a budget. A row for each step, and then
-    for each bend, by which the exponent falls from one step to the next: budget, what, grid, best (of those tried),
-    seeds: how far two such numbers lie apart by seeds alone, a standard deviation; sure: they lie apart by more than
-    twice that. Of the loss on rows that no run reads, ln nats.
+    table: `trials`; sizes: S by rung. Sizes of which the grid's rate and another were tried at a budget. A row for each
+    step, and then for each bend, by which the exponent falls from one step to the next: budget, what, grid, best (of
+    those tried), seeds: how far two such numbers lie apart by seeds alone, a standard deviation; sure: they lie apart
+    by more than twice that. Of the loss on rows that no run reads, ln nats.
     """
     own = _of_the_grid_s_batch(table, family)
     chance, rows = _chance(own), []
     for budget, there in own[own["seed"] == 0].groupby("budget"):
         count = there.groupby("rung")["rate"].nunique()
         rungs = sorted(
-            set(count[count >= 3].index) & set(there[~there["changed"]]["rung"]), key=lambda rung: sizes[rung]
+            set(count[count >= 2].index) & set(there[~there["changed"]]["rung"]), key=lambda rung: sizes[rung]
         )
         grid = there[~there["changed"]].set_index("rung")["log"]
         best = there.groupby("rung")["log"].min()
@@ -138,7 +138,8 @@ def _otherwise(table: pd.DataFrame) -> "pd.Series[str]":
         elif "-batch" in row.model:
             said[row.model] = f"batches of {row.batch} rows"
         elif "-rate" in row.model:
-            said[row.model] = f"{row.rate / usual[row.family, row.rung]:.3g} × the rate"
+            own = usual.get((row.family, row.rung))
+            said[row.model] = f"a rate of {row.rate:g}" if own is None else f"{row.rate / own:.3g} × the rate"
     return pd.Series(said, dtype="str")
 
 
@@ -166,10 +167,25 @@ def hangs_shown(found: pd.DataFrame) -> dict[str, Any]:
     return shown(rows, columns, caption=caption, data=found)
 
 
-def in_ranks_told(found: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `in_ranks`: how many differences of −ln RBP_k there are, and are twice what seeds make."""
+def in_ranks_told(found: pd.DataFrame, points: pd.DataFrame, k: int = 10) -> dict[str, Any]:
+    """What the page says of `in_ranks`: how many differences of −ln RBP_k there are, and are twice what seeds make.
+
+    And of the last trial, of the largest size and budget, at k: by how much y falls, and the exponent in S from the
+    size before it in the grid (points: `families.points`), by the grid's own run and by the trial.
+    """
     own = found.dropna(subset="k")
-    return {"trials.rows": len(own), "trials.sure": int((own["difference"].abs() > 2 * own["seeds"]).sum())}
+    last = own[own["k"] == k].iloc[-1]
+    there = of_measure(points, k).query("training_tokens == @last.budget")
+    logs = np.log(there.pivot_table(index="size", columns="dataset", values="value")).mean(axis=1)
+    (small, large), (before, after) = np.log(logs.index[-2:]), logs.iloc[-2:]
+    steps = {
+        name: (before - after - by / 100) / (large - small) for name, by in (("grid", 0), ("half", last.difference))
+    }
+    values = {"rows": len(own), "sure": int((own["difference"].abs() > 2 * own["seeds"]).sum())}
+    values |= {"k": k, "falls": -last.difference, "seeds": last.seeds} | {
+        f"step.{name}": x for name, x in steps.items()
+    }
+    return {f"trials.{name}": value for name, value in values.items()}
 
 
 def in_ranks_shown(found: pd.DataFrame) -> dict[str, Any]:
