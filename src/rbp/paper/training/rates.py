@@ -170,11 +170,11 @@ def hangs_shown(found: pd.DataFrame) -> dict[str, Any]:
 def in_ranks_told(found: pd.DataFrame, points: pd.DataFrame, k: int = 10) -> dict[str, Any]:
     """What the page says of `in_ranks`: how many differences of −ln RBP_k there are, and are twice what seeds make.
 
-    And of the last trial, of the largest size and budget, at k: by how much y falls, and the exponent in S from the
-    size before it in the grid (points: `families.points`), by the grid's own run and by the trial.
+    And of the trial of half the rate, of the largest size and budget that has one, at k: by how much y falls, and the
+    exponent in S from the size before it in the grid (points: `families.points`), by the grid's own run and by it.
     """
     own = found.dropna(subset="k")
-    last = own[own["k"] == k].iloc[-1]
+    last = own[(own["k"] == k) & (own["what"] == "0.5 × the rate")].iloc[-1]
     there = of_measure(points, k).query("training_tokens == @last.budget")
     logs = np.log(there.pivot_table(index="size", columns="dataset", values="value")).mean(axis=1)
     (small, large), (before, after) = np.log(logs.index[-2:]), logs.iloc[-2:]
