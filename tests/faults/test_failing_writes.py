@@ -1,6 +1,7 @@
 """Fault 1: what is written is whole or not there, wherever writing ends. `make test-slow` does the same at length."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -77,6 +78,18 @@ def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_no
         swap_in(living, target)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert (target / "of").read_text() == "the last"
+
+
+def test_folders_that_are_made_at_once_do_not_take_each_other_for_left_behind(tmp_path):
+    def make_and_remove(number: int) -> None:
+        for _ in range(200):
+            with folder_beside(tmp_path / "folder") as new:
+                (new / "of").write_text(f"{number}")
+                assert (new / "of").read_text() == f"{number}"
+
+    with ThreadPoolExecutor(4) as threads:  # a lock is one opening's, so threads are to it as processes are
+        list(threads.map(make_and_remove, range(4)))
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_others_put_beside_a_file_or_folder_in_a_folder_of_all_is_not_waited_for(tmp_path):

@@ -62,9 +62,12 @@ def parse_json(data: str | bytes) -> Any:
 def folder_beside(path: Path, mode: int = 0o777) -> Iterator[Path]:
     """A new empty folder beside ``path``, removed on leaving unless `swap_in` has moved it; mode: as of a file."""
 
-    def make(temporary: Path) -> int:
+    def make(temporary: Path) -> int | None:
         temporary.mkdir(mode)
-        return os.open(temporary, os.O_RDONLY)
+        try:
+            return os.open(temporary, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
 
     with _held(path, make) as (temporary, _):
         yield temporary
@@ -81,19 +84,20 @@ def temporary_folder(name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _held(path: Path, make: Callable[[Path], int]) -> Iterator[tuple[Path, int]]:
+def _held(path: Path, make: Callable[[Path], int | None]) -> Iterator[tuple[Path, int]]:
     """What ``make`` makes beside ``path``, and its descriptor; removed on leaving, if it is still there.
 
     A lock holds it that ends with this process, however it ends: so the next one can tell what a kill has left
-    behind, and removes that.
+    behind, and removes that. If it is removed before it is locked, or even open (None), it is made again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         temporary = _beside(path)
-        descriptor = make(temporary)
+        if (descriptor := make(temporary)) is None:
+            continue
         if lock(descriptor) is not False and _is(temporary, descriptor):
             break
-        os.close(descriptor)  # another process took it for left behind before it was locked
+        os.close(descriptor)
     try:
         _clear_dead(path)
         yield temporary, descriptor
