@@ -224,13 +224,36 @@ class Suite:
             return set()
         seen.add((file, first))
         found = set().union(*(self.lines[file][each] for each in range(first, last + 1)))
-        word = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
+        if around[-1][3] and found:  # a function's head: who runs it
+            return found
+        module = re.compile(rf"\b{Path(file.removesuffix('/__init__.py')).stem}\b")
         for other, text in self.sources.items():
-            for number, content in enumerate(text.splitlines(), start=1):
-                if word.search(content) and not (other == file and first <= number <= last):
+            if other == file or module.search(text):
+                lines = set().union(*(_words(text).get(name, ()) for name in names))
+                for number in lines - set(range(first, last + 1) if other == file else ()):
                     found |= self._reaching(other, number, seen)
-        naming = {test for test, text in self.texts.items() if word.search(text)}
+        naming = {
+            test
+            for test, text in self.texts.items()
+            if module.search(text) and any(name in _words(text) for name in names)
+        }
         return found | {name for name in self.tests if name.partition("::")[0] in naming}
+
+
+@cache
+def _words(source: str) -> dict[str, set[int]]:
+    """The lines in which each name stands, or a text that is used has it as a word."""
+    found = defaultdict(set)
+    tree = ast.parse(source)
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    for node in ast.walk(tree):
+        text = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "value", None)
+        if isinstance(node, ast.alias):
+            text = node.name
+        if isinstance(text, str) and id(node) not in told:
+            for word in re.findall(r"\w+", text):
+                found[word].add(node.lineno)
+    return dict(found)
 
 
 @cache
