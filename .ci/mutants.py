@@ -320,21 +320,23 @@ def draw(seed: int, number: int) -> list[tuple[str, int, list[tuple[str, int]]]]
     return found
 
 
-def mutate(source: str, changes: list[tuple[str, int]]) -> tuple[str, str]:
-    """The first of the changes that gives Python, and its operator."""
+def mutate(source: str, changes: list[tuple[str, int]]) -> tuple[str, str] | None:
+    """The first of the changes that gives Python, and its operator; None where none does."""
     for operator, occurrence in changes:
-        changed = mutate_code(source, plugins.get_operator(operator)(), occurrence)
-        with contextlib.suppress(SyntaxError), warnings.catch_warnings():
+        with contextlib.suppress(SyntaxError, AttributeError), warnings.catch_warnings():  # of several exceptions
             warnings.simplefilter("ignore")  # "is" with a number
+            changed = mutate_code(source, plugins.get_operator(operator)(), occurrence)
             compile(changed, "", "exec")
             return changed, operator.partition("/")[2]
-    raise ValueError(f"no change at {changes} gives Python")
+    return None
 
 
 def judge(suite: Suite, file: str, line: int, changes: list[tuple[str, int]]) -> dict[str, Any]:
     """Make the change, run the tests that reach it, and take it back."""
     path, source = Path(file), suite.sources[file]
-    changed, operator = mutate(source, changes)
+    if (made := mutate(source, changes)) is None:
+        return {"file": file, "line": line, "operator": None}
+    changed, operator = made
     differing = [b.strip() for a, b in zip(source.splitlines(), changed.splitlines(), strict=False) if a != b]
     mutant: dict[str, Any] = {"file": file, "line": line, "operator": operator}
     mutant |= {"was": source.splitlines()[line - 1].strip(), "is": differing[0] if differing else ""}
@@ -389,6 +391,7 @@ def row(mutant: dict[str, Any]) -> str:
 def report(mutants: list[dict[str, Any]], listed: str) -> tuple[str, int]:
     """How many were noticed, by room, and the survivors, those that are not listed first; and how many these are."""
     total, lived = Counter[str](), Counter[str]()
+    mutants = [each for each in mutants if each["operator"]]
     for each in mutants:
         room = next(room for room in ROOMS if each["file"].startswith(room))
         total[room] += 1
