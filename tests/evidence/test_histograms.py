@@ -32,6 +32,15 @@ def test_a_rank_without_a_token_has_no_part_in_the_entropy() -> None:
     assert histograms.entropy(counts) == pytest.approx((np.log(2) + (2 - 1) / (2 * 4),) * 3)
 
 
+def test_a_bin_before_an_empty_one_is_filled_by_the_slope_from_the_one_before():
+    """0.6 at rank 1 and 0.4 over ranks 2 and 3: densities 0.6 and 0.2 at 1 and √6, then nothing."""
+    counts = RankCounts(np.array([1, 2, 4]), np.array([1, 3, 9]), np.array([600.0, 400.0, 0.0]), 9)
+    slope = (np.log(0.2) - np.log(0.6)) / (np.log(6) / 2)
+    mass = 0.4 * np.array([2**slope, 3**slope]) / (2**slope + 3**slope)
+    truth = -0.6 * np.log(0.6) - (mass * np.log(mass)).sum()
+    assert histograms.entropy(counts)[0] == pytest.approx(truth + (2 - 1) / (2 * 1000))
+
+
 def test_entropy_of_a_sample_is_nearly_unbiased() -> None:
     true = RankDistribution(family("power_law"), (1.2,), 500)
     found = [histograms.entropy(RankCounts.of_ranks(drawn(true, 4000, seed), 500))[0] for seed in range(20)]

@@ -8,7 +8,7 @@ from own_sources import paths
 
 from rbp.core.errors import DataError
 from rbp.core.paths import LADDER
-from rbp.evidence.paths import open_paths, write_tables
+from rbp.evidence.paths import EQUAL, TEMPERED, open_paths, write_tables
 from rbp.evidence.shipped import counted
 from rbp.paper.cross_entropy import paths as study
 
@@ -50,6 +50,8 @@ def test_after_the_best_temperature_levels_and_steps_move_together(folder):
     steps = cell.worse.steps
     assert steps["temperature"].to_numpy() == pytest.approx(1 / 0.9, rel=5e-3)
     assert (steps["tempered"] / steps["cross_entropy"]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
+    level = cell.worse.equal().groupby(["at", "rung"])["nats"].first()
+    assert (level[TEMPERED] / level[EQUAL]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
 
 
 def test_tables_are_written_for_other_programs(folder):

@@ -39,6 +39,11 @@ def test_it_is_what_resampling_documents_gives():
     assert design_effect(values, document) == pytest.approx(means.var() / single, rel=0.08)
 
 
+def test_of_two_documents_by_hand():
+    """Their sums lie 1 from the mean: variance of the sum 2·(1 + 1)/(2 − 1) = 4, of 4 independent tokens 4·¼ = 1."""
+    assert design_effect([1, 1, 0, 0], [0, 0, 1, 1]) == pytest.approx(4)
+
+
 def test_whole_documents_that_miss_have_the_length_as_effect():
     values, document = np.repeat(np.random.default_rng(2).random(500) < 0.1, 30), np.repeat(np.arange(500), 30)
     assert design_effect(values, document) == pytest.approx(30, rel=0.01)

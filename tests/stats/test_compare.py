@@ -28,6 +28,14 @@ def told(value: np.ndarray) -> float | None:
     return delta_aicc(fit_power_law(sizes, value), fit_offset(sizes, value))
 
 
+def test_the_criterion_counts_three_parameters_of_a_line_and_four_of_an_offset() -> None:
+    value = (0.3 + 40 * SIZES**-0.25) * np.exp(0.01 * np.random.default_rng(1).normal(size=10))
+    (rss,) = np.polyfit(np.log(SIZES), np.log(value), 1, full=True)[1]
+    line = 10 * np.log(rss / 10) + 6 + 24 / 6
+    offset = 10 * np.log(fit_offset(SIZES, value).rss / 10) + 8 + 40 / 5
+    assert told(value) == pytest.approx(offset - line, rel=1e-9)
+
+
 def test_the_criterion_finds_the_law_that_made_the_points() -> None:
     rng = np.random.default_rng(1)
     noise = np.exp(0.01 * rng.normal(size=10))

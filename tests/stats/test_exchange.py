@@ -60,6 +60,10 @@ def test_exponents_stand_beside_those_of_their_family():
         beside_size(fit_in_k(points), fit_table(points.assign(family="g")))
 
 
+def test_the_preprints_factor_by_hand():
+    assert local_factor(0.5, 2, [2, 5, 7]) == pytest.approx([1, 1 - 0.5 * 3 / 2, 1 - 0.5 * 5 / 2])
+
+
 @given(st.floats(0.2, 20))
 def test_usable_from_is_the_first_such_k(ratio):
     def off(k):
