@@ -73,7 +73,13 @@ def test_filling_in_is_exact_for_independent_tokens():
     assert curve == pytest.approx(1e12 * 0.5 ** np.arange(1, 21), rel=1e-6)
     assert filled([1, 3], [8, 0], longest=4) == pytest.approx([8, 4, 0, 0])
     assert filled([1], [5], longest=3) == pytest.approx([5, 5, 5])  # nothing tells how it goes on
-    for n, successes in (([1, 2], [3, 4]), ([1, 3, 2], [4, 3, 2]), ([2, 3], [4, 3]), ([1, 1], [4, 3]), ([1, 2], [0, 0])):
+    for n, successes in (
+        ([1, 2], [3, 4]),
+        ([1, 3, 2], [4, 3, 2]),
+        ([2, 3], [4, 3]),
+        ([1, 1], [4, 3]),
+        ([1, 2], [0, 0]),
+    ):
         with pytest.raises(DataError, match="must ascend from 1, and successes must not rise"):
             filled(n, successes)
 
