@@ -150,6 +150,7 @@ def test_what_cannot_be_loaded(make, tmp_path):
         (None, "about", []),
         ("about", "size", "10"),
         ("about", "family", None),
+        ("about", "vocabulary", 0),
     ],
 )
 def test_a_manifest_with_wrong_entries(make, inside, entry, value):

@@ -92,6 +92,7 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         and len(parts) == manifest["packs"]
         and sum(part["rows"] for part in parts.values()) == manifest["tokens"]
         and _typed(manifest["about"], _LABELS)
+        and manifest["about"]["vocabulary"] > 0
         and _is_training(manifest["about"])
         and ("check" not in manifest["about"] or _is_asked(manifest["about"]["check"]))
     )
