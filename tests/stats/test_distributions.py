@@ -28,6 +28,7 @@ def member(name: str, vocabulary: int = V, first: int = 1) -> RankDistribution:
         ([1, 2], [1, 2], [1, -1]),
         ([1, 2], [1, 2], [0, 0]),
         ([1, 2], [1], [1, 1]),
+        ([1, 2], [1, 2], [1]),
         ([], [], []),
     ],
 )
