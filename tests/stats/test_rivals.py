@@ -83,8 +83,9 @@ def test_what_the_design_cannot_tell_apart_is_said():
 
 
 def test_where_nothing_is_left_to_hide():
-    with pytest.raises(FitError, match="leave none to hide"):
+    with pytest.raises(FitError, match="leave none to hide") as refused:
         side_by_side(grid(a_product, sizes=SIZES[:3], tokens=TOKENS[:3]))
+    assert refused.value.remedy == "Give 4 sizes, or 4 checkpoints of each."
     with pytest.raises(FitError, match="no law in S and D"):
         side_by_side(grid(a_product, sizes=SIZES[:1]))
     with pytest.raises(DataError, match="above 0"):

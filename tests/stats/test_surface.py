@@ -308,6 +308,14 @@ def test_what_cannot_be_fitted_says_why() -> None:
         fit_shares([1e6, 1e6, 1e7], [0.1, 0.1, 0.2], TRIALS)
 
 
+@pytest.mark.parametrize(("form", "parameters"), [(PRODUCT, 3), (SUM, 4), (ADDITIVE, 5), (KAPLAN, 4)])
+def test_a_law_needs_more_points_than_parameters(form: str, parameters: int) -> None:
+    table = grid().assign(value=lambda t: additive(t)).iloc[[0, 8, 16, 3, 11, 5][: parameters + 1]]
+    with pytest.raises(FitError, match=f"{parameters} points with 3 different sizes or token counts are too few"):
+        fit_surface(table.iloc[:parameters], form)
+    fit_surface(table, form)
+
+
 def test_a_floor_below_nothing_is_none() -> None:
     table = grid()
     for floor, bare in ((ADDITIVE, SUM), (OFFSET, POWER)):
