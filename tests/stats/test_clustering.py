@@ -89,6 +89,12 @@ def test_the_scatters_effect_is_how_much_larger_the_deviance_is(draws):
     assert np.mean(effects) > 1.5
 
 
+def test_sums_of_two_models_by_hand():
+    """A document of a piece of two tokens, missed 2 and 1 times, and one of a single token, missed by the second."""
+    (sums,) = scatter_sums([[1, 1], [1, 0], [0, 1]], [0, 0, 1], [7, 7, 7])
+    assert sums.tolist() == [2, 3, 5, *(2, 2), *(2 * 2, 2 + 1), *(4, 2, 2, 1 + 1)]
+
+
 def test_models_that_miss_the_same_tokens_have_no_scatter_of_their_own():
     rng = np.random.default_rng(1)
     missed, document = rng.random((20_000, 4)) < 0.05, np.repeat(np.arange(200), 100)
