@@ -195,6 +195,10 @@ def test_a_table_with_checkpoints_and_one_without(tmp_path):
     assert table["compute"].tolist() == [600 * 80, 600 * 160, 600 * 320]
     given = write(tmp_path, ["t,m,F,100,neg_log_rbp,1,2,5"], f"{HEAD},compute")
     assert open_source(given).checkpoints["compute"].tolist() == [5.0]
+    first = write(
+        tmp_path, [f"t,m,F,100,neg_log_rbp,1,{3 - s},{s},{64 * s}" for s in (0, 1)], f"{HEAD},step,training_tokens"
+    )
+    assert open_source(first).checkpoints["training_tokens"].tolist() == [0, 64]
     old = open_source(write(tmp_path, ["t,m,F,100,neg_log_rbp,1,2"], HEAD)).table
     assert old[["step", "training_tokens", "revision", "seed", "compute"]].isna().all(axis=None)
 
@@ -205,6 +209,7 @@ def test_a_table_with_checkpoints_and_one_without(tmp_path):
         (["1,2,-5,8,,"], "step -5 must not be negative"),
         (["1,2,5,-8,,"], "training_tokens -8 must not be negative"),
         (["1,2,5,4,,"], "training_tokens do not fit step"),
+        (["1,2,0,5,,"], "training_tokens do not fit step"),
         (["1,2,5,50,,", "1,1,7,,,"], "training_tokens of m is known of one checkpoint, and missing for another"),
         (["1,2,5,50,,", "1,1,5,60,,"], "training_tokens 50 at step 5 and 60 at step 5"),
         (["1,2,5,50,,", "1,1,7,40,,"], "training_tokens 50 at step 5 and 40 at step 7"),
