@@ -81,7 +81,7 @@ def _pass(  # what is compiled
 
 def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) -> Reduce | None:
     """The compiled pass, or None. What torch's cache holds and is wrong or damaged is compiled anew, once."""
-    from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException  # late: slow to import
+    from torch._dynamo.exc import BackendCompilerFailed  # late: slow to import
 
     folder = _folder()
     for last in (False, True):
@@ -91,7 +91,7 @@ def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) 
                 if all(agrees(compiled, shape, dtype, device) for shape in (*shapes, ODD)):
                     return compiled
             reason, damaged = "compiled code gives wrong results", True
-        except (TorchDynamoException, RuntimeError, OSError, ImportError) as error:
+        except (RuntimeError, OSError, ImportError) as error:
             inner = error.inner_exception if isinstance(error, BackendCompilerFailed) else error
             reason = f"{type(inner).__name__}: {inner}".splitlines()[0]
             damaged = isinstance(inner, OSError | ImportError)
