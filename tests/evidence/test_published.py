@@ -179,6 +179,7 @@ def test_how_far_a_reading_may_be_off():
         ("figure 9", lambda y: 8e-6 * y),  # a logarithmic axis
         ("figure 5", lambda y: 8e-6 * y + 5e-7 * math.exp(y)),  # and the share is rounded to six decimals
         ("figure 7", lambda y: 1e-6 / math.exp(-y)),  # a linear axis of shares
+        ("figure 8a", lambda y: 8e-6 * y),
         ("repository", lambda y: 1e-15 * y),
     ):
         own = table[table["source"] == source]

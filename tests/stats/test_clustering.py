@@ -95,6 +95,22 @@ def test_sums_of_two_models_by_hand():
     assert sums.tolist() == [2, 3, 5, *(2, 2), *(2 * 2, 2 + 1), *(4, 2, 2, 1 + 1)]
 
 
+def test_the_scatters_effect_by_its_definition():
+    """tr(P·V)/(m − 2), cluster by cluster, the derivative of ln(−ln(1 − p)) by differences."""
+    rng, size = np.random.default_rng(3), np.array([1.0, 3.0, 7.0, 40.0])
+    miss, cluster = rng.random((60, 4)) < [0.7, 0.5, 0.2, 0.1], np.repeat(np.arange(12), 5)
+    p, step = miss.mean(axis=0), 1e-6
+    parts = [miss[cluster == c].sum(axis=0) - 5 * p for c in range(12)]
+    covariance = sum(np.outer(part, part) for part in parts) * 12 / 11 / 60**2
+    slope = (np.log(-np.log1p(-p - step)) - np.log(-np.log1p(-p + step))) / (2 * step)
+    weight = np.diag(60 / (p * (1 - p) * slope**2))
+    design = np.column_stack([np.ones(4), np.log(size)])
+    rest = weight - weight @ design @ np.linalg.inv(design.T @ weight @ design) @ design.T @ weight
+    effect = np.trace(rest @ (covariance * np.outer(slope, slope))) / 2
+    found = log_scatter_effect(size)(scatter_sums(miss, cluster, cluster).sum(axis=0))
+    assert np.exp(found) == pytest.approx(effect, rel=1e-6)
+
+
 def test_models_that_miss_the_same_tokens_have_no_scatter_of_their_own():
     rng = np.random.default_rng(1)
     missed, document = rng.random((20_000, 4)) < 0.05, np.repeat(np.arange(200), 100)

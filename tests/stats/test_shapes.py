@@ -64,6 +64,8 @@ def test_simulated_r_squared_is_the_fit_of_each_draw() -> None:
     )
     with pytest.raises(ParameterError):
         simulated_r_squared(SIZES, value, scatter=-1, draws=1, seed=0)
+    with pytest.raises(ParameterError, match="draws at least 1"):
+        simulated_r_squared(SIZES, value, scatter=0, draws=0, seed=0)
 
 
 def test_curvature_is_the_parabola_of_polyfit() -> None:
