@@ -41,6 +41,18 @@ def test_a_bin_before_an_empty_one_is_filled_by_the_slope_from_the_one_before():
     assert histograms.entropy(counts)[0] == pytest.approx(truth + (2 - 1) / (2 * 1000))
 
 
+def test_a_bin_is_filled_by_the_slope_between_its_neighbours():
+    """Densities 0.5, 0.15 and 0.2/6 at ranks 1, √6 and 6; the last bin has the slope from the one before."""
+    counts = RankCounts(np.array([1, 2, 4]), np.array([1, 3, 9]), np.array([500.0, 300.0, 200.0]), 9)
+    density, middle = np.log([0.5, 0.15, 0.2 / 6]), np.log([1, 6**0.5, 6])
+    truth = -0.5 * np.log(0.5)
+    for ranks, share, (a, b) in ((np.arange(2.0, 4), 0.3, (0, 2)), (np.arange(4.0, 10), 0.2, (1, 2))):
+        mass = ranks ** ((density[b] - density[a]) / (middle[b] - middle[a]))
+        mass *= share / mass.sum()
+        truth -= (mass * np.log(mass)).sum()
+    assert histograms.entropy(counts)[0] == pytest.approx(truth + (3 - 1) / (2 * 1000))
+
+
 def test_entropy_of_a_sample_is_nearly_unbiased() -> None:
     true = RankDistribution(family("power_law"), (1.2,), 500)
     found = [histograms.entropy(RankCounts.of_ranks(drawn(true, 4000, seed), 500))[0] for seed in range(20)]
