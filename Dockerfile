@@ -4,7 +4,7 @@
 #   docker run --rm --read-only --tmpfs /tmp --publish 127.0.0.1:8080:8080 rbp-book
 
 FROM python:3.11-bookworm AS build
-WORKDIR /work
+WORKDIR /companion
 COPY . .
 RUN make book
 
@@ -22,7 +22,7 @@ server {
 }
 EOF
 
-COPY --from=build --chmod=555 /work/_build/html /usr/share/nginx/html
+COPY --from=build --chmod=555 /companion/_build/html /usr/share/nginx/html
 USER 101
 EXPOSE 8080
 HEALTHCHECK CMD ["wget", "--quiet", "--spider", "http://127.0.0.1:8080/"]

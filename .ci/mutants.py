@@ -232,11 +232,7 @@ class Suite:
                 lines = set().union(*(_words(text).get(name, ()) for name in names))
                 for number in lines - set(range(first, last + 1) if other == file else ()):
                     found |= self._reaching(other, number, seen)
-        naming = {
-            test
-            for test, text in self.texts.items()
-            if module.search(text) and any(name in _words(text) for name in names)
-        }
+        naming = {test for test, text in self.texts.items() if module.search(text) and _words(text).keys() & set(names)}
         return found | {name for name in self.tests if name.partition("::")[0] in naming}
 
 
@@ -263,7 +259,7 @@ def _statements(source: str) -> list[tuple[int, int, int, bool, list[str]]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
             body = node.body if isinstance(getattr(node, "body", None), list) else None
-            line = getattr(node, "lineno", None) or node.pattern.lineno  # type: ignore[attr-defined]
+            line = getattr(node, "lineno", None) or node.pattern.lineno
             first = min([line, *(each.lineno for each in getattr(node, "decorator_list", ()))])
             last = getattr(node, "end_lineno", None) or body[-1].end_lineno
             head = max(first, body[0].lineno - 1) if body else last

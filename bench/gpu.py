@@ -190,7 +190,7 @@ def talk(
     os.close(writing)
     rest = b""
     try:
-        with suppress(BrokenPipeError), process.stdin as stdin:  # type: ignore[union-attr]
+        with suppress(BrokenPipeError), process.stdin as stdin:
             stdin.write(json.dumps(first).encode())
         while clock() < until:
             if not select.select([reading], [], [], 0.1)[0]:

@@ -240,8 +240,8 @@ def _limited(limit: int, rows: int) -> Iterator[None]:
             raise torch.OutOfMemoryError("as on a GPU")
         return ranks(self, some)
 
-    Ranker._ranks = short  # type: ignore[method-assign]
+    Ranker._ranks = short
     try:
         yield
     finally:
-        Ranker._ranks = ranks  # type: ignore[method-assign]
+        Ranker._ranks = ranks

@@ -172,7 +172,7 @@ def _source(measurements: "Measurements") -> "Source":
 def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | None) -> "pd.DataFrame":
     """The measurements of one dataset. Raises ParameterError if there are several, and none is named."""
     from rbp.evidence import select
-    from rbp.evidence.sources import warn_of_no_hits
+    from rbp.evidence.table import warn_of_no_hits
 
     metric = "cross_entropy" if k is None else "neg_log_rbp"
     source = source if k is None else source.at([k])

@@ -32,25 +32,23 @@ def test_a_rank_without_a_token_has_no_part_in_the_entropy() -> None:
     assert histograms.entropy(counts) == pytest.approx((np.log(2) + (2 - 1) / (2 * 4),) * 3)
 
 
-def test_a_bin_before_an_empty_one_is_filled_by_the_slope_from_the_one_before():
-    """0.6 at rank 1 and 0.4 over ranks 2 and 3: densities 0.6 and 0.2 at 1 and √6, then nothing."""
-    counts = RankCounts(np.array([1, 2, 4]), np.array([1, 3, 9]), np.array([600.0, 400.0, 0.0]), 9)
-    slope = (np.log(0.2) - np.log(0.6)) / (np.log(6) / 2)
-    mass = 0.4 * np.array([2**slope, 3**slope]) / (2**slope + 3**slope)
-    truth = -0.6 * np.log(0.6) - (mass * np.log(mass)).sum()
-    assert histograms.entropy(counts)[0] == pytest.approx(truth + (2 - 1) / (2 * 1000))
-
-
-def test_a_bin_is_filled_by_the_slope_between_its_neighbours():
-    """Densities 0.5, 0.15 and 0.2/6 at ranks 1, √6 and 6; the last bin has the slope from the one before."""
-    counts = RankCounts(np.array([1, 2, 4]), np.array([1, 3, 9]), np.array([500.0, 300.0, 200.0]), 9)
-    density, middle = np.log([0.5, 0.15, 0.2 / 6]), np.log([1, 6**0.5, 6])
-    truth = -0.5 * np.log(0.5)
-    for ranks, share, (a, b) in ((np.arange(2.0, 4), 0.3, (0, 2)), (np.arange(4.0, 10), 0.2, (1, 2))):
-        mass = ranks ** ((density[b] - density[a]) / (middle[b] - middle[a]))
-        mass *= share / mass.sum()
+@pytest.mark.parametrize(
+    ("share", "neighbours"),
+    [([0.5, 0.3, 0.2], [(0, 2), (1, 2)]), ([0.6, 0.4, 0], [(0, 1)])],
+    ids=["full", "last empty"],
+)
+def test_a_bin_is_filled_by_the_slope_between_its_neighbours(share, neighbours):
+    """Bins of 1, 2 and 6 ranks, the middles of whose logarithms are 0, ln √6 and ln 6."""
+    low, high, share = np.array([1, 2, 4]), np.array([1, 3, 9]), np.array(share)
+    with np.errstate(divide="ignore"):
+        density, middle = np.log(share / (high - low + 1)), np.log([1, 6**0.5, 6])
+    truth = -share[0] * np.log(share[0])
+    for i, (a, b) in enumerate(neighbours, start=1):
+        mass = np.arange(low[i], high[i] + 1.0) ** ((density[b] - density[a]) / (middle[b] - middle[a]))
+        mass *= share[i] / mass.sum()
         truth -= (mass * np.log(mass)).sum()
-    assert histograms.entropy(counts)[0] == pytest.approx(truth + (3 - 1) / (2 * 1000))
+    found = histograms.entropy(RankCounts(low, high, 1000 * share, 9))[0]
+    assert found == pytest.approx(truth + len(neighbours) / (2 * 1000))
 
 
 def test_entropy_of_a_sample_is_nearly_unbiased() -> None:

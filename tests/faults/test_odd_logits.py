@@ -62,4 +62,4 @@ def test_nan_is_never_ranked(row, data):
     hidden, weight = torch.zeros(1, 2), torch.zeros(len(scores), 2)
     for backend in ("reference", "blocked"):
         with pytest.raises(RankError, match="NaN"):
-            linear_rank(hidden, weight, torch.tensor([target]), bias=torch.tensor(scores), backend=backend)  # type: ignore[arg-type]
+            linear_rank(hidden, weight, torch.tensor([target]), bias=torch.tensor(scores), backend=backend)

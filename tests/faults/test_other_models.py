@@ -164,7 +164,6 @@ def test_an_adapter_whose_base_is_not_there(tmp_path, copy):
 
 
 def test_an_adapter_is_applied(model, tmp_path):
-    pytest.importorskip("peft")
     added = save_adapter(tmp_path / "adapter", model, target_modules=["c_attn"])
     merged = Path(shutil.copytree(model, tmp_path / "merged"))
     change_weights(merged, lambda state: state.update({name: state[name] + more for name, more in added.items()}))
@@ -196,7 +195,8 @@ ON_EMBEDDINGS = {
 
 def trained_adapter(base: Path, folder: Path, config: dict, save: dict):
     """An adapter as peft saves it, all of whose weights have moved; gives peft's own model, nothing merged."""
-    peft = pytest.importorskip("peft")
+    import peft  # slow
+
     kind = base.name
     text = json.dumps(config).replace("INPUT", NAMES[kind][0]).replace("ATTENTION", NAMES[kind][1])
     torch.manual_seed(5)
@@ -265,14 +265,12 @@ def test_an_adapter_of_more_tokens_than_the_model_has(base, tmp_path):
 
 
 def test_an_adapter_of_another_kind_is_named(model, tmp_path):
-    pytest.importorskip("peft")
     save_adapter(tmp_path / "adapter", model, target_modules=["no_such_layer"])
     refused(tmp_path / "adapter", "cannot apply the adapter")
 
 
 @pytest.mark.parametrize("change", ["one more", "one less"])
 def test_an_adapter_of_another_model_is_not_applied_in_part(model, tmp_path, change):
-    pytest.importorskip("peft")
     save_adapter(tmp_path / "adapter", model, target_modules=["c_attn"])
     path = tmp_path / "adapter" / "adapter_model.safetensors"
     state = load_file(path)

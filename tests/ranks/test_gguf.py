@@ -5,6 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 import torch
@@ -17,7 +18,6 @@ from rbp.ranks.models import find_model, load_model, load_tokenizer
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import open_store
 
-gguf = pytest.importorskip("gguf")
 CPU = torch.device("cpu")
 KINDS = ["F32", "Q8_0", "Q4_0"]
 

@@ -56,7 +56,7 @@ class _Steps:
         """Whether a path lies below the folder."""
         if isinstance(path, int) or path is None:
             return False
-        return os.path.realpath(os.fsdecode(path)).startswith(self.folder + os.sep)  # type: ignore[arg-type]
+        return os.path.realpath(os.fsdecode(path)).startswith(self.folder + os.sep)
 
     def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         """What Python tells of before it does it."""
@@ -86,7 +86,7 @@ class _Steps:
             return exchanged(one, other)
 
         exchanged, files._exchange = files._exchange, exchange
-        builtins.open = io.open = open_  # type: ignore[assignment]
+        builtins.open = io.open = open_
         os.fsync = fsync_
         sys.addaudithook(self.hook)
 

@@ -124,7 +124,7 @@ def test_no_text_ends_in_a_traceback(text: str) -> None:
 
 
 def _read_text(path: Path, text: str) -> None:
-    class Given(type(path)):  # type: ignore[misc]
+    class Given(type(path)):
         def read_text(self, *_: object, **__: object) -> str:
             return text
 

@@ -63,7 +63,7 @@ def fit(
     from rbp.core.names import nearest
     from rbp.evidence import open_source, select
     from rbp.evidence.checkpoints import AXES
-    from rbp.evidence.sources import warn_of_no_hits
+    from rbp.evidence.table import warn_of_no_hits
     from rbp.evidence.tokens import counting_variance
     from rbp.stats.offset_law import fit_offset
     from rbp.stats.power_law import fit_power_law

@@ -79,7 +79,7 @@ def law(
 
     from rbp.book.leaf import Leaf
     from rbp.evidence import checkpoints, open_source
-    from rbp.evidence.sources import warn_of_no_hits
+    from rbp.evidence.table import warn_of_no_hits
     from rbp.paper import law_report
 
     how = (None, None) if to_rank else (protocol, length)

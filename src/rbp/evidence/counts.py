@@ -126,7 +126,7 @@ class Counts:
         return found
 
     def table(self) -> pd.DataFrame:
-        """The models' rows of the measurement table (`rbp.evidence.sources`), each with its columns of `models`.
+        """The models' rows of the measurement table (`rbp.evidence.table`), each with its columns of `models`.
 
         A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can be a
         point of a fit.

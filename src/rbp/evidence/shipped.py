@@ -125,7 +125,7 @@ def counted(
 
 
 def measurements(rule: TieRule = "paper", also: Sequence[int] = (), *, folder: Path = LADDER) -> pd.DataFrame:
-    """All models of seed 0 as rows of the measurement table (`rbp.evidence.sources`), with their training.
+    """All models of seed 0 as rows of the measurement table (`rbp.evidence.table`), with their training.
 
     also: thresholds beside the usual ones.
     """

@@ -1,14 +1,9 @@
 """The one door to every source of measurements: the authors', the ladders', others', a file, or your own ranks.
 
 What a text such as "published", "ladder:lstm", "mine.csv" or "runs/ranks" means is decided in `open_source`, nowhere
-else. Every source has the one table that all fits read, whoever measured: dataset; model; family; size (S,
-non-embedding parameters); metric (neg_log_rbp; cross_entropy, mean_log_rank or entropy (of the predictions), in nats;
-or neg_log_pass, −ln of the share of problems solved in k tries); k (the threshold, or the tries, else missing); value;
-tokens (how many were ranked) and hits (of rank ≤ k), where known; source; and, where known, how the model was trained:
-revision, training_tokens (D), step, seed, compute (6·S·D if not given).
+else. Every source has the one table that all fits read: `rbp.evidence.table`.
 """
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, exists
-from rbp.core.names import nearest, split_names
+from rbp.core.names import split_names
 from rbp.core.paths import CARRIED, LADDER, ROOT, label
-from rbp.core.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, any_case, checked, read_csv, read_parquet
 from rbp.evidence import outside, published
 from rbp.evidence.checkpoints import CHECKPOINT, apart, differ, must_agree, one_each
 from rbp.evidence.counts import Counts, of_stores, store_table
@@ -33,58 +26,11 @@ from rbp.evidence.histograms import MeasuredRanks, of_figure_8c, of_store
 from rbp.evidence.published import all_readings, compare_readings
 from rbp.evidence.ranked import USUAL, Ranked, usual
 from rbp.evidence.shipped import RANKS, counted, how_to_make, measurements
+from rbp.evidence.table import KEYS, read_table, sort_table
 from rbp.evidence.tokens import WINDOWS, published_windows, tokens_behind
 from rbp.ranks.entropies import Entropies, has_entropies
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import MANIFEST, RankStore, is_store, open_store, store_folders
-from rbp.ranks.training import step_of
-
-log = logging.getLogger(__name__)
-
-#: what is measured; the k of a neg_log_pass counts tries, and is no threshold of ranks
-METRICS = ("neg_log_rbp", "cross_entropy", "mean_log_rank", "entropy", "neg_log_pass")
-WITH_K = ("neg_log_rbp", "neg_log_pass")
-KEYS = ("dataset", "model", "metric", "k")
-
-_NAMED = pa.Column("str", nullable=True, required=False)
-_COUNTED = pa.Column("Int64", AT_LEAST_1, nullable=True, required=False)
-_SCHEMA = pa.DataFrameSchema(
-    {
-        **dict.fromkeys(("dataset", "model", "family"), NAME),
-        "size": COUNT,
-        "metric": among(METRICS),
-        "k": pa.Column("Int64", AT_LEAST_1, nullable=True),
-        "value": pa.Column("float64", NOT_NEGATIVE),
-        **dict.fromkeys(("tokens", "hits"), _COUNTED),
-        **dict.fromkeys(("source", "revision"), _NAMED),
-        **dict.fromkeys(CHECKPOINT[1:], pa.Column("Int64", NOT_NEGATIVE, nullable=True, required=False)),
-        "compute": pa.Column("float64", NOT_NEGATIVE, nullable=True, required=False),
-    },
-    checks=[
-        pa.Check(
-            lambda t: t["k"].notna() == t["metric"].isin(WITH_K),
-            error="neg_log_rbp needs a threshold k, neg_log_pass a number of tries k, and the others have none",
-        ),
-        pa.Check(
-            lambda t: t["hits"].isna() | (t["tokens"].notna() & (t["metric"] == "neg_log_rbp")),
-            error="hits needs tokens beside it, and belongs to neg_log_rbp only",
-        ),
-        pa.Check(lambda t: (t["hits"] <= t["tokens"]).fillna(True), error="more hits than tokens"),
-        pa.Check(
-            lambda t: _agrees_with_counts(t),
-            error="value is not −ln(hits/tokens): correct it, or leave hits out",
-        ),
-        pa.Check(
-            lambda t: ((t.training_tokens >= t.step) & (t.training_tokens.gt(0) == t.step.gt(0))).fillna(True),
-            error="training_tokens do not fit step: a step reads one token at least",
-        ),
-        pa.Check(
-            lambda t: (_named_steps(t["revision"]) == t["step"]).fillna(True),
-            error="step is not the one that its revision's name says",
-        ),
-    ],
-)
-COLUMNS = tuple(_SCHEMA.columns)
 
 
 @dataclass(frozen=True)
@@ -120,16 +66,7 @@ class _Part(ABC):
 
 class _File(_Part):
     def table(self) -> pd.DataFrame:
-        path = self.folders[0]
-        raw = any_case(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
-        if "revision" in raw:
-            said = raw.get("step", pd.Series(None, raw.index, dtype=object))
-            raw["step"] = said.where(said.notna(), _named_steps(raw["revision"]))
-        keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
-        table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
-        table["source"] = table["source"].fillna(path.name)
-        must_agree(table, [f"{label(path)}, {raw.index.name} {row}" for row in table.index])
-        return table
+        return read_table(self.folders[0])
 
 
 class _Published(_Part):
@@ -280,9 +217,8 @@ SHIPPED = {
 }
 
 
-#: words that meant something once, with what has its place; and so families (see `select`)
+#: words that meant something once, with what has its place
 _NOW = {"ladder:v1": "ladder"}
-_FAMILIES_NOW = {"Ladder": "neox"}
 
 
 def at_hand() -> dict[str, str]:
@@ -336,7 +272,7 @@ class Source:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The measurement table: the columns of this module's docstring, by metric, dataset, family, size, model, k.
+        """The measurement table: the columns of `rbp.evidence.table`, by metric, dataset, family, size, model, k.
 
         Checkpoints stand apart, each time in training a family of its own (`apart`): a law in S is of one.
         """
@@ -367,7 +303,7 @@ class Source:
                     raise DataError(what, f"{there} and {name}", _TWICE)
             seen[key].append((at, checkpoint, name))
         must_agree(table, origin)
-        return _sorted(table)
+        return sort_table(table)
 
     @cached_property
     def stores(self) -> list[RankStore]:
@@ -463,46 +399,6 @@ def open_source(
     return Source(", ".join(part.name for part in parts), rule, shipped, tuple(parts))
 
 
-def select(
-    table: pd.DataFrame,
-    *,
-    dataset: str | Sequence[str] | None = None,
-    family: str | Sequence[str] | None = None,
-    metric: str | None = None,
-    k: int | Sequence[int] | None = None,
-) -> pd.DataFrame:
-    """The rows of `table` that match every condition given, sorted by size.
-
-    A condition is one name or several; None, or a sequence without names, sets no condition. Raises
-    ParameterError for a name that the table does not hold, or not beside the other conditions; it lists what
-    there is, with the nearest name.
-    """
-    for column, wanted in {"dataset": dataset, "family": family, "metric": metric, "k": k}.items():
-        names = [wanted] if isinstance(wanted, str | int) else list(wanted or [])
-        there = sorted(table[column].dropna().unique())
-        for name in names:
-            if name not in there:
-                remedy = nearest(str(name), map(str, there))
-                if column == "family" and (now := _FAMILIES_NOW.get(str(name))) in there:
-                    remedy = f"The first ladder is gone; the transformers that have its place are {now}."
-                raise ParameterError(f"no measurement with {column} {name}", column, remedy)
-        if names:
-            table = table[table[column].isin(names).fillna(False)]
-    return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
-
-
-def warn_of_no_hits(table: pd.DataFrame, ks: Iterable[int]) -> None:
-    """Say which models have no −ln RBP_k, as none of their tokens has a rank of k or less: laws are without them.
-
-    table: the measurements that a law is chosen from, at all thresholds.
-    """
-    counted = table[(table["metric"] == "neg_log_rbp") & table["tokens"].notna()]
-    least = counted.groupby(["dataset", "model", *CHECKPOINT], dropna=False)["k"].min()
-    for k in ks:
-        for dataset, model in dict.fromkeys(key[:2] for key in least.index[least > k]):
-            log.warning("no rank of %s on %s is %d or less: the law is without it", model, dataset, k)
-
-
 def _with_one_of_ranks(parts: Sequence[_Part], how: tuple[str | None, int | None]) -> list[_Part]:
     """The parts with the user's own rank stores as one of them: they are told apart and chosen together."""
     own = [part for part in parts if type(part) is _Ranks and part.name not in SHIPPED]
@@ -592,28 +488,3 @@ def _table(folder: Path, manifest: str, rule: TieRule, ks: tuple[int, ...]) -> p
 @lru_cache(maxsize=1024)
 def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
     return Ranked(open_store(folder), rule).windows()
-
-
-def _named_steps(revisions: pd.Series) -> "pd.Series[int]":
-    """The steps that the names of revisions say, as "step1000" does."""
-    steps = [step_of(name) if isinstance(name, str) else None for name in revisions]
-    return pd.Series(pd.array(steps, dtype="Int64"), revisions.index)
-
-
-def _sorted(table: pd.DataFrame) -> pd.DataFrame:
-    table = table.reindex(columns=list(COLUMNS))
-    counts = ("k", "tokens", "hits", *CHECKPOINT[1:])
-    table = table.astype({"size": "int64", **dict.fromkeys(counts, "Int64"), "compute": "float64"})
-    table = table.astype(dict.fromkeys(("dataset", "model", "family", "metric", "source", "revision"), "str"))
-    reckoned = 6.0 * table["size"] * table["training_tokens"].astype("Float64").to_numpy(float, na_value=np.nan)
-    table["compute"] = table["compute"].fillna(reckoned)
-    order = pd.Categorical(table["metric"], METRICS)
-    return table.assign(order=order).sort_values(
-        ["order", "dataset", "family", "size", "model", "k", "training_tokens", "step"], ignore_index=True
-    )[list(COLUMNS)]
-
-
-def _agrees_with_counts(table: pd.DataFrame) -> "pd.Series[bool]":
-    exact = -np.log((table["hits"] / table["tokens"]).to_numpy(float, na_value=np.nan))
-    off = np.abs(table["value"].to_numpy() - exact)
-    return pd.Series(np.isnan(exact) | (off <= 1e-9 + 1e-5 * exact), table.index)

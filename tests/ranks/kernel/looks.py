@@ -26,7 +26,7 @@ class _Reads(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Operations(TorchDispatchMode):
     def __init__(self, seen: Counter[str], all_: Counter[str]) -> None:
         super().__init__()
         self.seen, self.all = seen, all_

@@ -164,11 +164,11 @@ def switches() -> dict[str, Any]:
 def readings() -> list[dict[str, str]]:
     """What each switch says, and would say if the general one were set: one that is not set follows it."""
     read = [{name: switch.fp32_precision for name, switch in switches().items()}]
-    was = torch.backends.fp32_precision  # type: ignore[attr-defined]
+    was = torch.backends.fp32_precision
     for general in ("ieee", "tf32"):
-        torch.backends.fp32_precision = general  # type: ignore[attr-defined]
+        torch.backends.fp32_precision = general
         read.append({name: switch.fp32_precision for name, switch in switches().items()})
-    torch.backends.fp32_precision = was  # type: ignore[attr-defined]
+    torch.backends.fp32_precision = was
     return read
 
 

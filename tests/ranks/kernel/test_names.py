@@ -51,9 +51,9 @@ def right(case: Case, bias: torch.Tensor | None, **options: Any) -> None:
 def test_names_are_found_once_for_one_output_layer(found: list[int], backend: str) -> None:
     case, bias = small()
     for _ in range(3):
-        linear_rank(case.hidden, case.weight, case.target, bias=bias, backend=backend)  # type: ignore[arg-type]
+        linear_rank(case.hidden, case.weight, case.target, bias=bias, backend=backend)
     with torch.inference_mode():
-        linear_rank(case.hidden, case.weight, case.target, bias=bias, backend=backend)  # type: ignore[arg-type]
+        linear_rank(case.hidden, case.weight, case.target, bias=bias, backend=backend)
     assert len(found) == 1
 
 
@@ -140,9 +140,9 @@ def test_what_is_kept_goes_with_the_weight() -> None:
 @pytest.mark.parametrize("rows", [10, 5000])
 def test_how_often_a_gpu_would_be_waited_for_does_not_depend_on_the_rows(backend: str, rows: int) -> None:
     case = gaussian(rows, 300, 16, 5)
-    linear_rank(case.hidden, case.weight, case.target, backend=backend)  # type: ignore[arg-type]
+    linear_rank(case.hidden, case.weight, case.target, backend=backend)
     with looks() as (seen, _):
-        got = linear_rank(case.hidden, case.weight, case.target, backend=backend, compiled=False)  # type: ignore[arg-type]
+        got = linear_rank(case.hidden, case.weight, case.target, backend=backend, compiled=False)
         _ = got.nll
     assert 1 <= seen.total() <= 3, seen
 

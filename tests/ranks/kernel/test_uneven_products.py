@@ -19,7 +19,7 @@ def _uneven(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ranks(case: Case, backend: str) -> Any:
-    return linear_rank(case.hidden, case.weight, case.target, backend=backend, **case.options)  # type: ignore[arg-type]
+    return linear_rank(case.hidden, case.weight, case.target, backend=backend, **case.options)
 
 
 @pytest.mark.usefixtures("_uneven")
@@ -44,7 +44,7 @@ def test_a_target_ties_with_itself_and_its_equals(backend: str, dtype: torch.dty
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_rows_of_weight_that_are_all_the_same_all_tie(backend: str) -> None:
     hidden = torch.randn(150, 40, generator=torch.Generator().manual_seed(3))
-    got = linear_rank(hidden, hidden[:1].expand(2500, 40), torch.arange(150) * 16, backend=backend)  # type: ignore[arg-type]
+    got = linear_rank(hidden, hidden[:1].expand(2500, 40), torch.arange(150) * 16, backend=backend)
     assert got.equal.tolist() == [2500] * 150
     assert got.greater.tolist() == [0] * 150
     assert torch.allclose(got.nll, torch.tensor(2500.0).log())
@@ -55,7 +55,7 @@ def test_rows_of_weight_that_are_all_the_same_all_tie(backend: str) -> None:
 def test_a_certain_token_has_no_cross_entropy_below_zero(backend: str) -> None:
     hidden = torch.full((50, 1), 200.3)
     weight = torch.cat([torch.ones(1, 1), -torch.ones(99, 1)])
-    got = linear_rank(hidden, weight, torch.zeros(50, dtype=torch.int64), backend=backend)  # type: ignore[arg-type]
+    got = linear_rank(hidden, weight, torch.zeros(50, dtype=torch.int64), backend=backend)
     assert ((got.nll >= 0) & (got.nll < 1e-4)).all()
 
 
