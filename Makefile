@@ -71,13 +71,15 @@ lock: .venv/installed            ## the pins again, after a change of pyproject.
 clean:                           ## remove what was built; the environment stays
 	rm -rf _build runs .snakemake
 
-# Everything by hash but torch, whose build for this machine, with what that needs of CUDA, is chosen by pip.
+# Everything by hash, with uv, but torch: pip chooses its build for this machine, with what that needs of CUDA.
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 .venv/installed: requirements.lock requirements-torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
 	@$(PYTHON) -m venv .venv
-	@$(PIP) install --require-hashes --no-deps --requirement requirements.lock
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.lock
+	@$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps --requirement requirements.lock
 	@$(PIP) install --constraint requirements-torch.lock torch
 	@$(PIP) install --no-build-isolation --no-deps --editable .
 	@$(PIP) check
