@@ -10,10 +10,7 @@ from rbp.core.paths import Project
 
 project = Project(Path.cwd())
 chapters = chapter_names(project)
-code = build.code_checksum(project)
 command = shlex.join([sys.executable, "-m", "rbp.cli", "--root", str(project.root)])
-# the same from the server of `rbp.book.workers`, where there is one
-warm = command.replace("-m rbp.cli", "-m rbp.book.workers rbp.cli", 1)
 
 
 onstart:
@@ -33,9 +30,10 @@ rule step:
     input:
         lambda wildcards: build.step_inputs(project, wildcards.step),
     output:
-        # update: a table that is fresh, made by `rbp run`, say, is not taken away before the job can see it
-        update("_build/steps/{step}.parquet"),
-        update("_build/steps/{step}.json"),
+        "_build/steps/{step}.parquet",
+    params:
+        # of the modules that it imports, not of all: only what an edit can change is made again
+        code=lambda wildcards: build.step_code(project, wildcards.step),
     threads: 1
     # what takes long starts first, and before it the steps that it reads, so that no core is left idle at the end
     priority: lambda wildcards: build.step_urgency(project, wildcards.step)
@@ -44,7 +42,7 @@ rule step:
         runtime=30,
     shell:
         # as in a chapter's kernel, so that the numbers do not depend on who makes the table
-        "OMP_NUM_THREADS=1 PYTHONHASHSEED=0 {warm} _step {wildcards.step}"
+        "OMP_NUM_THREADS=1 PYTHONHASHSEED=0 {command} _step {wildcards.step}"
 
 
 rule chapter:
@@ -54,7 +52,7 @@ rule chapter:
         "_build/chapters/{chapter}/{chapter}.ipynb",
         "_build/chapters/{chapter}/results.json",
     params:
-        code=code,
+        code=lambda wildcards: build.chapter_code(project, wildcards.chapter),
         overrides=lambda wildcards: build.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
         chapter=r"\w+",
@@ -64,7 +62,7 @@ rule chapter:
         mem_mb=2000,
         runtime=30,
     shell:
-        "{warm} _chapter {wildcards.chapter}"
+        "{command} _chapter {wildcards.chapter}"
 
 
 rule results:
@@ -82,7 +80,7 @@ rule site:
     output:
         "_build/site.json",
     params:
-        code=code,
+        code=build.site_code(project),
     resources:
         mem_mb=2000,
         runtime=15,

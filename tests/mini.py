@@ -87,13 +87,17 @@ def write_book(project: Project) -> None:
     (project.root / "data").mkdir(parents=True)
     (project.root / "data" / "a.csv").write_text("x\n1\n")
     (project.root / "requirements.lock").write_text("one==1\n")
-    (project.root / "src" / "rbp").mkdir(parents=True)
-    (project.root / "src" / "rbp" / "code.py").write_text("ONE = 1\n")
+    package = project.root / "src" / "small"
+    package.mkdir(parents=True)
+    for name in ("__init__", "code", "other"):
+        (package / f"{name}.py").write_text("ONE = 1\n")
+    (package / "bars.toml").write_text("one = 1\n")
     write_chapter(
         project,
         "01_a",
         "%%md With $x^2$ it is {value}`v:.3f`, as in {numref}`one`.\n\n$$y = x^2$$ (square)",
         "value = k + len(open('data/a.csv').read())\nalso = {'v': value + 0.5}",
+        "if False:\n    from small import code",
         FIGURE,
         parameters="k: int = 1  # a number",
         reads=("data/a.csv",),
@@ -102,7 +106,7 @@ def write_book(project: Project) -> None:
         project,
         "02_b",
         "%%md See {value}`01_a::v:.1f`, [this](../book/more.md), {numref}`01_a::two`, {eq}`square`.",
-        "value = 2",
+        "value = 2\nif False:\n    import small.other",
     )
     write_chapter(
         project,

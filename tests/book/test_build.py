@@ -15,7 +15,7 @@ from docutils.utils import new_document
 from mini import write_book, write_chapter
 
 from rbp.book import pdf, site
-from rbp.book.build import begin, build, chapter_inputs, outrun, overrides, run_chapter, site_inputs
+from rbp.book.build import build, chapter_inputs, differences_of_tree, overrides, run_chapter
 from rbp.book.chapters import find
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
@@ -130,11 +130,15 @@ def test_what_is_executed_again_and_what_is_not(project: Project, executed: Buil
 
     before = checksums(project.chapters)
     shutil.copytree(project.chapters / "01_a", project.chapters / "04_gone")
-    edit(project.root / "src" / "rbp" / "code.py", "1", "2")
-    assert executed() == {"01_a", "02_b", "03_c"}
+    for name, chapters in (("code.py", {"01_a"}), ("other.py", {"02_b"}), ("bars.toml", {"01_a", "02_b"})):
+        edit(project.root / "src" / "small" / name, "1", "2")
+        assert len(differences_of_tree(project)) == len(chapters)
+        assert executed() == chapters | {"03_c"}, "who imports it, and who reads their results"
+        assert differences_of_tree(project) == []
     assert checksums(project.chapters) == before, "the same bytes, and no chapter that is gone"
 
     edit(project.root / "data" / "a.csv", "1", "10")
+    assert differences_of_tree(project) == ["01_a was built from another data/a.csv"]
     assert executed() == {"01_a", "03_c"}, "the chapter, and the one that reads its results"
 
     edit(project.notebooks / "02_b.ipynb", "value = 2", "value = 3")
@@ -145,42 +149,22 @@ def test_what_is_executed_again_and_what_is_not(project: Project, executed: Buil
 
 SAVED = """
 from pathlib import Path
-value, file = 1, Path("{file}")
+value, file = 1, Path("notebooks/a.ipynb")
 file.write_text(file.read_text().replace("1", "2"))  # as somebody might at this moment
 """
 
 
 @pytest.mark.builds
-def test_what_is_saved_while_a_chapter_is_executed_is_executed_next_time(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_chapter_whose_input_changes_while_it_runs_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     project = Project(tmp_path)
-    for name in ("data/a.csv", "src/rbp/code.py", "requirements.lock"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("one = 1\n")
-    write_chapter(project, "a", SAVED.format(file="notebooks/a.ipynb"))
-    write_chapter(project, "b", SAVED.format(file="data/a.csv"), reads=("data/a.csv",))
-    write_chapter(project, "c", "value = 1")
-
-    def executed() -> set[str]:
-        assert build(project, 2, ["_build/results.json"]), capfd.readouterr()
-        return set(re.findall(r"\[\d/3\] (\w+) … [\d.]+ s", capfd.readouterr().out))
-
-    assert executed() == {"a", "b", "c"}
-    assert executed() == {"a", "b"}
+    (tmp_path / "requirements.lock").write_text("one==1\n")
+    write_chapter(project, "a", SAVED)
+    assert not build(project, 2, ["_build/results.json"])
+    assert "a failed: an input was changed while it was in use (notebooks/a.ipynb)" in capfd.readouterr().out
+    assert differences_of_tree(project) == ["a is not built"]
+    assert build(project, 2, ["_build/results.json"]), capfd.readouterr()
     assert json.loads(project.results.read_text())["a"]["value"]["value"] == 2
-    assert executed() == set(), "it was saved again, and is the same"
-
-
-def test_a_page_that_is_saved_while_the_pages_are_built_is_seen(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    write_book(project)
-    begin(project, "site", site_inputs(project))
-    page = project.book / "more.md"
-    page.touch()
-    assert outrun(project) == []
-    edit(page, "Words.", "Other words.")
-    assert outrun(project) == ["_build/site.json"]
+    assert differences_of_tree(project) == []
 
 
 @pytest.mark.builds
@@ -194,6 +178,7 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
     assert "Traceback" not in said.out + said.err
     assert "The book is not complete." in said.err
     assert checksums(project.html) == before
+    assert differences_of_tree(project) == ["02_b is not built"]
 
     edit(project.notebooks / "02_b.ipynb", "value = 3 / 0", "value = 3")
     edit(project.book / "more.md", "Words.", "[nowhere](nowhere.md)")
@@ -268,8 +253,8 @@ def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name
     ]
     assert chapter_inputs(project, "02_b") == [
         "notebooks/02_b.ipynb",
-        "_build/chapters/01_a/results.json",
         "requirements.lock",
+        "_build/chapters/01_a/results.json",
     ]
 
 

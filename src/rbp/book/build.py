@@ -1,6 +1,5 @@
 """Build the book: which file depends on which, the Snakefile's jobs, and the run of Snakemake over them."""
 
-import hashlib
 import os
 import shutil
 import signal
@@ -8,24 +7,21 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from rbp.book import results, site, steps, workers
+from rbp.book import inputs, results, site, steps
 from rbp.book.chapters import Chapter, all_chapters, chapter_names, execute, find, step_names, times
 from rbp.book.parameters import check
 from rbp.core.errors import ChapterFailed, ParameterError, RbpError
-from rbp.core.files import canonical_json, exists, expanded, files_below, lock, parse_json, sha256, write_json
+from rbp.core.files import canonical_json, exists, files_below, lock, parse_json, write_json
 from rbp.core.names import nearest, split_names
 from rbp.core.paths import ROOT, Project
 
-EVERYWHERE = ("rbp.book.engine", "ipykernel.kernelapp")
-LATE = "pandera.backends.pandas.builtin_checks"  # imported when pandera is called
 FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
@@ -61,34 +57,41 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     texts = [value for value in values.values() if isinstance(value, str)]
     named = [word for text in texts for word in (text.strip(), *split_names(text))]
     paths = [project.root / word for word in dict.fromkeys(named) if word] + [project.root / "data"] * bool(texts)
-    return expanded(path for path in paths if exists(path))
+    return [path for path in paths if exists(path)]
 
 
-def code_checksum(project: Project) -> str:
-    """A checksum of the package's code, which every chapter and page depends on.
-
-    Snakemake watches it as a parameter: it looks at all input files again whenever a job ends.
-    """
-    code = [path for path in files_below(project.root / "src" / "rbp") if path.suffix == ".py"]
-    sums = {str(_relative(project, path)): sha256(path) for path in code}
-    return hashlib.sha256(canonical_json(sums).encode()).hexdigest()
+def chapter_files(project: Project, name: str) -> list[Path]:
+    """List the sources of a chapter: notebook, data, pins, files that its parameters name; not the modules."""
+    chapter = find(project, name)
+    data = [project.root / path for path in chapter.reads]
+    settings = [path for path in [project.book / "parameters.toml"] if path.exists()]
+    return [chapter.path, *data, *_existing(project, overrides(project, chapter)), *settings, *inputs.pins(project)]
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:
-    """The files that a chapter depends on, but for the package: notebook, data, steps, pins, others' results.
-
-    They are relative to the root.
-    """
+    """List the files that make a chapter stale, relative to the root, but for its modules: `chapter_code` has these."""
     chapter = find(project, name)
-    pins = sorted(project.root.glob("requirements*.lock"))
-    data = expanded([project.root / path for path in chapter.reads])
     tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
-    own = _existing(project, overrides(project, chapter))
     others = [other for other in chapter_names(project) if other != chapter.name]
     wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
     of_others = [project.chapters / other / "results.json" for other in wanted]
-    paths = [chapter.path, *data, *tables, *own, *of_others, *pins]
-    return list(dict.fromkeys(str(_relative(project, path)) for path in paths))
+    sources = [path for path in chapter_files(project, name) if path != project.book / "parameters.toml"]
+    return inputs.relative(project, [*sources, *tables, *of_others])
+
+
+def chapter_code(project: Project, name: str) -> str:
+    """Return a checksum of the project's modules that a chapter imports: a parameter, which Snakemake looks at once."""
+    return inputs.digest(project, inputs.code_of_notebook(project, find(project, name).notebook))
+
+
+def step_inputs(project: Project, name: str) -> list[str]:
+    """List what makes a step stale, relative to the root, but for its modules: `step_code` has these."""
+    return inputs.relative(project, steps.inputs(project, name))
+
+
+def step_code(project: Project, name: str) -> str:
+    """Return a checksum of the project's modules that a step imports."""
+    return inputs.digest(project, steps.code(project, name))
 
 
 def step_urgency(project: Project, name: str) -> int:
@@ -97,96 +100,86 @@ def step_urgency(project: Project, name: str) -> int:
     return steps.find_step(project, name).seconds + max(waiting, default=0)
 
 
-def step_inputs(project: Project, name: str) -> list[str]:
-    """What a step depends on, relative to the root."""
-    return [str(_relative(project, path)) for path in steps.inputs(project, name)]
-
-
-def _relative(project: Project, path: Path) -> Path:
-    return path.relative_to(project.root) if path.is_relative_to(project.root) else path
-
-
 def site_inputs(project: Project) -> list[str]:
-    """The files that the HTML depends on, but for the package, relative to the root."""
+    """List the files that the HTML depends on, relative to the root, but for the packages: `site_code` has these."""
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
     by_hand = [*files_below(project.book), *(project.root / name for name in site.SETTINGS)]
     others = [path for path in (project.expected, site.pdf_stamp(project, "report")) if path.exists()]
-    return [str(_relative(project, path)) for path in [*executed, *recorded, *others, *by_hand]]
+    return inputs.relative(project, [*executed, *recorded, *others, *by_hand])
 
 
-def begin(project: Project, job: str, inputs: Sequence[str]) -> None:
-    """Keep the inputs of a job as they are before it reads them: when each was written, in ns, and its checksum.
-
-    job: one of `outrun`; inputs: relative to the root.
-    """
-    there = {path: project.root / path for path in inputs if exists(project.root / path)}
-    as_they_are = {path: (file.stat().st_mtime_ns, sha256(file)) for path, file in there.items()}
-    write_json(project.begun / f"{job}.json", as_they_are)
+def site_code(project: Project) -> str:
+    """Return a checksum of all modules: the pages show the docstrings of some, and are made by others."""
+    return inputs.digest(project, [path for path in files_below(project.root / "src") if path.suffix == ".py"])
 
 
-def outrun(project: Project) -> list[str]:
-    """An output, relative to the root, of each job whose inputs are others than when it began.
-
-    Snakemake compares inputs with outputs, and remembers them as they are when a job has ended: to it, what was saved
-    while the job ran is as old as the outputs. Only what was written since is read.
-    """
-    outputs = {f"chapter-{name}": project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)}
-    outputs |= {f"step-{name}": project.steps / f"{name}.parquet" for name in step_names(project)}
-    outputs["site"] = project.build / "site.json"
-
-    @cache
-    def changed(path: str, written: int, checksum: str) -> bool:
-        file = project.root / path
-        return exists(file) and file.stat().st_mtime_ns != written and sha256(file) != checksum
-
-    records = {job: project.begun / f"{job}.json" for job in outputs}
-    begun = {job: parse_json(path.read_bytes()) for job, path in records.items() if path.exists()}
-    found = [job for job, inputs in begun.items() if any(changed(path, *then) for path, then in inputs.items())]
-    return [str(_relative(project, outputs[job])) for job in found]
-
-
-def run_step(project: Project, name: str) -> bool:
-    """Make a step's table, with a line when it starts and when it ends; whether it went well.
-
-    A fresh table stays as it is; its files are as new as if it had been made, which is what Snakemake looks at.
-    """
-    typer.echo(f"step {name} …")
-    try:
-        begin(project, f"step-{name}", step_inputs(project, name))
-        seconds = steps.bring_up_to_date(project, name)
-    except (RbpError, OSError) as error:
-        typer.echo(f"step {name} failed: {error}")
-        return False
-    if seconds is None:
-        for ending in ("parquet", "json"):
-            (project.steps / f"{name}.{ending}").touch()
-    typer.echo(f"step {name} … " + ("is fresh" if seconds is None else f"{seconds:.1f} s"))
-    return True
-
-
-def run_chapter(project: Project, name: str) -> bool:
-    """Execute a chapter for the book, with a line when it starts and when it ends; whether it went well."""
+def sources_of(project: Project, name: str) -> list[Path]:
+    """List all files of the tree that a chapter's values depend on, those of its steps included."""
     chapter = find(project, name)
-    names = chapter_names(project)
-    label = f"[{names.index(chapter.name) + 1}/{len(names)}] {name}"
+    of_steps = [path for step in chapter.steps for path in (*steps.inputs(project, step), *steps.code(project, step))]
+    return [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
+
+
+def differences_of_tree(project: Project) -> list[str]:
+    """Compare the files with what each chapter was built from: a line for each chapter that differs."""
+    lines = []
+    for name in chapter_names(project):
+        path = project.inputs / f"{name}.json"
+        if not path.exists() or not (project.chapters / name / "results.json").exists():
+            lines.append(f"{name} is not built")
+        elif changed := inputs.changes(
+            parse_json(path.read_bytes()), inputs.checksums(project, sources_of(project, name))
+        ):
+            more = f" and {len(changed) - 1} more" if changed[1:] else ""
+            lines.append(f"{name} was built from another {changed[0]}{more}")
+    return lines
+
+
+def _report_job(project: Project, label: str, name: str, job: Callable[[], object]) -> bool:
+    """Run a job, with a line when it starts and when it ends; whether it went well."""
     typer.echo(f"{label} …")
+    start = time.perf_counter()
     try:
-        begin(project, f"chapter-{name}", chapter_inputs(project, name))
-        seconds = execute(chapter, overrides(project, chapter), project.chapters / name, project.root)
+        job()
     except (RbpError, ChapterFailed, OSError) as error:
         kept = getattr(error, "kept", None)
         typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
         return False
+    seconds = time.perf_counter() - start
     write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
     typer.echo(f"{label} … {seconds:.1f} s")
     return True
 
 
+def run_step(project: Project, name: str) -> bool:
+    """Make a step's table, as a job of the Snakefile; whether it went well."""
+
+    def make() -> None:
+        with inputs.unchanged(project, [*steps.inputs(project, name), *steps.code(project, name)]):
+            steps.make_table(project, name)
+
+    return _report_job(project, f"step {name}", name, make)
+
+
+def run_chapter(project: Project, name: str) -> bool:
+    """Execute a chapter for the book, as a job of the Snakefile; whether it went well."""
+    chapter = find(project, name)
+    names = chapter_names(project)
+
+    def make() -> None:
+        with inputs.unchanged(project, sources_of(project, name)) as made_from:
+            values, environment = overrides(project, chapter), {steps.TABLES: str(project.steps)}
+            execute(chapter, values, project.chapters / name, project.root, environment=environment)
+        write_json(project.inputs / f"{name}.json", made_from)
+
+    return _report_job(project, f"[{names.index(chapter.name) + 1}/{len(names)}] {name}", name, make)
+
+
 def run_site(project: Project) -> None:
     """Build the HTML for the book. Raises RbpError."""
-    begin(project, "site", site_inputs(project))
-    site.build_html(project)
+    with inputs.unchanged(project, [project.root / path for path in site_inputs(project)]):
+        site.build_html(project)
 
 
 def forget_removed(project: Project) -> None:
@@ -202,16 +195,6 @@ def merge_results(project: Project) -> None:
     results.write_book(project.results, results.merge(paths))
 
 
-def _imported(project: Project) -> list[str]:
-    """What the book's jobs and kernels import: what executes chapters, what these name, and what the package, late."""
-    cells = [cell for each in all_chapters(project) for cell in each.notebook["cells"] if cell["cell_type"] == "code"]
-    named: set[str] = set()
-    for cell in cells:
-        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # what is no Python imports nothing
-            named.update(steps.named("".join(cell["source"]), ""))
-    return [*EVERYWHERE, *sorted(named), *([LATE] if any(name.startswith("rbp.") for name in named) else [])]
-
-
 @contextmanager
 def _lock(project: Project) -> Iterator[int]:
     """Hold ``_build/.lock`` until this process and Snakemake, which inherits it, have ended."""
@@ -223,18 +206,13 @@ def _lock(project: Project) -> Iterator[int]:
         yield stream.fileno()
 
 
-def _snakemake(project: Project, cores: int, again: Sequence[str], extra: Sequence[str], lock: int) -> bool:
-    """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``.
-
-    again: outputs that are made again, however new they look.
-    """
+def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) -> bool:
+    """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``."""
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
     command += ["--directory", str(project.root), "--cores", str(cores), "--quiet", "all", "--nolock"]
     command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB"]
-    command += ["--forcerun", *again]
     # its default scheduler, an integer program solved by a process of its own for each job, finds nothing better here
     command += ["--scheduler", "greedy", *extra]
-    command = workers.serving(command, _imported(project))
     log = project.build / "snakemake.log"
     with log.open("w") as stream:
         # A session of its own: whatever stops this process stops Snakemake and its jobs together, once.
@@ -273,12 +251,9 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
     index = project.html / "index.html"
     with _lock(project) as lock:
         forget_removed(project)
-        again = outrun(project)
-        if not index.exists() or "_build/site.json" in again:
+        if not index.exists():
             (project.build / "site.json").unlink(missing_ok=True)
-        # whatever Snakemake is to make again, it makes: the pages are made where they are asked for
-        again = [path for path in again if path != "_build/site.json"]
-        if not _snakemake(project, cores or os.cpu_count() or 1, again, extra, lock):
+        if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
             full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
             typer.echo(f"The book is not complete.{full}", err=True)
             return False

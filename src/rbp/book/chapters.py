@@ -220,13 +220,14 @@ def execute(
     cwd: Path,
     finish: Callable[[Path], object] | None = None,
     tell: Callable[[int, int], object] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
     ``out`` gets ``NAME.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
     defaults), ``NAME/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The kernel
     starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when a cell
-    begins, with its number (from 1) and how many there are.
+    begins, with its number (from 1) and how many there are. ``environment`` adds to the kernel's variables.
 
     Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its declaration, and
     ChapterFailed for another failing cell or a dead kernel, with the partial notebook kept as ``OUT.failed.ipynb``.
@@ -240,7 +241,7 @@ def execute(
     with folder_beside(out) as folder:
         partial = folder / chapter.path.name
         try:
-            _run(chapter, parameters, partial, cwd.resolve(), tell)
+            _run(chapter, parameters, partial, cwd.resolve(), tell, environment or {})
         except ChapterFailed as failure:
             if (marker := folder / MARKER).exists():
                 raise _carried(marker) from None
@@ -266,7 +267,12 @@ def _carried(marker: Path) -> RbpError:
 
 
 def _run(
-    chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path, tell: Callable[[int, int], object] | None
+    chapter: Chapter,
+    parameters: Mapping[str, Any],
+    output: Path,
+    cwd: Path,
+    tell: Callable[[int, int], object] | None,
+    more: Mapping[str, str],
 ) -> None:
     """Execute with papermill, in this process, into the file ``output``. Raises ChapterFailed."""
     papermill = importlib.import_module("papermill")
@@ -286,7 +292,7 @@ def _run(
                 engine_name="rbp",
                 kernel_name="python3",
                 progress_bar=False,
-                kernel_environment=os.environ | environment,
+                kernel_environment=os.environ | environment | more,
                 kernel_cwd=str(cwd),
                 connection_file=str(start / "connection.json"),
                 tell=tell,

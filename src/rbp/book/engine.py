@@ -1,21 +1,15 @@
 """papermill's engine "rbp": a kernel with its own environment and folder; the caller's stay as they are."""
 
 import logging
-import os
 import secrets
 import signal
 import sys
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
 from typing import Any
 
-from jupyter_client.provisioning.factory import KernelProvisionerFactory
-from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
-
-from rbp.book import workers
 
 KERNEL_ARGUMENTS = [
     # ipykernel 7 warns of plain TCP on 127.0.0.1, and calls the interrupt before a shutdown an error.
@@ -70,28 +64,6 @@ def _connection(file: str) -> Config:
     return Config({"KernelManager": kernel})
 
 
-class Provisioner(LocalProvisioner):
-    """Kernels from the build's server, where there is one (`rbp.book.workers`)."""
-
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
-        """Start the kernel; its connection's description."""
-        python, flag, module, *arguments = cmd
-        process = None
-        if (python, flag) == (sys.executable, "-m"):
-            own = {name: value for name, value in kwargs["env"].items() if name != workers.ADDRESS}
-            with open(os.devnull) as nothing:  # noqa: PTH123
-                process = workers.start(module, arguments, own, kwargs["cwd"], (nothing.fileno(), 1, 2))
-        if process is None:
-            return await super().launch_kernel(cmd, **kwargs)
-        self.process, self.cwd = process, kwargs["cwd"]  # type: ignore[assignment]
-        self.pid = self.pgid = process.pid
-        return self.connection_info
-
-
 # It warns of annotations that its own inspection cannot read; rbp.book.parameters has read them.
 logging.getLogger("papermill").setLevel(logging.ERROR)
 papermill_engines.register("rbp", Engine)
-# jupyter_client looks for provisioners among the entry points of installed packages, unless they are in its list.
-_factory = KernelProvisionerFactory.instance()
-_factory.provisioners["rbp"] = EntryPoint("rbp", f"{__name__}:Provisioner", _factory.GROUP_NAME)
-_factory.default_provisioner_name = "rbp"

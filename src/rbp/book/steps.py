@@ -1,32 +1,31 @@
-"""The workflow's steps: tables that take long to make, made once, and read by the chapters that declare them.
+"""The workflow's steps: tables that take long to make, made once in a build, and read by chapters that declare them.
 
-A function under the decorator `step` makes each. A step's table lies in ``_build/steps/NAME.parquet``. The file
-``NAME.json`` beside it says what it was made from: the checksums of the code that the step imports, of the data that it
-reads, and of the pins. A table is made again where any of these has changed, and only then.
+A function under the decorator `step` makes each. In the book's build, a job of the Snakefile writes
+``_build/steps/NAME.parquet``, and Snakemake knows when it is stale. Everywhere else a step is computed.
 """
 
 import ast
-import fcntl
 import importlib
 import io
-import json
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Callable, Sequence
 from functools import cache, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from rbp.book.inputs import imported_files, pins
 from rbp.core import provenance
 from rbp.core.errors import ChapterError, DataError, ParameterError
-from rbp.core.files import expanded, files_below, lock, sha256, write_file, write_json
+from rbp.core.files import files_below, write_file
 from rbp.core.names import nearest
 from rbp.core.paths import Project
 
 if TYPE_CHECKING:
     import pandas as pd
+
+TABLES = "RBP_STEPS"  # the environment variable that holds the folder of the build's tables
 
 
 class MadeOnce:
@@ -117,7 +116,7 @@ def _declared(call: ast.Call, module: str, function: str) -> Step:
 
 
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":
-    """The step's table, made first where it is missing or stale.
+    """Return the step's table: in the book's build the one that its job has made, elsewhere computed.
 
     Raises ParameterError for an unknown name, DataError where a file that the step reads is missing, ChapterError
     where it reads what it does not declare.
@@ -126,123 +125,39 @@ def table(name: str, project: Project | None = None) -> "pd.DataFrame":
 
     project = project or Project()
     provenance.note_step(name)
-    with _locked(project, name):
-        _make_if_stale(project, name)
-        return pd.read_parquet(_files(project, name)[0])
+    if folder := os.environ.get(TABLES):
+        return pd.read_parquet(Path(folder) / f"{name}.parquet")
+    return pd.read_parquet(io.BytesIO(_content(project, name)))
 
 
-def bring_up_to_date(project: Project, name: str) -> float | None:
-    """Make the step's table where it is missing or stale: the seconds that it took, or None if it was fresh.
-
-    Raises what `table` raises.
-    """
-    with _locked(project, name):
-        return _make_if_stale(project, name)
+def make_table(project: Project, name: str) -> None:
+    """Compute the step's table into ``_build/steps/NAME.parquet``. Raises what `table` raises."""
+    write_file(project.steps / f"{name}.parquet", _content(project, name))
 
 
 def inputs(project: Project, name: str) -> list[Path]:
-    """The files that the step depends on: its code, as far as it is imported, its data, and the pins.
+    """List the files that the step depends on: its data and the pins; `code` has its modules.
 
     Raises DataError if one is missing.
     """
-    step = find_step(project, name)
-    data = [project.root / path for path in step.reads]
-    pins = sorted(project.root.glob("requirements*.lock"))
-    paths = [*imported(project.root / "src", step.module), *data, *pins]
+    paths = [*(project.root / path for path in find_step(project, name).reads), *pins(project)]
     for path in paths:
         if not path.exists():
             raise DataError("the step reads a file that is not there", f"{name}: {path}", "Mend its `reads`.")
-    return expanded(paths)
+    return paths
 
 
-def imported(source: Path, module: str) -> list[Path]:
-    """The files below ``source`` that importing ``module`` may execute, itself included, in a fixed order.
-
-    They are found in the syntax trees: every import statement counts, wherever it stands. A module that is imported
-    by a string is not seen. Raises DataError if ``module`` itself is not there.
-    """
-    if not _existing(source, module):
-        raise DataError("the step's module is not there", module)
-    found: set[Path] = set()
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        path = _existing(source, name)
-        if path is None or path in found:
-            continue
-        found.add(path)
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        # a package is executed before its modules
-        waiting += [name.rpartition(".")[0], *named(path.read_bytes(), package)]
-    return sorted(found)
+def code(project: Project, name: str) -> list[Path]:
+    """List the files that importing the step's module reads."""
+    return imported_files(project, [find_step(project, name).module])
 
 
-def _existing(source: Path, module: str) -> Path | None:
-    base = source.joinpath(*module.split("."))
-    paths = (base / "__init__.py", base.with_name(f"{base.name}.py"))
-    return next((path for path in paths if module and path.is_file()), None)
-
-
-@cache  # the steps share most of the package
-def named(source: str | bytes, package: str) -> tuple[str, ...]:
-    """The full names of all that the import statements of a ``package``'s code may mean by a module."""
-    found: list[str] = []
-    waiting: list[Any] = [ast.parse(source)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*parents, *([node.module] if node.module else [])])
-            found += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        # what holds statements: expressions, which are most of a tree, hold no imports
-        unread = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for block in ("orelse",) if unread else ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += getattr(node, block, [])
-    return tuple(found)
-
-
-def _files(project: Project, name: str) -> tuple[Path, Path]:
-    """The step's table, and what says what it was made from."""
-    return project.steps / f"{name}.parquet", project.steps / f"{name}.json"
-
-
-@contextmanager
-def _locked(project: Project, name: str) -> Iterator[None]:
-    """Let one process at a time make the step or read it."""
-    find_step(project, name)  # an unknown name leaves no lock behind
-    project.steps.mkdir(parents=True, exist_ok=True)
-    with (project.steps / f".{name}.lock").open("w") as stream:
-        lock(stream, fcntl.LOCK_EX)
-        yield
-
-
-def _made_from(project: Project, name: str) -> dict[str, Any]:
-    sums = {path.relative_to(project.root).as_posix(): sha256(path) for path in inputs(project, name)}
-    return {"inputs": sums}
-
-
-def _make_if_stale(project: Project, name: str) -> float | None:
-    step, (target, sidecar) = find_step(project, name), _files(project, name)
-    now = _made_from(project, name)  # before it is made: whatever changes meanwhile leaves it stale
-    if _is_fresh(target, sidecar, now):
-        return None
-    start = time.perf_counter()
+@cache
+def _content(project: Project, name: str) -> bytes:
     content = io.BytesIO()
-    _made(name, step).to_parquet(content)
-    write_file(target, content.getvalue())
-    seconds = time.perf_counter() - start
-    write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
-    write_json(sidecar, now | {"table": sha256(target)})  # last, since it says that the rest is done
-    return seconds
-
-
-def _is_fresh(target: Path, sidecar: Path, now: dict[str, Any]) -> bool:
-    try:
-        return bool(json.loads(sidecar.read_bytes()) == now | {"table": sha256(target)})
-    except (OSError, ValueError):
-        return False
+    inputs(project, name)
+    _made(name, find_step(project, name)).to_parquet(content)
+    return content.getvalue()
 
 
 def _made(name: str, step: Step) -> "pd.DataFrame":

@@ -155,8 +155,10 @@ def verify(
 ) -> None:
     """Compare the recorded values with the accepted ones, and the report's: exit 1 if any moved, is new or missing."""
     project: Project = context.obj.whole("book")
-    from rbp.book import report, results
+    from rbp.book import build, report, results
 
+    if stale := build.differences_of_tree(project):
+        raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
     built = results.read_book(project.results)
     count = sum(map(len, built.values()))
     if accept:

@@ -72,9 +72,9 @@ class Project:
         return self.build / "times"
 
     @property
-    def begun(self) -> Path:
-        """What the jobs' inputs were when they began."""
-        return self.build / "begun"
+    def inputs(self) -> Path:
+        """The checksums of what each built chapter was made from."""
+        return self.build / "inputs"
 
     @property
     def html(self) -> Path:
