@@ -13,8 +13,11 @@ from pypdf import PdfReader
 from typeset import ink_outside, overlapping, without_glyph
 
 from rbp.book import report, results, site
+from rbp.book.build import sources_of
+from rbp.book.inputs import checksums
 from rbp.book.results import recorded
 from rbp.core.errors import DataError
+from rbp.core.files import write_json
 from rbp.core.paths import Project
 
 HEAD = '#set document(title: "Made up", date: datetime(year: 2026, month: 1, day: 2))\n'
@@ -44,6 +47,8 @@ def project(tmp_path: Path) -> Project:
     for path in (made.notebooks / "laws.ipynb", figures.parent / "laws.ipynb"):
         path.write_text(notebook)
     (figures / "drawn.svg").write_text(DRAWN)
+    (figures.parent / "results.json").touch()
+    write_json(made.inputs / "laws.json", checksums(made, sources_of(made, "laws")))
     (made.root / "_config.yml").write_text("title: Laws\n")
     (made.root / "record.toml").write_text(RECORD)
     results.write_book(made.results, VALUES)

@@ -231,6 +231,8 @@ def test_verify_and_accept(tmp_path: Path) -> None:
         ["moved", "01", "alpha:"],
         ["new", "01", "beta:"],
     ]
+    write_chapter(project, "one")
+    refused(here("verify", root=tmp_path), "the build is not of this tree", "one is not built", "rbp book")
 
 
 def test_fit_prints_the_slope_of_table_1(tmp_path: Path) -> None:

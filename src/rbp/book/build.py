@@ -124,7 +124,7 @@ def sources_of(project: Project, name: str) -> list[Path]:
 def differences_of_tree(project: Project) -> list[str]:
     """Compare the files with what each chapter was built from: a line for each chapter that differs."""
     lines = []
-    for name in chapter_names(project):
+    for name in sorted(path.stem for path in project.notebooks.glob("*.ipynb")):
         path = project.inputs / f"{name}.json"
         if not path.exists() or not (project.chapters / name / "results.json").exists():
             lines.append(f"{name} is not built")

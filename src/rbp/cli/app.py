@@ -157,9 +157,9 @@ def verify(
     project: Project = context.obj.whole("book")
     from rbp.book import build, report, results
 
+    built = results.read_book(project.results)
     if stale := build.differences_of_tree(project):
         raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
-    built = results.read_book(project.results)
     count = sum(map(len, built.values()))
     if accept:
         results.write_book(project.expected, built)

@@ -91,7 +91,12 @@ def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) 
                 if all(agrees(compiled, shape, dtype, device) for shape in (*shapes, ODD)):
                     return compiled
             reason, damaged = "compiled code gives wrong results", True
-        except (RuntimeError, OSError, ImportError) as error:
+        except (
+            RuntimeError,
+            OSError,
+            ImportError,
+            TypeError,
+        ) as error:  # TypeError: a torch without isolate_recompiles
             inner = error.inner_exception if isinstance(error, BackendCompilerFailed) else error
             reason = f"{type(inner).__name__}: {inner}".splitlines()[0]
             damaged = isinstance(inner, OSError | ImportError)
