@@ -51,7 +51,7 @@ def one_chapter(folder: Path, *cells: str) -> Project:
     project = Project(folder)
     write_chapter(project, "01_a", *cells)
     project.book.mkdir()
-    for name in ("_config.yml", "record.toml"):
+    for name in ("_config.yml", "CITATION.cff"):
         (project.root / name).touch()
     return project
 
