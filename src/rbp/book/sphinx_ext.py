@@ -20,8 +20,8 @@ from rbp.book.formulas import mathml
 
 
 def _set_address(app: Sphinx, config: Config) -> None:
-    """Set the pages' own address; buttons lead to the repository, and chapters to Binder, once it has an address."""
-    config.ogp_site_url = config.html_baseurl
+    """Set what links show of the book; with the repository's address, add buttons to it, and to Binder."""
+    config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
     options = config.html_theme_options
     address = options.get("repository_url") or ""
     for button in ("use_repository_button", "use_source_button", "use_issues_button"):
