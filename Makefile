@@ -6,23 +6,22 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book pdf report record archive serve check test test-slow test-processors lint bench gpu newest lock clean
+.PHONY: book report archive serve check test test-slow test-processors lint bench gpu lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
 
-pdf: .venv/installed             ## the same, with the whole book as a PDF (needs Chromium)
-	@$(BIN)/rbp book --pdf
-
-record: .venv/installed          ## what follows from record.toml: citation, licence, metadata for archives
-	@$(BIN)/rbp record
-
-archive: report                  ## the release, into _build/release: book, report, source, data and metadata, with checksums
-	@$(BIN)/rbp archive
-
 report: book                     ## set the report for referees, ten pages, from the built book: _build/pdf/report.pdf
 	@$(BIN)/rbp report
 	@$(BIN)/rbp book                 # puts it among the pages, where it is new
+
+archive: report                  ## the release of the commit, into _build/release: sources with data, the built book, checksums
+	@git diff --quiet HEAD || { echo "Commit first: the release is of the commit."; exit 1; }
+	@rm -rf _build/release && mkdir -p _build/release
+	@git archive --prefix=rbp/ --output=_build/release/rbp.zip HEAD
+	@tar --create --gzip --file=_build/release/book.tar.gz --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
+		--directory=_build html results.json
+	@cd _build/release && sha256sum * >SHA256SUMS
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve
@@ -33,7 +32,7 @@ check: lint                      ## lint, types, and the tests that build and tr
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
 	@$(TESTS)
 
-test-slow: .venv/installed       ## what that leaves out: all draws, a second build, the PDF, kills, fuzzing, architectures, Slurm; keeps figures
+test-slow: .venv/installed       ## what that leaves out: all draws, a second build, kills, fuzzing, architectures, Slurm; keeps figures
 	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/architectures.py
@@ -62,11 +61,8 @@ bench: .venv/installed           ## time fits, ranks and extraction, each agains
 gpu:                             ## what only a GPU can tell, in 6 minutes, without a network, with this environment or the system's: bench/results/gpu.json
 	@PYTHONPATH=src $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m bench.gpu
 
-newest: book                     ## build the book again with the newest versions of all packages: what moved, for book/newest.json
-	@$(BIN)/python .ci/newest.py
-
 lock: .venv/installed            ## the pins again, after a change of pyproject.toml; `make lock UPGRADE=1` chooses the newest
-	@$(BIN)/uv run --quiet --no-project --python $(BIN)/python .ci/lock.py $(if $(UPGRADE),--upgrade)
+	@$(BIN)/python .ci/lock.py $(if $(UPGRADE),--upgrade)
 
 clean:                           ## remove what was built; the environment stays
 	rm -rf _build runs .snakemake

@@ -118,13 +118,13 @@ def write_book(project: Project) -> None:
         """,
         results_of=("*",),
     )
-    for name in ("_config.yml", "record.toml"):
+    for name in ("_config.yml", "CITATION.cff"):
         shutil.copy(ROOT / name, project.root)
     shutil.copytree(ROOT / "book" / "_static", project.book / "_static")
     shutil.copy(ROOT / "book" / "references.bib", project.book)
     toc = "format: jb-book\nroot: book/welcome\nchapters:\n"
     pages = ("notebooks/01_a", "notebooks/02_b", "notebooks/03_c", "book/more", "book/made")
     (project.book / "_toc.yml").write_text(toc + "".join(f"- file: {page}\n" for page in pages))
-    welcome = "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n<!-- pdf -->\n"
+    welcome = "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n"
     (project.book / "welcome.md").write_text(welcome)
     (project.book / "more.md").write_text("# More\n\nWords.\n")

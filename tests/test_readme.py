@@ -12,21 +12,19 @@ from pathlib import Path
 
 import click
 import pytest
+from checkout import checked_in
 from tiny import WORDS, save_model, texts, write_texts
 from typer.main import get_command
 
-from rbp.book.deposit import sources
 from rbp.cli.app import app
-from rbp.core.paths import ROOT, Project
+from rbp.core.paths import ROOT
 from rbp.evidence import open_source, select
 
 README = (ROOT / "README.md").read_text().replace("\\\n", "")  # a command over two lines is one
 BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 HOURS = re.compile("#.*hours, and a network")  # a block that begins so is left out
 AWAY = re.compile("#.*(where there is a network|built book)")  # and so is a line
-EXTRAS = (
-    "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 pypdf typst starlette uvicorn peft gguf"
-)
+EXTRAS = "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 typst starlette uvicorn peft gguf"
 
 # Each command line in turn in one process, without the modules of the extras: how it ended, and where rbp lies.
 ONE_AFTER_THE_OTHER = f"""
@@ -104,7 +102,7 @@ def test_its_program_runs(tmp_path, monkeypatch, capsys):
 def wheel(tmp_path_factory):
     """A wheel of what lies here, built aside."""
     folder = tmp_path_factory.mktemp("wheel")
-    for name in sources(Project()):
+    for name in checked_in():
         if not name.startswith(("data/ladder/fam", "tests/", "bench/", "notebooks/")):
             (folder / "here" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / "here" / name)

@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from docutils import nodes
-from docutils.utils import new_document
 from mini import write_book, write_chapter
 
-from rbp.book import pdf, site
+from rbp.book import site
 from rbp.book.build import build, chapter_inputs, differences_of_tree, overrides, run_chapter
 from rbp.book.chapters import find
 from rbp.book.results import Recorded
 from rbp.book.results import write_book as write_results
 from rbp.book.site import made_page
-from rbp.book.sphinx_ext import DESCRIPTION, describe
 from rbp.core.errors import ChapterError, ParameterError, RbpError
 from rbp.core.paths import Project
 
@@ -84,14 +81,13 @@ def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[
     assert str(project.html / "index.html") in said
     welcome = (project.html / "book" / "welcome.html").read_text()
     assert "5.50" in welcome
-    assert "book.pdf" not in welcome
     results = json.loads(project.results.read_text())
     assert {name: values["value"]["value"] for name, values in results.items()} == {"01_a": 5, "02_b": 2, "03_c": 7}
     assert (project.html / "notebooks" / "01_a" / "data.csv").read_text() == "value\n5\n"
     assert "<math" in (project.html / "notebooks" / "01_a.html").read_text()
     assert {path.suffix for path in (project.html / "_static").rglob("*.*")} <= {".css", ".js", ".svg", ".png", ".txt"}
     assert sorted(path.name for path in project.root.iterdir() if path.name != ".snakemake") == sorted(
-        ["_build", "_config.yml", "book", "data", "notebooks", "record.toml", "requirements.lock", "src"]
+        ["CITATION.cff", "_build", "_config.yml", "book", "data", "notebooks", "requirements.lock", "src"]
     )
 
 
@@ -203,26 +199,6 @@ def test_a_page_that_the_contents_name_and_the_pages_lack_is_named(tmp_path: Pat
     for strict in (True, False):
         with pytest.raises(RbpError, match="the contents name book/two, and the built pages have no such page"):
             site.jupyter_book(source, config, tmp_path / "lacking", strict=strict)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not any(map(shutil.which, pdf.BROWSERS)), reason="needs Chromium")
-def test_the_pdf_is_offered_as_long_as_it_shows_these_chapters(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert build(project, 2, pdf=True), capfd.readouterr()
-    assert (project.html / "book.pdf").read_bytes().startswith(b"%PDF")
-    assert '<a href="../book.pdf">' in (project.html / "book" / "welcome.html").read_text()
-    edit(project.book / "more.md", "Words.", "Other words.")
-    assert build(project, 2), capfd.readouterr()
-    assert not (project.html / "book.pdf").exists()
-    assert "book.pdf" not in (project.html / "book" / "welcome.html").read_text()
-
-
-def test_the_pdf_needs_a_browser(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(RbpError, match="Install Chromium"):
-        pdf.print_pdf(project)
 
 
 def test_one_build_at_a_time(project: Project) -> None:
@@ -356,21 +332,3 @@ def test_how_the_book_was_made(tmp_path: Path) -> None:
     project.book.mkdir(exist_ok=True)
     (project.book / "verdicts.toml").write_text(moved)
     assert "| 7 | holds → does not hold. Other data. |" in made_page(project)
-
-
-def test_a_page_is_described_by_its_answer() -> None:
-    def document(*paragraphs: str, title: str) -> nodes.document:
-        made = new_document("page")
-        made += nodes.paragraph("", "A paragraph that stands before the answer, long enough.")
-        made += nodes.section("", nodes.title("", title), *(nodes.paragraph("", each) for each in paragraphs))
-        return made
-
-    short = "It holds, says this sentence of more than forty signs."
-    assert describe(document(short, title="The answer")) == short
-    assert describe(document(short, title="Else")) == "A paragraph that stands before the answer, long enough."
-    assert describe(document("word " * 100, title="The answer")) == ("word " * ((DESCRIPTION - 1) // 5)).strip() + " …"
-    assert describe(document("x" * 120 + ". " + "y" * 100, title="The answer")) == "x" * 120 + "."
-    formula = nodes.math("", r"-\ln\mathrm{RBP}_k = C S^{-\alpha}")
-    page = new_document("page")
-    page += nodes.paragraph("", "The law of this page is ", formula, nodes.Text(", of two parameters."))
-    assert describe(page) == "The law of this page is −lnRBP_k = C S^−α, of two parameters."

@@ -8,7 +8,7 @@ import pytest
 from jupyter_client.connect import LocalPortCache
 from mini import outputs, write_chapter
 
-from rbp.book.chapters import Chapter, all_chapters, execute, find, moved
+from rbp.book.chapters import Chapter, all_chapters, execute, find
 from rbp.book.parameters import Parameter
 from rbp.book.prose import BookValues, chapter_numbers, page_of
 from rbp.core.errors import ChapterError, ChapterFailed, DataError, ParameterError
@@ -49,62 +49,11 @@ def test_the_contents_order_and_number_the_chapters(project: Project) -> None:
     listed(project, "metric", "k1", appendices=("data", "cost"))
     assert [chapter.name for chapter in all_chapters(project)] == ["metric", "k1", "data", "cost", "a_draft"]
     assert chapter_numbers(project) == {"metric": "1", "k1": "2", "data": "A", "cost": "B"}
-    for name in ("k1", "k1.ipynb", "2", "02"):
+    for name in ("k1", "k1.ipynb", "2"):
         assert find(project, name).name == "k1"
     (project.notebooks / "k1.ipynb").unlink()
     with pytest.raises(ChapterError, match="the contents list k1, and there is no such notebook"):
         all_chapters(project)
-
-
-MOVED = """
-[first_guess]
-numbers = [3, 10]
-to = "holds"
-preset = {k = 7}
-renamed = {threshold = "k"}
-
-[noise]
-numbers = [2]
-to = "noise"
-
-[faults]
-numbers = [4]
-gone = "The list is data/faults/faults.csv."
-"""
-
-
-def test_old_names_show_what_they_showed_and_old_numbers_of_others_are_refused(
-    project: Project, caplog: pytest.LogCaptureFixture
-) -> None:
-    listed(project, "noise", "holds")
-    write_chapter(project, "holds", parameters=PARAMETERS)
-    (project.book / "moved.toml").write_text(MOVED)
-    for name in ("first_guess", "03_first_guess", "10_first_guess", "10", "3"):
-        found = find(project, name)
-        assert (found.name, found.parse([])) == ("holds", {"k": 7})
-    assert "first_guess is in holds now" in caplog.messages
-    assert found.parse(["threshold=4", "name=b"]) == {"name": "b", "k": 4}
-    assert find(project, "holds").parse([]) == {}
-    with pytest.raises(ParameterError, match='no parameter "threshold"'):
-        find(project, "holds").parse(["threshold=4"])
-    assert find(project, "1").name == "noise"
-    with pytest.raises(ParameterError, match=r"the number 2 is or was that of holds, noise\n.*such as holds"):
-        find(project, "2")
-    for name in ("faults", "04_faults", "4"):
-        with pytest.raises(ParameterError, match=r"no chapter (04_)?faults any more.*\nThe list is data/faults"):
-            find(project, name)
-
-
-def test_every_old_name_of_the_book_leads_to_a_chapter_and_its_parameters() -> None:
-    project = Project()
-    for name, found in moved(project).items():
-        if found.to is None:
-            assert found.gone, name
-            continue
-        chapter = find(project, f"{found.numbers[-1]:02}_{name}" if found.numbers else name)  # appendices have letters
-        assert chapter.name == found.to
-        assert {*found.preset, *found.renamed.values()} <= {each.name for each in chapter.parameters}
-        assert chapter.parse([]) == dict(found.preset)
 
 
 @pytest.mark.parametrize("name", ["metrics", "metric", "METRC"])

@@ -25,15 +25,7 @@ AWKWARD = r'12. #"a" \ $ * _ [x] @b <c> // /* -'
 VALUES = {"laws": {"alpha": recorded("alpha", -0.123456), "n": recorded("n", 7), "what": recorded("what", AWKWARD)}}
 DRAWN = """<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="20pt">
 <text y="15" font-family="DejaVu Sans">αβ</text></svg>"""
-RECORD = """
-title = "Made up"
-abstract = "Of nothing."
-keywords = ["none"]
-released = 2026-01-02
-licence = "MIT"
-licence_of_prose = "CC-BY-4.0"
-examines = "2510.20387"
-"""
+CITATION = "title: Made up\nauthors:\n- name: Nobody\nversion: 0.1.0\ndate-released: 2026-01-02\nlicense: MIT\n"
 
 
 @pytest.fixture
@@ -50,7 +42,7 @@ def project(tmp_path: Path) -> Project:
     (figures.parent / "results.json").touch()
     write_json(made.inputs / "laws.json", checksums(made, sources_of(made, "laws")))
     (made.root / "_config.yml").write_text("title: Laws\n")
-    (made.root / "record.toml").write_text(RECORD)
+    (made.root / "CITATION.cff").write_text(CITATION)
     results.write_book(made.results, VALUES)
     return made
 
@@ -83,7 +75,7 @@ def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Pa
     other = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": str(tmp_path), "SOURCE_DATE_EPOCH": "1"}
     command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), "report"]
     subprocess.run(command, check=True, env=os.environ | other)
-    assert site.pdf_file(project, "report").read_bytes() == first
+    assert site.report_file(project).read_bytes() == first
 
 
 def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(project: Project) -> None:
@@ -94,7 +86,7 @@ def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(
         assert f"{name} (book/report.typ, line {line})" in done.stderr
     assert "rbp book" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not site.pdf_file(project, "report").exists()
+    assert not site.report_file(project).exists()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +103,7 @@ def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(
 def test_what_cannot_be_set_is_said_with_its_place(project: Project, text: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         report.make(written(project, text))
-    assert not site.pdf_file(project, "report").exists()
+    assert not site.report_file(project).exists()
 
 
 def test_it_needs_a_built_book(project: Project) -> None:

@@ -188,7 +188,7 @@ def test_an_interrupted_command_leaves_nothing(
     started = tmp_path / "started"
     write_chapter(project, "01_a", f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
     project.book.mkdir()
-    for name in ("_config.yml", "record.toml"):
+    for name in ("_config.yml", "CITATION.cff"):
         (project.root / name).touch()
     command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}

@@ -6,7 +6,6 @@ import pytest
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import COLUMNS, KEYS, open_source, published, select
-from rbp.evidence.sources import is_measured
 
 OWN = pd.DataFrame(
     {
@@ -311,13 +310,3 @@ def test_a_decimal_comma_is_named(tmp_path):
     path.write_text("dataset;model;family;size;metric;k;value\nnews;m1;A;1000;neg_log_rbp;1;0,5")
     with pytest.raises(DataError, match=r"'0,5' \(write a point for the decimal comma\)"):
         _ = open_source(path).table
-
-
-def test_old_words_name_the_new():
-    with pytest.raises(ParameterError, match=r'"ladder:v1" is gone.*\n?.*Give "ladder"'):
-        open_source("published, ladder:v1")
-    assert is_measured("ladder:v1"), "it is no model: rbp law says what it was"
-    with pytest.raises(ParameterError, match="the transformers that have its place are neox"):
-        select(open_source("ladder").table, family="Ladder")
-    with pytest.raises(ParameterError, match="There are: GPT-2"):
-        select(open_source("published").table, family="Ladder")

@@ -106,7 +106,7 @@ def test_nothing_is_left_of_a_run_that_is_killed(tmp_path: Path, command: list[s
     cell = "import os, pathlib, time\npathlib.Path('kernel').write_text(str(os.getpid()))\ntime.sleep(300)"
     write_chapter(project, "01_a", cell)
     project.book.mkdir()
-    for name in ("_config.yml", "record.toml"):
+    for name in ("_config.yml", "CITATION.cff"):
         (project.root / name).touch()
     run = psutil.Popen(
         [sys.executable, *(word.replace("{root}", str(project.root)) for word in command)],

@@ -47,11 +47,11 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(
     before = state.stat().st_mtime_ns
     models = [making.place / "models" / f"neox-narrow-at-{budget}m" for budget in (0.00064, 0.00128, 0.00256)]
     assert run()[:2] == run("--family", "neox")[:2] == (0, "".join(f"{model}\n" for model in models))
-    code, _, said = run(rungs="389k")
-    assert (code, said.splitlines()[0]) == (2, "error: there is no rung '389k' (--rungs)")
-    assert said.splitlines()[1] == "There is: narrow, wide. 389k was the first ladder's; its place has 390k."
+    code, _, said = run(rungs="nine")
+    assert (code, said.splitlines()[0]) == (2, "error: there is no rung 'nine' (--rungs)")
+    assert said.splitlines()[1] == "There is: narrow, wide."
     code, _, said = run("--family", "Ladder")
-    assert (code, "The transformers are neox." in said) == (2, True)
+    assert (code, "there is no family 'Ladder'" in said) == (2, True)
     code, _, said = run("--seeds", "7")
     assert (code, "There is: 0, 1, 2" in said) == (2, True)
     assert run("--seeds", "x")[0] == run("--device", "tpu")[0] == run("--family", "ngrams")[0] == 2

@@ -105,7 +105,7 @@ def site_inputs(project: Project) -> list[str]:
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
     by_hand = [*files_below(project.book), *(project.root / name for name in site.SETTINGS)]
-    others = [path for path in (project.expected, site.pdf_stamp(project, "report")) if path.exists()]
+    others = [path for path in (project.expected, site.report_stamp(project)) if path.exists()]
     return inputs.relative(project, [*executed, *recorded, *others, *by_hand])
 
 
@@ -184,7 +184,7 @@ def run_site(project: Project) -> None:
 
 def forget_removed(project: Project) -> None:
     """Remove the executed chapters that the book has no more: the ledger and the pages read all that are there."""
-    for folder in project.chapters.glob("[0-9]*/"):
+    for folder in project.chapters.glob("[!.]*/"):
         if folder.name not in chapter_names(project):
             shutil.rmtree(folder)
 
@@ -236,8 +236,8 @@ def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) ->
     return code == 0
 
 
-def build(project: Project, cores: int | None = None, extra: Sequence[str] = (), pdf: bool = False) -> bool:
-    """Execute the stale chapters, merge the results, build the HTML (and the PDF); whether all went well.
+def build(project: Project, cores: int | None = None, extra: Sequence[str] = ()) -> bool:
+    """Execute the stale chapters, merge the results, build the HTML; whether all went well.
 
     ``extra`` arguments go to Snakemake. Prints progress, the chapters' times, and where the book is. Raises
     RbpError if another build is running, or if the project is not as it should be.
@@ -257,10 +257,6 @@ def build(project: Project, cores: int | None = None, extra: Sequence[str] = (),
             full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
             typer.echo(f"The book is not complete.{full}", err=True)
             return False
-        if pdf:
-            from rbp.book.pdf import add_pdf
-
-            add_pdf(project)
     for name, seconds in times(project).items():
         typer.echo(f"  {name:20} {seconds:6.1f} s")
     typer.echo(f"The book ({time.perf_counter() - start:.1f} s): {index}")

@@ -4,20 +4,18 @@ import contextlib
 import hashlib
 import importlib
 import json
-import logging
 import os
 import re
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rbp.book import results
 from rbp.book.kernel import MARKER
-from rbp.book.parameters import Parameter, check, declared, parse, unread
+from rbp.book.parameters import Parameter, declared, parse, unread
 from rbp.book.prose import are_texts, chapter_numbers, first_heading, is_notebook
 from rbp.core import errors
 from rbp.core.errors import ChapterError, ChapterFailed, ParameterError, RbpError
@@ -25,32 +23,14 @@ from rbp.core.files import canonical_json, folder_beside, parse_json, swap_in, t
 from rbp.core.names import nearest
 from rbp.core.paths import Project
 
-log = logging.getLogger(__name__)
 NAME = re.compile(r"[^\W_]\w*")
-_OLD = re.compile(r"(?:\d+_)?(\w+)")
-
-
-@dataclass(frozen=True)
-class Moved:
-    """What became of a chapter that had another name (``book/moved.toml``).
-
-    numbers: those that it had; to: the chapter that has its work now, or None; preset: parameters of that one that show
-    what the old one showed; renamed: old parameters and their names now; gone: where the work went, if into no chapter.
-    """
-
-    numbers: tuple[int, ...]
-    to: str | None = None
-    preset: Mapping[str, Any] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    gone: str = ""
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """One notebook of the book, ``notebooks/NAME.ipynb``; `moved`: how it was asked for, where by an old name."""
+    """One notebook of the book, ``notebooks/NAME.ipynb``."""
 
     path: Path
-    moved: Moved | None = None
 
     @property
     def name(self) -> str:
@@ -119,14 +99,8 @@ class Chapter:
         return seconds
 
     def parse(self, assignments: Sequence[str]) -> dict[str, Any]:
-        """Read ``name=value`` strings (`parameters.parse`); what an old name stands for is set where they do not."""
-        renamed = self.moved.renamed if self.moved else {}
-        now = []
-        for assignment in assignments:
-            name, equals, text = assignment.partition("=")
-            now.append(f"{renamed.get(name.strip(), name)}{equals}{text}")
-        preset = check(self.parameters, self.moved.preset, self.name) if self.moved else {}
-        return preset | parse(self.parameters, now, self.name)
+        """Read ``name=value`` strings: see `parameters.parse`."""
+        return parse(self.parameters, assignments, self.name)
 
     def effective(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter's value: the given ones, and the defaults."""
@@ -171,40 +145,14 @@ def times(project: Project) -> dict[str, float]:
     return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
 
 
-def moved(project: Project) -> dict[str, Moved]:
-    """What became of the names that chapters had before, without their numbers (``book/moved.toml``)."""
-    path = project.book / "moved.toml"
-    tables = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return {name: Moved(**{**table, "numbers": tuple(table["numbers"])}) for name, table in tables.items()}
-
-
 def find(project: Project, name: str) -> Chapter:
-    """The chapter called by its name, by its number in the contents, or by a name or number that it had before.
-
-    An old name is taken with a note in the log. Raises ParameterError with the nearest name; for a number that several
-    have or had, with their names; for a chapter that is gone, with where its work went.
-    """
+    """Find a chapter by its name, or its number in the contents. Raises ParameterError with the nearest name."""
     chapters = {chapter.name: chapter for chapter in all_chapters(project)}
-    before, asked = moved(project), name.removesuffix(".ipynb")
-    if asked.isdecimal():
-        now = [each for each, number in chapter_numbers(project).items() if number == str(int(asked))]
-        had = [old for old, each in before.items() if int(asked) in each.numbers]
-        theirs = [*now, *(old for old in had if old not in now)]
-        if len({before[each].to or each if each in before else each for each in theirs}) > 1:
-            what = f"the number {asked} is or was that of {', '.join(theirs)}"
-            raise ParameterError(what, None, f"Give the name, such as {theirs[0]}.")
-        asked = (now or had or [name])[0]
-    if asked in chapters:
-        return chapters[asked]
-    old = _OLD.fullmatch(asked)
-    if old and (found := before.get(old[1])):
-        if found.to is None:
-            raise ParameterError(f"there is no chapter {asked} any more", None, found.gone)
-        log.warning("%s is in %s now", asked, found.to)
-        return replace(chapters[found.to], moved=found)
-    # Names are compared without their old numbers, so that a wrong number does not hide the right name.
-    remedy = nearest(name, chapters, key=lambda name: re.sub(r"^\d+_", "", name.lower()))
-    raise ParameterError(f'there is no chapter "{name}"', None, remedy)
+    numbers = {number: each for each, number in chapter_numbers(project).items()}
+    chosen = numbers.get(name, name.removesuffix(".ipynb"))
+    if chosen not in chapters:
+        raise ParameterError(f'there is no chapter "{name}"', None, nearest(name, chapters))
+    return chapters[chosen]
 
 
 def _foreign(out: Path, chapter: Chapter) -> list[str]:

@@ -3,14 +3,12 @@
 Its prose names values as a chapter's does (`rbp.book.prose`); it tells what the built book recorded.
 """
 
-import json
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-from rbp.book import prose, record, results, site, svg
+from rbp.book import prose, results, site, svg
 from rbp.book.results import Results
-from rbp.core import __version__
 from rbp.core.errors import DataError
 from rbp.core.files import sha256, write_file
 from rbp.core.paths import Project
@@ -69,7 +67,7 @@ def make(project: Project) -> Path:
 
     Raises DataError for a value, figure or table that the run lacks, and for what Typst cannot set, or doubts.
     """
-    import typst  # late: only this and cards need it
+    import typst  # late: only this needs it
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")
@@ -78,13 +76,11 @@ def make(project: Project) -> Path:
         what = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
         raise DataError(what, str(project.results), remedy)
-    facts = record.facts(project).model_dump(mode="json") | {"version": __version__}
     with svg.fonts() as fonts:
         compiler = typst.Compiler(
             report.text.encode(),
             root=str(project.root),
             font_paths=fonts,  # no others: the same bytes on every machine
-            sys_inputs={"record": json.dumps(facts)},
         )
         try:  # as for archives: every font is in the file, and no sign without its glyph
             pdf, warnings = compiler.compile_with_warnings(pdf_standards="a-2u")
@@ -93,10 +89,10 @@ def make(project: Project) -> Path:
     if warnings:
         raise _refused(warnings[0].message, warnings[0].diagnostic)
     assert isinstance(pdf, bytes)  # noqa: S101 (one file)
-    target = site.pdf_file(project, "report")
+    target = site.report_file(project)
     write_file(target, pdf)
     results.write_book(_values_file(project), report.values)
-    write_file(site.pdf_stamp(project, "report"), site.fingerprint(project))
+    write_file(site.report_stamp(project), site.fingerprint(project))
     return target
 
 
@@ -109,7 +105,7 @@ def _refused(message: str, diagnostic: str) -> DataError:
 
 def _values_file(project: Project) -> Path:
     """The values that the last report tells, as `results.write_book` writes them."""
-    return site.pdf_file(project, "report").with_suffix(".json")
+    return site.report_file(project).with_suffix(".json")
 
 
 def faults(project: Project, built: Results) -> list[str]:

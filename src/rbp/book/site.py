@@ -16,9 +16,9 @@ from pathlib import Path
 import yaml
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
-from rbp.book import newest, prose
-from rbp.book.chapters import Chapter, all_chapters, chapter_names, moved, times
-from rbp.book.record import citation, configuration
+from rbp.book import prose
+from rbp.book.chapters import Chapter, all_chapters, chapter_names, times
+from rbp.book.citation import bibtex_box, configuration
 from rbp.core.errors import ChapterError, RbpError
 from rbp.core.files import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 from rbp.core.paths import Project
@@ -26,21 +26,17 @@ from rbp.core.paths import Project
 FIGURE = re.compile(r"^<!-- figure (?P<chapter>\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
 """The place of a chapter's figure on a page by hand."""
 
-LEADS_ON = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>It stands elsewhere</title>
-<meta http-equiv="refresh" content="0; url={page}"><meta name="robots" content="noindex">
-<link rel="icon" href="data:,">
-<script>location.replace("{page}" + location.search + location.hash)</script>
-<p>What you look for is <a href="{page}">{page}</a>.</p></html>
+INDEX = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>The book</title>
+<meta http-equiv="refresh" content="0; url={page}"><link rel="icon" href="data:,">
+<p>The book begins at <a href="{page}">{page}</a>.</p></html>
 """
-"""A page at an address that a chapter had before, and the first one: it leads on."""
+"""``index.html``: it leads on to the first page, which is in a folder."""
 
-SETTINGS = ("_config.yml", "record.toml")
+SETTINGS = ("_config.yml", "CITATION.cff")
 """What the pages depend on beside chapters and pages by hand."""
 
 CITE_LINE = "<!-- cite -->"
-PDF_LINE = "<!-- pdf -->"
-PDF_LINK = '<a href="../book.pdf">The whole book as a PDF</a> is here to download.'
 REPORT_LINK = '\n- The report for referees, set from these very chapters: <a href="../report.pdf">PDF</a>'
 
 
@@ -49,13 +45,13 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
 
 
-def stage(project: Project, pdf: bool = True) -> None:
+def stage(project: Project) -> None:
     """Make ``_build/source`` (pages) and ``_build/extra`` (the figures' files).
 
     The source mirrors the repository: ``book/`` by hand, ``notebooks/`` executed, ``_toc.yml`` at its root.
-    With ``pdf``, the PDFs of these very chapters that there are, of the book and the report, are offered for download.
+    A report of these very chapters is offered for download.
     """
-    offered = [name for name in ("book", "report") if pdf and pdf_is_current(project, name)]
+    offered = report_is_current(project)
     chapters = all_chapters(project)
     book = prose.BookValues.read(project)
     values = book.known()
@@ -66,24 +62,17 @@ def stage(project: Project, pdf: bool = True) -> None:
             text = prose.numbered(prose.fill_in(page.read_text(encoding="utf-8"), "", values), book.numbers)
             _check_values(text, page.name)
             if CITE_LINE in text:
-                text = text.replace(CITE_LINE, citation(project))
+                text = text.replace(CITE_LINE, bibtex_box(project))
             write_file(page, with_figures(text, project, page.name))
         _copy(project.book / "_toc.yml", source / "_toc.yml")
-        write_file(source / "book" / "made.md", made_page(project, REPORT_LINK if "report" in offered else ""))
+        write_file(source / "book" / "made.md", made_page(project, REPORT_LINK if offered else ""))
         for chapter in chapters:
             name = chapter.name
             write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
-        for name, found in moved(project).items():
-            address = f"{found.to}.html" if found.to else "../index.html"
-            for old in {name, *(f"{number:02}_{name}" for number in found.numbers)} - {found.to}:
-                write_file(extra / "notebooks" / f"{old}.html", LEADS_ON.format(page=address))
-        welcome = source / "book" / "welcome.md"
-        if "book" in offered and welcome.exists():
-            write_file(welcome, welcome.read_text(encoding="utf-8").replace(PDF_LINE, PDF_LINK))
-        for name in offered:
-            _copy(pdf_file(project, name), extra / f"{name}.pdf")
+        if offered:
+            _copy(report_file(project), extra / "report.pdf")
         for folder, name in ((source, "source"), (extra, "extra")):
             swap_in(folder, project.build / name)
 
@@ -156,13 +145,13 @@ def start_early(config: Path) -> None:
 
 
 def configured(project: Project) -> Path:
-    """The book's configuration with the facts of its record, written to ``_build/config.yml``."""
+    """The book's configuration with authors and addresses, written to ``_build/config.yml``."""
     path = project.build / "config.yml"
     write_file(path, yaml.safe_dump(configuration(project), allow_unicode=True))
     return path
 
 
-def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html", strict: bool = True) -> Path:
+def jupyter_book(source: Path, config: Path, output: Path, strict: bool = True) -> Path:
     """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages.
 
     Raises RbpError if it cannot be built, and for a page that the contents name and the pages lack.
@@ -170,13 +159,13 @@ def jupyter_book(source: Path, config: Path, output: Path, builder: str = "html"
     if not _waiting:
         start_early(config)
     arguments = ["build", str(source), "--all", "--config", str(config)]
-    arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output), "--builder", builder]
+    arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output)]
     arguments += ["-W", "--keep-going", "-n"] if strict else []
     process = _waiting.pop()
     said, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
-    pages = output / "_build" / builder
+    pages = output / "_build" / "html"
     explained = process.returncode and "nonexisting document" not in said  # another fault, which Sphinx tells
-    if builder == "html" and not explained and (absent := _absent(source / "_toc.yml", pages)):
+    if not explained and (absent := _absent(source / "_toc.yml", pages)):
         remedy = "Write it, or take it out of the contents; what the configuration excludes becomes no page."
         raise RbpError(f"the contents name {absent[0]}, and the built pages have no such page", "_toc.yml", remedy)
     if process.returncode:
@@ -202,9 +191,7 @@ def build_html(project: Project) -> None:
         pages = jupyter_book(project.build / "source", configured(project), aside)
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
         first = f"{toc['root']}.html"
-        shared = re.findall(r'<meta (?:property="og|name="twitter):.*/>', (pages / first).read_text(encoding="utf-8"))
-        leads_on = LEADS_ON.format(page=first).replace("</title>", "\n".join(["</title>", *shared]))
-        write_file(pages / "index.html", leads_on)  # the address that people share, with what they see of a link
+        write_file(pages / "index.html", INDEX.format(page=first))
         swap_in(pages, project.html)
     write_json(project.build / "site.json", {"chapters": fingerprint(project)})
 
@@ -218,19 +205,19 @@ def fingerprint(project: Project) -> str:
     return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
 
 
-def pdf_file(project: Project, name: str = "book") -> Path:
-    """Where a PDF lies: of the whole book, or the report."""
-    return project.build / "pdf" / f"{name}.pdf"
+def report_file(project: Project) -> Path:
+    """Return where the report lies (`make report`)."""
+    return project.build / "pdf" / "report.pdf"
 
 
-def pdf_stamp(project: Project, name: str = "book") -> Path:
-    """Holds the fingerprint of the chapters that the PDF shows."""
-    return pdf_file(project, name).with_suffix(".sha256")
+def report_stamp(project: Project) -> Path:
+    """Return the file with the fingerprint of the chapters that the report shows."""
+    return report_file(project).with_suffix(".sha256")
 
 
-def pdf_is_current(project: Project, name: str = "book") -> bool:
-    """Whether there is a PDF of these very chapters."""
-    stamp = pdf_stamp(project, name)
+def report_is_current(project: Project) -> bool:
+    """Return whether there is a report of these very chapters."""
+    stamp = report_stamp(project)
     return stamp.exists() and stamp.read_text() == fingerprint(project)
 
 
@@ -300,7 +287,7 @@ same pages, byte for byte, but for this one.
 {_table(("Package", "Version"), versions)}
 
 All pins are in `requirements.lock` and `requirements-torch.lock`.
-{_moved_verdicts(project)}{newest.section(project)}
+{_moved_verdicts(project)}
 ## Seconds for each step and chapter
 
 {_table(("Step or chapter", "Seconds"), seconds)}

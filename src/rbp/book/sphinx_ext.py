@@ -1,9 +1,6 @@
-"""What the pages need beyond Jupyter Book: numbers, a clean search, descriptions, scripts where they are used."""
+"""What the pages need beyond Jupyter Book: numbers, a clean search, scripts where they are used."""
 
 import html
-import re
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
@@ -18,17 +15,13 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
-from rbp.book import assets, cards, numbered
+from rbp.book import assets, numbered
 from rbp.book.formulas import mathml
-from rbp.book.numbered import CHAPTER, NUMBER, text_of
-from rbp.book.prose import ANSWER
-
-DESCRIPTION, ON_CARD = 210, 260
-"""The most characters of a page's description, of which search engines show about 160, and of its card's answer."""
 
 
 def _set_address(app: Sphinx, config: Config) -> None:
-    """Buttons lead to the repository, and chapters to Binder, once the repository's address is set."""
+    """Set what links show of the book; with the repository's address, add buttons to it, and to Binder."""
+    config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
     options = config.html_theme_options
     address = options.get("repository_url") or ""
     for button in ("use_repository_button", "use_source_button", "use_issues_button"):
@@ -112,84 +105,6 @@ class CodeBelow(SphinxPostTransform):
                 cell.append(cell.pop(0))
 
 
-# ── What a page is about
-
-
-_SIGNS = {"alpha": "α", "mu": "μ", "sigma": "σ", "approx": "≈", "cdot": "·", "times": "×", "le": "≤", "ge": "≥"}
-
-
-def _in_words(tex: str) -> str:
-    """A formula of a few signs as text."""
-    tex = re.sub(
-        r"\\([a-z]+)\b", lambda found: _SIGNS.get(found[1], found[1] if found[1] in ("ln", "log") else ""), tex
-    )
-    return re.sub(r"[\\{}]", "", tex.replace("-", "−"))
-
-
-def _said(paragraph: nodes.Element) -> str:
-    texts = [
-        _in_words(part.astext()) if isinstance(part.parent, nodes.math) else part.astext()
-        for part in paragraph.findall(nodes.Text)
-    ]
-    return " ".join("".join(texts).split())
-
-
-def describe(doctree: nodes.document, most: int = DESCRIPTION) -> str:
-    """The page's description: the first sentences of its answer, or of the page if it has none."""
-    sections = [each for each in doctree.findall(nodes.section) if each[0].astext() == ANSWER]
-    paragraphs = (
-        _said(each) for each in (sections or [doctree])[0].findall(nodes.paragraph) if len(each.astext()) > 40
-    )
-    text = next(paragraphs, "")
-    if len(text) <= most:
-        return text
-    sentences = text[:most].rpartition(". ")[0]
-    return f"{sentences}." if len(sentences) > DESCRIPTION / 2 else text[: most - 1].rpartition(" ")[0] + " …"
-
-
-def _describe(
-    drawn: dict[str, cards.Card], app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
-) -> None:
-    """A description for each page, and what others show of a link to it; the card where the address is known."""
-    if doctree is None or not (description := describe(doctree)):
-        return
-    title, chapter = text_of(context["title"]), bool(CHAPTER.fullmatch(pagename))
-    said = {"description": description, "twitter:card": "summary"}
-    shared = {"og:title": title, "og:description": description, "og:type": "article"}
-    shared["og:site_name"] = app.config.html_title
-    if address := context.get("pageurl"):
-        shared["og:url"] = address
-    # the book's first page and its chapters; one that stands by itself is both
-    if app.builder.name == "html" and chapter != (pagename == app.config.root_doc):
-        number = NUMBER.match(title)
-        place = f"{'Chapter' if number[1].isdigit() else 'Appendix'} {number[1]}" if number else ""
-        figures = (each.astext() for each in doctree.findall(nodes.raw) if 'role="img"' in each.astext())
-        question, answer = NUMBER.sub("", title, count=1), describe(doctree, ON_CARD)
-        drawn[pagename] = cards.Card(app.config.html_title, place, question, answer, next(figures, ""))
-        if address:
-            said["twitter:card"] = "summary_large_image"
-            shared |= {"og:image": f"{app.config.html_baseurl}{cards.address(pagename)}"}
-            shared["og:image:alt"] = f"{question} {answer}"
-            shared |= dict(zip(("og:image:width", "og:image:height"), map(str, cards.SIZE), strict=True))
-    for kind, tags in (("name", said), ("property", shared)):
-        for name, content in tags.items():
-            context["metatags"] += f'\n<meta {kind}="{name}" content="{html.escape(content, quote=True)}" />'
-
-
-def _share(drawn: dict[str, cards.Card], app: Sphinx, exception: Exception | None) -> None:
-    """Draw the cards; with the book's address, list its pages for search engines."""
-    if exception or app.builder.name != "html":
-        return
-    cards.draw(drawn, Path(app.outdir), Path(app.srcdir).parent / "cards")
-    if address := app.config.html_baseurl:
-        listed = "".join(
-            f"<url><loc>{html.escape(address)}{page}.html</loc></url>\n" for page in sorted(app.env.found_docs)
-        )
-        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-        text = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{space}">\n{listed}</urlset>\n'
-        (Path(app.outdir) / "sitemap.xml").write_text(text, encoding="utf-8")
-
-
 # ── What search reads
 
 #: what holds no sentences; `excerpts.js` leaves the same out of what search shows
@@ -230,7 +145,4 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
     app.connect("html-page-context", _load_scripts)
     app.connect("html-page-context", _list_references)
-    drawn: dict[str, cards.Card] = {}
-    app.connect("html-page-context", partial(_describe, drawn))
-    app.connect("build-finished", partial(_share, drawn))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup, Tag
 
 from rbp.book import prose
 from rbp.book.chapters import Chapter
-from rbp.book.record import configuration
+from rbp.book.citation import configuration
 from rbp.book.site import jupyter_book
 from rbp.core.files import canonical_json, temporary_folder, write_file
 from rbp.core.paths import Project
@@ -50,11 +50,10 @@ def drop_navigation(soup: BeautifulSoup) -> None:
             tag.decompose()
 
 
-def keep_links(soup: BeautifulSoup, folder: Path | None = None, within: Path | None = None) -> None:
+def keep_links(soup: BeautifulSoup, folder: Path, within: Path | None = None) -> None:
     """Unlink all but places of this page, outside addresses, and files that there are below ``within``.
 
-    Relative addresses count from ``folder``, which is what ``within`` is if it is not given. Without a folder, no
-    file is kept.
+    Relative addresses count from ``folder``, which is what ``within`` is if it is not given.
     """
     places = {"", *(str(tag["id"]) for tag in soup.find_all(id=True))}
     for link in soup.find_all("a", href=True):
@@ -63,7 +62,7 @@ def keep_links(soup: BeautifulSoup, folder: Path | None = None, within: Path | N
             leads = unquote(address[1:]) in places
         else:
             outside = address.startswith(("http://", "https://", "mailto:", "data:"))
-            leads = outside or (folder is not None and _is_below(address, folder, within or folder))
+            leads = outside or _is_below(address, folder, within or folder)
         if not leads:
             for name in ("href", "download", "title"):
                 del link[name]

@@ -112,13 +112,12 @@ def run(
 def book(
     context: typer.Context,
     cores: Annotated[int | None, typer.Option(min=1, help="Chapters at a time; one for each core.")] = None,
-    pdf: Annotated[bool, typer.Option("--pdf", help="Print the whole book as a PDF too.")] = False,
 ) -> None:
     """Execute what is stale, build the book. What follows -- goes to Snakemake (-- --executor slurm)."""
     project: Project = context.obj.whole("book")
     from rbp.book.build import build
 
-    if not build(project, cores, context.args, pdf=pdf):
+    if not build(project, cores, context.args):
         raise typer.Exit(1)
 
 
@@ -174,26 +173,6 @@ def verify(
     if differences or faults:
         raise typer.Exit(1)
     typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
-
-
-@app.command()
-def record(context: typer.Context) -> None:
-    """Write what follows from record.toml: LICENSE, CITATION.cff, .zenodo.json, Croissant, a built book's RO-Crate."""
-    project: Project = context.obj.whole("book")
-    from rbp.book.deposit import write
-
-    for name in write(project):
-        typer.echo(name)
-
-
-@app.command()
-def archive(context: typer.Context) -> None:
-    """Write the release of the built book into _build/release: archives of known bytes, and their checksums."""
-    project: Project = context.obj.whole("book")
-    from rbp.book.deposit import release
-
-    for path in release(project):
-        typer.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
 @app.command("_step", hidden=True)

@@ -217,10 +217,6 @@ SHIPPED = {
 }
 
 
-#: words that meant something once, with what has its place
-_NOW = {"ladder:v1": "ladder"}
-
-
 def at_hand() -> dict[str, str]:
     """Those of SHIPPED whose data are there."""
     return {word: what for word, what in SHIPPED.items() if any(map(Path.is_dir, _shipped(word, "paper").folders[:1]))}
@@ -417,7 +413,7 @@ _TWICE = "Leave it out of one of them: which to believe is yours to say."
 def is_measured(text: str) -> bool:
     """Whether a text names what `open_source` could open, by its look: a shipped word, a table, a folder of ranks."""
     path = Path(text)
-    if _is_word(text) or text in _NOW or path.suffix.lower() in (".csv", ".parquet"):
+    if _is_word(text) or path.suffix.lower() in (".csv", ".parquet"):
         return True
     return exists(path) and path.is_dir() and _holds_stores(path)
 
@@ -439,9 +435,6 @@ def _part(one: str | Path, rule: TieRule) -> _Part:
             remedy = 'Clone the project, or give "published", a table or rank stores of your own.'
             raise DataError(f'"{name}" is part of a checkout of the project', "rbp is installed without one", remedy)
         return _shipped(name, rule)
-    if one in _NOW:
-        what = f'"{name}" is gone: the families have taken the place of the first ladder'
-        raise ParameterError(what, "measurements", f'Give "{_NOW[name]}", the transformers of its sizes.')
     if exists(path) and path.is_dir():
         if _holds_stores(path):
             return _Ranks(name, (path,), rule)

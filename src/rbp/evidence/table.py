@@ -68,8 +68,6 @@ _SCHEMA = pa.DataFrameSchema(
     ],
 )
 COLUMNS = tuple(_SCHEMA.columns)
-#: families of the first ladder, with what has their place
-_FAMILIES_NOW = {"Ladder": "neox"}
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -121,10 +119,9 @@ def select(
         there = sorted(table[column].dropna().unique())
         for name in names:
             if name not in there:
-                remedy = nearest(str(name), map(str, there))
-                if column == "family" and (now := _FAMILIES_NOW.get(str(name))) in there:
-                    remedy = f"The first ladder is gone; the transformers that have its place are {now}."
-                raise ParameterError(f"no measurement with {column} {name}", column, remedy)
+                raise ParameterError(
+                    f"no measurement with {column} {name}", column, nearest(str(name), map(str, there))
+                )
         if names:
             table = table[table[column].isin(names).fillna(False)]
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)

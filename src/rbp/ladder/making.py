@@ -31,7 +31,6 @@ from rbp.ranks.store import full_disk
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
 LONGER = DATA / "predictions" / "tokens.toml"  # of runs beyond the grid's largest budget
 BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
-RUNGS_NOW = {"389k": "390k"}  # rungs that the first ladder alone had, and what has their place
 Rows = npt.NDArray[np.uint16]
 
 
@@ -82,8 +81,7 @@ class Making:
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
                 there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
-                now = f" {name} was the first ladder's; its place has {new}." if (new := RUNGS_NOW.get(name)) else ""
-                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.{now}")
+                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.")
         lines = [
             Line(family, rung, seed, self.ladders.budgets(seed))
             for family in chosen

@@ -285,8 +285,7 @@ class Ladders:
             if family.name == name:
                 return family
         there = ", ".join(filter(None, [*(family.name for family in self.families), also]))
-        now = f" The transformers are {self.families[0].name}." if name.lower() in ("ladder", "transformers") else ""
-        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.{now}")
+        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.")
 
     def seeds(self, family: Family, rung: str) -> list[int]:
         """The seeds of a rung: 0, and those of the repeats for the smallest rungs."""

@@ -196,8 +196,8 @@ class Run:
         except (FileNotFoundError, SafetensorError):
             return False
         self.losses = state.pop("losses").tolist()
-        self.seconds, self.cpu_seconds = float(about["seconds"]), float(about.get("cpu_seconds", 0))
-        self.processors = about.get("processors", "").splitlines()
+        self.seconds, self.cpu_seconds = float(about["seconds"]), float(about["cpu_seconds"])
+        self.processors = about["processors"].splitlines()
         self.model.load_state_dict({n.removeprefix("model."): v for n, v in state.items() if n.startswith("model.")})
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for name, value in state.items():

@@ -65,9 +65,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         what = "the store was written by another version of rbp"
         raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
-    if "checksum" not in manifest:
-        what = "the manifest has no checksum: it was altered, or written before there were any"
-        raise DataError(what, str(path), REDO)
     try:
         whole = _is_whole(manifest)
     except ValueError:  # numbers and characters that no manifest of ours holds
