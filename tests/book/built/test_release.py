@@ -121,7 +121,6 @@ def test_mlcroissant_reads_the_tables(unzipped: Path) -> None:
         ("published/rbp", "data/published/rbp.csv"),
         ("outside/xlstm_runs", "data/outside/xlstm_runs.csv"),
         ("ladder/trials", "data/ladder/trials.csv"),
-        ("ladder/positions", "data/ladder/positions.parquet"),
     ):
         read = pd.read_csv if path.endswith("csv") else pd.read_parquet
         expected = read(ROOT / path).head(20)
