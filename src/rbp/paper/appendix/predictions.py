@@ -323,24 +323,24 @@ def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
     """
     rungs, budgets = planned()
     there = {*found.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
-    rows = []
-    for row in table.itertuples():
-        families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
-        compared = () if row.kind == ABLATION else (row.family, row.than)
-        named = {*families, *(name for name in compared if isinstance(name, str))}
-        if (row.kind == EVENT and happens is None) or not named <= set(rungs):
-            rows.append((float("nan"), NO_FAMILY))
-            continue
-        complete = needed(row, rungs, budgets) <= there and all(map(found.budgets, named))
-        rows.append(_outcome(row, found, happens, complete=complete))
+    rows = [_outcome(row, found, rungs, budgets, there) for row in table.itertuples()]
     return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
 
 
 def _outcome(
-    row: Any, found: Findings, happens: Callable[[Findings], bool] | None, *, complete: bool
+    row: Any,
+    found: Findings,
+    rungs: Mapping[str, tuple[str, ...]],
+    budgets: Sequence[int],
+    there: set[tuple[str, str, int]],
 ) -> tuple[float, str]:
     nothing = float("nan")
-    if not complete:
+    families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
+    compared = () if row.kind == ABLATION else (row.family, row.than)
+    named = {*families, *(name for name in compared if isinstance(name, str))}
+    if (row.kind == EVENT and happens is None) or not named <= set(rungs):
+        return nothing, NO_FAMILY
+    if not needed(row, rungs, budgets) <= there or not all(map(found.budgets, named)):
         return nothing, NO_RUNG
     try:
         value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
