@@ -4,9 +4,9 @@
 
 const sentence = (() => {
   const SLICE = 12; // milliseconds of arithmetic between two looks at the keyboard
-  const TEN = 10, KS = [1, 10, 100], DASHES = ["", "6 3", "2 3"];
+  const TEN = 10, KS = [1, 10, 100];
 
-  const { html, svg } = charts;
+  const { html } = charts;
   const below = (k) => `RBP${String(k).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`;
   const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}%`;
   const megabytes = (some) => `${(some.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)} MB`;
@@ -32,7 +32,7 @@ const sentence = (() => {
     const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
     const tokenizer = new neox.Tokenizer(data.tokenizer);
     const state = { text: data.text, temperature: 1, at: data.at };
-    const cards = data.models.map((model, i) => ({ ...model, on: model.chosen, look: data.looks[i % data.looks.length], buttons: [], places: [] }));
+    const cards = data.models.map((model) => ({ ...model, on: model.chosen, buttons: [], places: [] }));
     let ids = [], texts = [], turns = 0;
     const chosen = () => cards.filter(({ on }) => on);
 
@@ -124,10 +124,10 @@ const sentence = (() => {
     const status = html("p", { role: "status" }), progress = html("p", { class: "rbp-sentence-progress", "aria-hidden": "true" });
     const problem = html("p", { role: "alert", class: "rbp-explorer-problem" });
     const limit = html("p", { id: id("limit") }), loads = html("p", { id: id("loads") });
-    const boxes = cards.map((card, i) => {
+    const boxes = cards.map((card) => {
       const box = html("input", { type: "checkbox", id: id(card.label), checked: card.on });
       box.addEventListener("change", () => { card.on = box.checked; arrange(); run(); });
-      return html("label", { class: "rbp-explorer-check" }, box, swatch(card.look, i), `${card.label} (${megabytes([card])})`);
+      return html("label", { class: "rbp-explorer-check" }, box, `${card.label} (${megabytes([card])})`);
     });
     text.addEventListener("input", () => change(text.value));
     examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; change(text.value); } });
@@ -247,16 +247,11 @@ const sentence = (() => {
         html("thead", {}, html("tr", {}, ...heads.map((head, i) => html("th", { scope: "col", class: i ? "num" : "txt" }, head)))),
         html("tbody", {}, ...ready.map((card) => {
           const ranked = ranksOf(card), mean = ranked.reduce((sum, spot) => sum + nllOf(spot), 0) / ranked.length;
-          return html("tr", { "data-model": card.name }, html("td", { class: "txt" }, swatch(card.look, cards.indexOf(card)), ` ${card.label}`),
+          return html("tr", { "data-model": card.name }, html("td", { class: "txt" }, card.label),
             ...KS.map((limit) => html("td", { class: "num" }, value(share(ranked, limit), percent(share(ranked, limit))))),
             html("td", { class: "num" }, value(mean, `${mean.toFixed(3)} nats`)));
         }))));
       summary.hidden = !ready.length;
-    }
-
-    function swatch([colour], i) {
-      return svg("svg", { width: 22, height: 10, viewBox: "0 0 22 10", "aria-hidden": "true" },
-        svg("path", { d: "M0 5H22", stroke: colour, "stroke-width": 2.5, "stroke-dasharray": DASHES[i % DASHES.length] }));
     }
 
     // ── The page

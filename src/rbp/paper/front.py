@@ -130,7 +130,7 @@ def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
             ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0, alpha=strength)
             ends[f"α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
         seen = table[table["step"].isin(drawn["step"])]
-        _axes(ax, label, _view(sizes, seen["value"]))
+        _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in ends.values())]))
         ax.set_title("After " + ", ".join(f"{each / 1e9:.0f}" for each in drawn["training_tokens"]) + " billion tokens")
         label_line_ends(ax, ends)
 
