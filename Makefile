@@ -37,7 +37,6 @@ test-slow: .venv/installed       ## what that leaves out: all draws, a second bu
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/architectures.py
 	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
-	@$(BIN)/python tests/slow/gpu_rehearsal.py --json bench/results/gpu-rehearsal.json
 
 test-processors: .venv/installed ## build, verify and test the numbers as on other processors
 	@$(BIN)/python tests/slow/processors.py
@@ -49,16 +48,12 @@ lint: .venv/installed            ## ruff, strict mypy, the import rule, and note
 	@$(BIN)/lint-imports
 	@$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb
 
-bench: .venv/installed           ## time fits, ranks and extraction, each against a reference in the same run
-	@$(BIN)/python -m bench
+bench: .venv/installed           ## time ranks, extraction and a short run, each against a reference in the same run
 	@$(BIN)/python -m bench.ranking
 	@$(BIN)/python -m bench.extraction
 	@$(BIN)/python -m bench.start
-	@$(BIN)/python -m bench.study
-	@$(BIN)/python -m bench.warm
-	@$(BIN)/python -m bench.callback
 
-gpu:                             ## what only a GPU can tell, in 6 minutes, without a network, with this environment or the system's: bench/results/gpu.json
+gpu:                             ## what only a GPU can tell, in 5 minutes, without a network, with this environment or the system's: bench/results/gpu.json
 	@PYTHONPATH=src $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON)) -m bench.gpu
 
 lock: .venv/installed            ## the pins again, after a change of pyproject.toml; `make lock UPGRADE=1` chooses the newest

@@ -1,6 +1,6 @@
 """What the benchmarks share: ways timed in turn, ratios round by round, and where it was measured."""
 
-import json
+import argparse
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from rbp.core.files import write_json
+from rbp.core.paths import ROOT
 from rbp.ranks.kernel import CAPABILITY
+
+Results = dict[str, Any]
+GPU = ROOT / "bench" / "results" / "gpu.json"
+AIMS = {(768, 50304): 1.3, (4096, 128256): 1.05}  # ranks in bfloat16 take at most so many times the bare product
 
 
 class Question(NamedTuple):
@@ -71,7 +77,7 @@ def spread(own: list[float], reference: list[float]) -> dict[str, float]:
     }
 
 
-def circumstances(device: str) -> dict[str, Any]:
+def circumstances(device: str) -> Results:
     """When and on what the numbers were taken."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     if find_spec("triton"):
@@ -95,11 +101,7 @@ PEAKS = {
     "H100": (66.9, 989.4),
     "H200": (66.9, 989.4),
     "A100": (19.5, 312.0),
-    "L40S": (91.6, 362.0),
-    "L40": (90.5, 181.0),
-    "L4": (30.3, 121.0),
 }
-DRIVERS = {12: 525, 13: 580}  # the oldest driver that runs programs built for a major version of CUDA
 
 
 def peak_of(device: str, dtype: str) -> float | None:
@@ -108,43 +110,27 @@ def peak_of(device: str, dtype: str) -> float | None:
     return None if known is None else known[dtype != "float32"] * 1e12
 
 
-def machine(tiny: bool) -> list[Question]:
-    """What `bench.gpu` asks first: on what the others will run. tiny: what stands in for a GPU."""
-    return [Question("machine", lambda: _tiny_machine() if tiny else _machine())]
-
-
-def _tiny_machine() -> dict[str, Any]:
-    found = circumstances("cpu")
-    return found | {"device": f"triton's interpreter on {found['device']}"}
-
-
-def _machine() -> dict[str, Any]:
-    """The card, its driver, memory (GB) and capability, beside the circumstances; "error": why there is none."""
-    if reason := no_gpu():
-        return {"error": reason}
+def machine(tiny: bool) -> Results:
+    """The circumstances, and of a GPU its driver, memory (GB) and capability; tiny: the CPU stands in for it."""
+    if tiny:
+        about = circumstances("cpu")
+        return about | {"device": f"triton's interpreter on {about['device']}"}
     card = torch.cuda.get_device_properties(0)
     about = {"memory_gb": round(card.total_memory / 1e9, 1), "capability": f"{card.major}.{card.minor}"}
     return circumstances("cuda") | about | {"driver": _driver()}
 
 
 def no_gpu() -> str | None:
-    """Why there is no GPU to measure, and what would be needed, in words; None where there is one."""
-    built = torch.version.cuda
-    name = f"PyTorch {torch.__version__}"
-    driver = _driver()
-    said = f"the NVIDIA driver is {driver}" if driver else "no NVIDIA driver is loaded"
-    oldest = DRIVERS.get(int(built.split(".")[0])) if built else None
-    needed = f"a GPU of compute capability {CAPABILITY[0]}.{CAPABILITY[1]} or above"
-    if torch.cuda.is_available():
-        capability = torch.cuda.get_device_capability()
-        if capability >= CAPABILITY:
-            return None
-        found = f"{torch.cuda.get_device_name()} has compute capability {capability[0]}.{capability[1]}"
-        return f"no GPU that runs the kernel: {found}; {said}. Needed: {needed}."
-    if not built:
-        return f"no GPU: {name} is built without CUDA; {said}. Needed: {needed}, its driver, and a PyTorch with CUDA."
-    driver_needed = f"driver {oldest} or newer" if oldest else "its driver"
-    return f"no GPU: {name}, built for CUDA {built}, finds none; {said}. Needed: {needed}, and {driver_needed}."
+    """Say why no GPU can be measured here, and what is needed; None where one can."""
+    least = ".".join(map(str, CAPABILITY))
+    needed = f"Needed: one of compute capability {least} or above, its driver, and a PyTorch with CUDA."
+    if not torch.cuda.is_available():
+        return f"PyTorch {torch.__version__} finds no GPU. {needed}"
+    capability = torch.cuda.get_device_capability()
+    if capability < CAPABILITY:
+        name = torch.cuda.get_device_name()
+        return f"{name} has compute capability {capability[0]}.{capability[1]}. {needed}"
+    return None
 
 
 def _driver() -> str | None:
@@ -156,15 +142,37 @@ def _driver() -> str | None:
     return next((word for word in words if word[0].isdigit() and "." in word), "of an unknown version")
 
 
-def title(results: dict[str, Any]) -> str:
-    """The circumstances in one line."""
-    return f"{results['device']}, {results['dtype']}, {results['threads']} threads, {results['date']}"
+def worked(part: Results) -> bool:
+    """Whether a part of `bench.gpu` has all its answers, and each is what it must be."""
+    return "error" not in part and not part["left"] and not any(map(failure, part["answers"]))
 
 
-def write(results: dict[str, Any], path: Path) -> None:
-    """Write the results as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+def failure(answer: Results) -> str | None:
+    """Why a question has no answer, or what in it must not be; None if all is well."""
+    return answer.get("error") or "; ".join(answer.get("failed") or []) or None
+
+
+def aim_of(row: Results) -> float | None:
+    """The most that the ratio of a row of `bench.ranking` should be; None for others than ours in bfloat16."""
+    ours = row["way"].startswith("ours") and row["dtype"] == "bfloat16"
+    return AIMS.get((row["d"], row["vocabulary"])) if ours else None
+
+
+def report(measured: Callable[[int], Results], about: str) -> None:
+    """Measure in as many rounds as the command line says, and print the rows; with --json, write all of it too."""
+    parser = argparse.ArgumentParser(description=about.split("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/start-cpu.json")
+    given = parser.parse_args()
+    found = measured(given.rounds)
+    print(f"{found['device']}, {found['dtype']}, {found['threads']} threads, {found['date']}")
+    print(f"{'way':56}{'seconds':>10}{'ratio':>8}  smallest to largest")
+    for row in found["rows"]:
+        size = f"{row['rows']} × {row['d']} × {row['vocabulary']}, " if "vocabulary" in row else ""
+        figures = f"{row['seconds']:10.4f}{row['ratio']:8.2f}  {row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
+        print(f"{size + row['way']:56}{figures}")
+    if given.json:
+        write_json(given.json, found)
 
 
 def _processor() -> str:

@@ -7,7 +7,6 @@ are ours: the whole call, from the model's files to the finished store; of it th
 storing; and the check, which ranks a sample again the plain way. All ways run once a round, in turn.
 """
 
-import argparse
 import json
 import random
 import shutil
@@ -18,13 +17,11 @@ from io import StringIO
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
-from bench.common import circumstances, in_turn, spread, title, write
+from bench.common import Results, circumstances, in_turn, report, spread
 from bench.gpu_models import LENGTH, PYTHIA_1_4B, Shape, random_model
 from bench.ranking import Way, chunks, tiles
 from rbp.ladder.text import byte_level_bpe
@@ -138,7 +135,7 @@ class Extraction:
         return Backbone(language, ids.to(language.device)), planned.tokens
 
 
-def measured(device: str, shape: Shape, rounds: int) -> dict[str, Any]:
+def measured(device: str, shape: Shape, rounds: int) -> Results:
     """Every way on `device`: what is printed, and written as JSON."""
     with TemporaryDirectory() as folder:
         ours = Extraction(*make(Path(folder), shape, device), shape.documents, device)
@@ -174,39 +171,6 @@ def measured(device: str, shape: Shape, rounds: int) -> dict[str, Any]:
     return circumstances(device) | about | {"rows": rows}
 
 
-def table_of(results: dict[str, Any]) -> Table:
-    """The results as they are printed."""
-    table = Table("way", "seconds", "tokens/s", "ratio (median)", "smallest to largest", "share of the rate allowed")
-    shape, allowed = results["name"], " + ".join(results["allowed"])
-    table.title = f"{shape}'s shape, {results['tokens']:,} tokens; allowed: {allowed}"
-    for row in results["rows"]:
-        span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
-        share = f"{1 / row['ratio']:.0%}" if row["way"] in (WHOLE, PACKS) else ""
-        speed = f"{row['tokens_per_second']:,.0f}"
-        table.add_row(row["way"], f"{row['seconds']:.3f}", speed, f"{row['ratio']:.2f}", span, share)
-    return table
-
-
-def main() -> None:
-    """Measure and print the table; with --json, write it too."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--device", choices=sorted(SHAPES), default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--documents", type=int, help=f"documents of {LENGTH} tokens that are read")
-    parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/extraction-cpu.json")
-    options = parser.parse_args()
-    shape = SHAPES[options.device]
-    if options.documents:
-        shape = shape._replace(documents=options.documents)
-    results = measured(options.device, shape, options.rounds)
-    table = table_of(results)
-    table.title = f"{title(results)}\n{table.title}"
-    Console(width=140).print(table)
-    asked, tokens = results["tokens_asked_again"], results["tokens"]
-    Console().print(f"The check: {asked:,} of {tokens:,} tokens, {results['check_share']:.1%} of the whole call.")
-    if options.json:
-        write(results, options.json)
-
-
 if __name__ == "__main__":
-    main()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    report(lambda rounds: measured(device, SHAPES[device], rounds), __doc__ or "")

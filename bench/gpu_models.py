@@ -40,28 +40,25 @@ class Shape(NamedTuple):
 
 PYTHIA_70M = Shape("Pythia-70M", 6, 512, 8, 2048, 50304, 512)
 PYTHIA_1_4B = Shape("Pythia-1.4B", 24, 2048, 16, 8192, 50304, 64)
-PYTHIA_6_9B = Shape("Pythia-6.9B", 32, 4096, 32, 16384, 50432, 64)
 TINY = Shape("a tiny model", 2, 32, 2, 64, 512, 6)
 
 
 def pythia_70m(tiny: bool) -> list[Question]:
     """With a small model: what is around the model costs most."""
-    return _questions(PYTHIA_70M, tiny, ["bfloat16", "float32"])
+    return _questions(PYTHIA_70M, tiny)
 
 
 def pythia_1_4b(tiny: bool) -> list[Question]:
     """With a middling one."""
-    return _questions(PYTHIA_1_4B, tiny, ["bfloat16", "float32"])
+    return _questions(PYTHIA_1_4B, tiny)
 
 
-def pythia_6_9b(tiny: bool) -> list[Question]:
-    """With a large one."""
-    return _questions(PYTHIA_6_9B, tiny, ["bfloat16"])
-
-
-def _questions(shape: Shape, tiny: bool, dtypes: list[str]) -> list[Question]:
+def _questions(shape: Shape, tiny: bool) -> list[Question]:
     device, shape = ("cpu", TINY._replace(name=shape.name)) if tiny else ("cuda", shape)
-    asked = [Question(f"rows from memory, {dtype}", partial(ranked, device, shape, dtype)) for dtype in dtypes]
+    asked = [
+        Question(f"rows from memory, {dtype}", partial(ranked, device, shape, dtype))
+        for dtype in ("bfloat16", "float32")
+    ]
     return [*asked, Question("the whole call, bfloat16", partial(_whole, device, shape))]
 
 
@@ -70,8 +67,6 @@ def ranked(device: str, shape: Shape, dtype: str) -> dict[str, Any]:
 
     operations_per_second: ours, 2 · S and 2 · V · d for each token, as a plan counts them; parameters: S.
     """
-    if device == "cuda" and (word := _too_large(shape, dtype)):
-        return {"left_out": word}
     model = random_model(shape, device, dtype)
     language = LanguageModel(  # as `load_model` gives it, without files
         shape.name, model, non_embedding_params(model), shape.vocabulary, cast(Dtype, dtype), torch.device(device)
@@ -119,8 +114,6 @@ def _whole(device: str, shape: Shape) -> dict[str, Any]:
     """From a model's files and text to a store, and the plain way to ranks in memory: all included."""
     from bench import extraction  # late: it imports what a bare machine need not have
 
-    if device == "cuda" and (word := _too_large(shape, "bfloat16")):
-        return {"left_out": word}
     with TemporaryDirectory() as folder:
         ours = extraction.Extraction(*extraction.make(Path(folder), shape, device), shape.documents, device)
         ways = {PLAINLY: partial(_plainly_from_files, ours), extraction.WHOLE: ours.run}
@@ -161,11 +154,3 @@ def _peak(way: Callable[[], object]) -> float:
     way()
     torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() / 1e6
-
-
-def _too_large(shape: Shape, dtype: str) -> str | None:
-    """In words, that the GPU has too little memory for the model and some rows; None where it has enough."""
-    weights = shape.layers * (4 * shape.d**2 + 2 * shape.d * shape.intermediate) + 2 * shape.vocabulary * shape.d
-    needed = weights * (4 if dtype == "float32" else 2) + 10e9
-    there = torch.cuda.get_device_properties(0).total_memory
-    return f"it takes {needed / 1e9:.0f} GB of GPU memory, and there are {there / 1e9:.0f}" if needed > there else None

@@ -1,33 +1,26 @@
-"""`python -m bench.ranking`: what exact ranks cost beside the matrix product that nobody can avoid.
+"""`python -m bench.ranking`: what exact ranks cost on this CPU beside the matrix product that nobody can avoid.
 
 Each way runs once a round, in turn, and is given as a ratio against the bare product of the same round, in the
-fastest way that was found. Peak extra memory on a CPU is taken in a process of its own. Shapes: T positions, d wide,
-V tokens; on a GPU, in float32, bfloat16 and float16. A way that is not installed, or that memory does not allow, is
-left out and named.
+fastest way of those tried. Peak extra memory on a CPU is taken in a process of its own. Shapes: T positions, d wide,
+V tokens. `make gpu` measures the ways of a GPU, in float32, bfloat16 and float16.
 """
 
-import argparse
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import cross_entropy
 
-from bench.common import Question, circumstances, in_turn, peak_of, spread, title, write
+from bench.common import AIMS, Question, Results, circumstances, in_turn, peak_of, report, spread
 from bench.kernels import Variant
 from rbp.ranks.kernel import blocked, linear_rank
-from rbp.study.gpu import AIMS
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
 
@@ -45,7 +38,7 @@ SHAPES = {
     "cuda": [Shape(4096, d, v) for d, v in AIMS]
     + [Shape(4096, d, v) for v in (50304, 128256, 262144) for d in (768, 2048, 4096) if (d, v) not in AIMS],
 }
-DTYPES = {"cpu": ["float32"], "cuda": ["float32", "bfloat16", "float16"]}
+DTYPES = "float32", "bfloat16", "float16"
 
 
 def tiles(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> None:
@@ -85,20 +78,6 @@ def loss(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> to
     return cross_entropy((hidden @ weight.T).float(), target)
 
 
-def liger(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
-    """Liger's cross-entropy from hidden states, some rows' logits at a time."""
-    from liger_kernel.ops.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyFunction
-
-    return LigerFusedLinearCrossEntropyFunction.apply(hidden, weight, target)
-
-
-def cut(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
-    """Cut-cross-entropy's, without logits."""
-    from cut_cross_entropy import linear_cross_entropy
-
-    return linear_cross_entropy(hidden, weight, target)
-
-
 def ours(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
     """Exact ranks and cross-entropies."""
     return linear_rank(hidden, weight, target)
@@ -109,8 +88,7 @@ def ours_by_triton(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Ten
     return linear_rank(hidden, weight, target, backend="triton")
 
 
-BARE, OURS = "bare product", "ours"  # how names begin
-NEEDS: dict[Way, str] = {liger: "liger_kernel", cut: "cut_cross_entropy"}  # and is no dependency of ours
+BARE = "bare product"  # how names begin
 WAYS: dict[str, dict[str, Way]] = {
     "cpu": {
         "bare product, in our tiles": tiles,
@@ -122,8 +100,6 @@ WAYS: dict[str, dict[str, Way]] = {
     "cuda": {
         "bare product: torch.mm": at_once,
         "plain route: logits, softmax, top 10 000, count": plain,
-        "cross-entropy without logits: Liger": liger,
-        "cross-entropy without logits: cut-cross-entropy": cut,
         "ours: linear_rank": ours_by_triton,
     },
 }
@@ -167,30 +143,16 @@ def in_a_process(name: str, shape: Shape) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)  # noqa: S603
 
 
-def why_not(way: Way, given: Sequence[torch.Tensor]) -> str | None:
-    """Why a way that is not ours cannot run here; None if it can."""
-    if way in NEEDS and not find_spec(NEEDS[way]):
-        return "not installed"
-    try:
-        with torch.no_grad():
-            way(*given)
-    except Exception as error:  # of another's program: of any kind
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-    return None
-
-
 LEAST, MOST = 0.02, 2.0  # seconds of a way in a round on a GPU, and for which rounds go on
 
 
-def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rounds: int) -> dict[str, Any]:
-    """Every way at one shape, in one dtype. left_out: the ways that could not run.
+def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rounds: int) -> Results:
+    """Every way at one shape, in one dtype, as rows.
 
     extra_memory_mb: beyond the inputs; share_of_peak: of what a GPU's data sheet promises in the dtype, or None.
     """
     given, gpu, about = tensors(shape, device, dtype), device == "cuda", shape._asdict() | {"dtype": dtype}
-    missing = {name: why_not(way, given) for name, way in ways.items() if not name.startswith((BARE, OURS))}
-    left_out = [about | {"way": name, "why": why} for name, why in missing.items() if why]
-    able = {name: partial(way, *given) for name, way in ways.items() if not missing.get(name)}
+    able = {name: partial(way, *given) for name, way in ways.items()}
     seconds = in_turn(able, rounds, device, LEAST if gpu else 0.0, MOST if gpu else inf)
     bare = min((own for name, own in seconds.items() if name.startswith(BARE)), key=median)
     peak, rows = peak_of(torch.cuda.get_device_name(), dtype) if gpu else None, []
@@ -202,71 +164,35 @@ def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rou
         rows.append(about | {"way": name} | spread(own, bare) | share | {"extra_memory_mb": memory})
     if gpu:
         torch.cuda.empty_cache()
-    return {"rows": rows, "left_out": left_out}
+    return {"rows": rows}
 
 
-def results_on(device: str, rounds: int) -> dict[str, Any]:
+def on_this_cpu(rounds: int) -> Results:
     """Every way at every shape: what is printed, and written as JSON."""
-    asked = [(shape, dtype) for shape in SHAPES[device] for dtype in DTYPES[device]]
-    found = [measured(device, shape, dtype, WAYS[device], rounds) for shape, dtype in asked]
-    lists = {name: [row for each in found for row in each[name]] for name in ("rows", "left_out")}
-    return circumstances(device) | {"rounds": rounds} | lists
+    found = [measured("cpu", shape, "float32", WAYS["cpu"], rounds) for shape in SHAPES["cpu"]]
+    return circumstances("cpu") | {"rounds": rounds, "rows": [row for each in found for row in each["rows"]]}
 
 
 def part(tiny: bool) -> list[Question]:
     """The ways of a GPU, as a part of `bench.gpu`; tiny: on the CPU."""
     device, shapes, rounds = ("cpu", [Shape(64, 16, 300)], 1) if tiny else ("cuda", SHAPES["cuda"], 5)
     return [
-        Question(f"{_size(shape._asdict())} in {dtype}", partial(measured, device, shape, dtype, WAYS["cuda"], rounds))
+        Question(
+            f"{' × '.join(map(str, shape))} in {dtype}", partial(measured, device, shape, dtype, WAYS["cuda"], rounds)
+        )
         for shape in shapes
-        for dtype in DTYPES["cuda"]
+        for dtype in DTYPES
     ]
 
 
 def variants() -> list[Variant]:
     """What the kernel must be compiled for to take part."""
-    return [Variant(dtype, d) for dtype in DTYPES["cuda"] for d in sorted({shape.d for shape in SHAPES["cuda"]})]
-
-
-def table_of(results: dict[str, Any]) -> "Table":
-    """The results as they are printed."""
-    from rich.table import Table  # late: `bench.gpu` does without
-
-    table = Table("T × d × V", "way", "seconds", "ratio (median)", "smallest to largest", "extra MB")
-    for row in results["rows"]:
-        span = f"{row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
-        figures = f"{row['seconds']:.4f}", f"{row['ratio']:.2f}", span, f"{row['extra_memory_mb']:.0f}"
-        table.add_row(f"{_size(row)}, {row['dtype']}", row["way"], *figures)
-    for row in results["left_out"]:
-        table.add_row(_size(row), row["way"], row["why"])
-    return table
-
-
-def _size(row: dict[str, Any]) -> str:
-    return f"{row['rows']} × {row['d']} × {row['vocabulary']}"
-
-
-def main() -> None:
-    """Measure and print the table; with --json, write it too."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", choices=sorted(SHAPES), default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/ranking-cpu.json")
-    parser.add_argument("--memory", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.memory:
-        name, shape = json.loads(options.memory)
-        print(extra_memory(WAYS["cpu"][name], tensors(Shape(*shape), "cpu")))
-        return
-    from rich.console import Console
-
-    results = results_on(options.device, options.rounds)
-    table = table_of(results)
-    table.title = title(results)
-    Console(width=130).print(table)
-    if options.json:
-        write(results, options.json)
+    return [Variant(dtype, d) for dtype in DTYPES for d in sorted({shape.d for shape in SHAPES["cuda"]})]
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--memory"]:
+        name, shape = json.loads(sys.argv[2])
+        print(extra_memory(WAYS["cpu"][name], tensors(Shape(*shape), "cpu")))
+    else:
+        report(on_this_cpu, __doc__ or "")

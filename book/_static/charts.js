@@ -35,15 +35,10 @@ const charts = (() => {
 
   // ── Points, as rbp.paper.explorer writes them
 
-  const rowsOf = (data) => data.points.map(([dataset, model, k, value, tokens]) => {
+  const rowsOf = (data) => data.points.map(([dataset, model, k, value]) => {
     const [name, family, size, source] = data.models[model];
-    return { source, dataset: data.datasets[dataset], model: name, family, size, metric: k === null ? "cross_entropy" : "neg_log_rbp", k, value, tokens };
+    return { source, dataset: data.datasets[dataset], model: name, family, size, metric: k === null ? "cross_entropy" : "neg_log_rbp", k, value };
   });
-  // The page's families bring their styles; a reader's own take those that are left.
-  function styleOf({ styles, spare }, rows, family) {
-    const unknown = distinct(rows.map((row) => row.family)).filter((each) => !Object.hasOwn(styles, each)).sort();
-    return Object.hasOwn(styles, family) ? styles[family] : spare[unknown.indexOf(family) % spare.length];
-  }
 
   // ── Controls, whose names begin alike; update() follows each change
 
@@ -110,7 +105,6 @@ const charts = (() => {
   }
 
   const within = ({ low, high }, value) => low <= value && value <= high;
-  const FAINT = 0.4;
   const GRAB = 14; // so near the dashed line a finger takes it
 
   class Chart {
@@ -159,11 +153,11 @@ const charts = (() => {
       return near.sort((a, b) => far(a) - far(b))[0] ?? null;
     }
 
-    // laws: [{family, style, points, fit or null, out: Set of models, hidden: Set of models, faint}]; a fit whose
+    // laws: [{family, style, points, fit or null, out: Set of models, hidden: Set of models}]; a fit whose
     // forecasts have no intervals is a line alone. A hidden point outside its forecast's interval has a ring.
-    // size: where a forecast is shown, or null; view: the sizes and values in sight, or null for all there are.
+    // size: where a forecast is shown, or null.
     // Without a title the chart keeps the one that it has.
-    draw(laws, { title = this.title.textContent, label, describe, size = null, across = "non-embedding parameters S", view = null }) {
+    draw(laws, { title = this.title.textContent, label, describe, size = null, across = "non-embedding parameters S" }) {
       const width = Math.max(260, this.picture.getBoundingClientRect().width), height = Math.min(400, Math.max(280, 0.62 * width));
       const left = 52, right = width - 12, top = 12, bottom = height - 44;
       this.points = laws.flatMap(({ points }) => points).filter(({ value }) => value > 0);
@@ -175,11 +169,11 @@ const charts = (() => {
       if (!this.points.length) { this.x = null; return; }
       const sizes = this.points.map((point) => point.size);
       const places = size === null ? sizes : [...sizes, size];
-      this.range = this.held ?? view?.sizes ?? [Math.min(...places) / 1.6, Math.max(...places) * 1.6];
+      this.range = this.held ?? [Math.min(...places) / 1.6, Math.max(...places) * 1.6];
       const fitted = laws.filter(({ fit }) => fit).map(({ fit }) => fit);
       const ends = fitted.flatMap((fit) => [...this.range, ...places].map((each) => fit.predict(each).value));
       const values = [...this.points.map(({ value }) => value), ...ends].filter((value) => value > 1e-12 && Number.isFinite(value));
-      const [low, high] = view?.values ?? [Math.min(...values) / 1.12, Math.max(...values) * 1.12];
+      const [low, high] = [Math.min(...values) / 1.12, Math.max(...values) * 1.12];
       const scale = ([from, to], [start, end]) => {
         const unit = (end - start) / Math.log(to / from);
         const map = (value) => Math.min(Math.max(start + unit * Math.log(value / from), -1e5), 1e5);
@@ -206,18 +200,18 @@ const charts = (() => {
       draw(inside);
       const along = Array.from({ length: 61 }, (_, i) => this.range[0] * (this.range[1] / this.range[0]) ** (i / 60));
       const path = (points) => points.map(([at, value], i) => `${i ? "L" : "M"}${x(at).toFixed(2)} ${y(value).toFixed(2)}`).join("");
-      for (const { fit, style: [colour], faint } of laws.filter((law) => law.fit)) {
+      for (const { fit, style: [colour] } of laws.filter((law) => law.fit)) {
         const law = along.map((each) => fit.predict(each));
         const edge = (name) => law.map((each) => [each.size, each[name]]);
         if ("low" in law[0]) inside.append(
           svg("path", { d: `${path(edge("mean_high"))}${path(edge("mean_low").reverse()).replace("M", "L")}Z`, fill: colour, opacity: 0.18 }),
           ...["low", "high"].map((name) => svg("path", { d: path(edge(name)), fill: "none", stroke: colour, "stroke-dasharray": "1 4", "stroke-linecap": "round", "stroke-width": 1.4 })));
-        inside.append(svg("path", { class: "rbp-explorer-law", d: path(edge("value")), fill: "none", stroke: colour, "stroke-width": 1.8, opacity: faint ? FAINT : null }));
+        inside.append(svg("path", { class: "rbp-explorer-law", d: path(edge("value")), fill: "none", stroke: colour, "stroke-width": 1.8 }));
       }
       if (size !== null) draw(svg("path", { class: "rbp-explorer-at", d: `M${x(size)} ${top}V${bottom}`, stroke: "transparent", "stroke-width": 2 * GRAB }),
         svg("path", { class: "rbp-explorer-at", d: `M${x(size)} ${top}V${bottom}`, stroke: "currentColor", "stroke-dasharray": "5 4" }),
         svg("path", { class: "rbp-explorer-at", d: `M${x(size) - 7} ${bottom}h14l-7 -10Z`, fill: "currentColor" }));
-      for (const { fit, style, points, out, hidden, faint } of laws) {
+      for (const { fit, style, points, out, hidden } of laws) {
         if (fit && size !== null) {
           const at = fit.predict(size), [from, to] = [at.low, at.high].map((value) => Math.min(Math.max(y(value), top), bottom));
           draw(svg("path", { d: `M${x(size)} ${from}V${to}M${x(size) - 5} ${from}h10M${x(size) - 5} ${to}h10`, fill: "none", stroke: style[0], "stroke-width": 2 }));
@@ -225,7 +219,7 @@ const charts = (() => {
         for (const point of points.filter(({ value }) => value > 0)) {
           const spot = [x(point.size), y(point.value)], gone = out.has(point.model), unseen = hidden.has(point.model) && !gone;
           const outside = unseen && "low" in (fit?.predict(point.size) ?? {}) && !within(fit.predict(point.size), point.value);
-          const shown = svg("g", { class: "rbp-explorer-point", opacity: faint ? FAINT : null }, mark(style, spot, gone || unseen, points.length > 60 ? 0.6 : 1),
+          const shown = svg("g", { class: "rbp-explorer-point" }, mark(style, spot, gone || unseen, points.length > 60 ? 0.6 : 1),
             svg("title", {}, `${short(point.model)}: ${number(point.value)}${gone ? " (left out)" : unseen ? ` (hidden from the fit${outside ? ", outside its interval" : ""})` : ""}`));
           if (outside) shown.append(svg("circle", { class: "rbp-explorer-outside", cx: spot[0], cy: spot[1], r: 10, fill: "none" }));
           if (gone) shown.append(svg("path", { d: `M${spot[0] - 6} ${spot[1] - 6}l12 12m0 -12l-12 12`, stroke: style[0], "stroke-width": 1.5 }));
@@ -244,5 +238,5 @@ const charts = (() => {
       html("tbody", {}, ...lines.map(({ family, cells: contents }) => html("tr", { "data-family": family }, ...contents.map(cell)))));
   }
 
-  return { html, svg, number, percent, short, distinct, measured, swatch, styleOf, rowsOf, controls, within, table, Chart };
+  return { html, svg, number, percent, short, distinct, measured, swatch, rowsOf, controls, within, table, Chart };
 })();

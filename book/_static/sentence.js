@@ -4,9 +4,9 @@
 
 const sentence = (() => {
   const SLICE = 12; // milliseconds of arithmetic between two looks at the keyboard
-  const TEN = 10, KS = [1, 10, 100], DASHES = ["", "6 3", "2 3"];
+  const TEN = 10, KS = [1, 10, 100];
 
-  const { html, svg } = charts;
+  const { html } = charts;
   const below = (k) => `RBP${String(k).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`;
   const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}%`;
   const megabytes = (some) => `${(some.reduce((sum, { bytes }) => sum + bytes, 0) / 1e6).toFixed(1)} MB`;
@@ -31,9 +31,9 @@ const sentence = (() => {
   function start(root) {
     const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
     const tokenizer = new neox.Tokenizer(data.tokenizer);
-    const state = { text: data.text, temperature: 1, k: 10, at: data.at };
-    const cards = data.models.map((model, i) => ({ ...model, on: model.chosen, look: data.looks[i % data.looks.length], buttons: [], places: [] }));
-    let ids = [], texts = [], turns = 0, asked = true; // asked: by a reader at this page, and not by its address alone
+    const state = { text: data.text, temperature: 1, at: data.at };
+    const cards = data.models.map((model) => ({ ...model, on: model.chosen, buttons: [], places: [] }));
+    let ids = [], texts = [], turns = 0;
     const chosen = () => cards.filter(({ on }) => on);
 
     // ── What the models say: places[i] of a card is of token i; the place after the last token has no truth
@@ -83,13 +83,6 @@ const sentence = (() => {
       status.textContent = problem.textContent = "";
       const missing = untouched ? [] : mine.filter(({ model }) => !model);
       announce();
-      go.hidden = asked || !missing.length;
-      if (!go.hidden) {
-        go.textContent = `Rank this text (loads ${megabytes(missing)})`;
-        tell([]);
-        grid.replaceChildren();
-        return;
-      }
       if (missing.length) progress.textContent = `loading ${missing.map(({ label }) => label).join(", ")} …`;
       missing.forEach(load);
       for (const card of mine) {
@@ -128,22 +121,17 @@ const sentence = (() => {
     const examples = html("select", { id: id("example") }, html("option", { value: "" }, "–"), ...Object.keys(data.examples).map((name) => html("option", {}, name)));
     const temperature = html("input", { type: "range", id: id("temperature"), min: -2, max: 2, step: 0.05, value: 0 });
     const temperatureSaid = html("span");
-    const k = html("select", { id: id("k") }, ...KS.map((each) => html("option", { value: each, selected: each === state.k }, each)));
     const status = html("p", { role: "status" }), progress = html("p", { class: "rbp-sentence-progress", "aria-hidden": "true" });
-    const problem = html("p", { role: "alert", class: "rbp-explorer-problem" }), strange = html("p", { role: "alert", class: "rbp-explorer-problem" });
-    const limit = html("p", { id: id("limit") }), loads = html("p", { id: id("loads") }), go = html("button", { type: "button", hidden: true });
-    go.addEventListener("click", () => { asked = true; arrange(); run(); });
-    const boxes = cards.map((card, i) => {
+    const problem = html("p", { role: "alert", class: "rbp-explorer-problem" });
+    const limit = html("p", { id: id("limit") }), loads = html("p", { id: id("loads") });
+    const boxes = cards.map((card) => {
       const box = html("input", { type: "checkbox", id: id(card.label), checked: card.on });
-      box.addEventListener("change", () => { card.on = box.checked; arrange(); run(); write(); });
-      card.box = box;
-      return html("label", { class: "rbp-explorer-check" }, box, swatch(card.look, i), `${card.label} (${megabytes([card])})`);
+      box.addEventListener("change", () => { card.on = box.checked; arrange(); run(); });
+      return html("label", { class: "rbp-explorer-check" }, box, `${card.label} (${megabytes([card])})`);
     });
-    const typed = (given) => { asked = true; arrange(); change(given); write(); };
-    text.addEventListener("input", () => typed(text.value));
-    examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; typed(text.value); } });
-    temperature.addEventListener("input", () => { asked = true; arrange(); state.temperature = 2 ** Number(temperature.value); heat(); run(); });
-    k.addEventListener("change", () => { state.k = Number(k.value); plot(); });
+    text.addEventListener("input", () => change(text.value));
+    examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; change(text.value); } });
+    temperature.addEventListener("input", () => { state.temperature = 2 ** Number(temperature.value); heat(); run(); });
     const heat = () => {
       temperatureSaid.textContent = `Temperature T = ${state.temperature.toFixed(2)}`;
       temperature.setAttribute("aria-valuetext", `T = ${state.temperature.toFixed(2)}`);
@@ -166,29 +154,6 @@ const sentence = (() => {
       const missing = chosen().filter(({ model }) => !model);
       loads.textContent = missing.length ? `Not loaded yet: ${missing.map(({ label }) => label).join(", ")}, ${megabytes(missing)}. A text of yours, or a temperature, loads them.`
         : "The models that are ticked are loaded.";
-    }
-
-    // ── The address: what somebody else wrote, so all of it is text, and its weights wait for the reader
-
-    let writing = 0;
-    function write() {
-      clearTimeout(writing); // browsers stop an address that changes too often
-      writing = setTimeout(() => {
-        const parts = new URLSearchParams({ text: [...state.text].slice(0, data.characters).join(""), models: chosen().map(({ label }) => label).join(",") });
-        try { history.replaceState(null, "", `#${parts}`); } catch { /* a page in a sandbox keeps its address */ }
-      }, 200);
-    }
-    function restore() {
-      const parts = new URLSearchParams(location.hash.slice(1));
-      if (!parts.has("text") && !parts.has("models")) return;
-      const names = [...new Set((parts.get("models") ?? "").split(",").filter(Boolean))], unknown = names.filter((name) => !cards.some(({ label }) => label === name));
-      const listed = unknown.slice(0, 5).map((name) => `“${[...name].slice(0, 40).join("")}”`).join(", ");
-      strange.textContent = unknown.length ? `The address names models that are not here: ${listed}${unknown.length > 5 ? " …" : ""}. Here are ${cards.map(({ label }) => label).join(", ")}.` : "";
-      if (names.length > unknown.length) for (const card of cards) card.box.checked = card.on = names.includes(card.label);
-      text.value = parts.get("text") ?? state.text;
-      asked = false;
-      arrange();
-      change(text.value);
     }
 
     // ── A card for each model: the text by its ranks, and the top ten at the chosen token
@@ -268,64 +233,25 @@ const sentence = (() => {
     function choose(at) {
       state.at = at;
       chosen().filter((card) => card.ids).forEach(mark);
-      plot();
     }
 
     // ── All of the text
 
-    let ready = [];
     const ranksOf = (card) => card.places.filter((spot) => spot !== null && spot.rank !== null);
     const share = (ranked, limit) => ranked.filter(({ rank }) => rank <= limit).length / ranked.length;
     function tell(shown) {
-      ready = shown.filter((card) => ranksOf(card).length);
+      const ready = shown.filter((card) => ranksOf(card).length);
       const value = (number, written) => html("data", { value: number }, written);
       const heads = ["Model", ...KS.map(below), `cross-entropy at T = ${state.temperature.toFixed(2)}`];
       summary.replaceChildren(html("table", { class: "rbp-table" },
         html("thead", {}, html("tr", {}, ...heads.map((head, i) => html("th", { scope: "col", class: i ? "num" : "txt" }, head)))),
         html("tbody", {}, ...ready.map((card) => {
           const ranked = ranksOf(card), mean = ranked.reduce((sum, spot) => sum + nllOf(spot), 0) / ranked.length;
-          return html("tr", { "data-model": card.name }, html("td", { class: "txt" }, swatch(card.look, cards.indexOf(card)), ` ${card.label}`),
+          return html("tr", { "data-model": card.name }, html("td", { class: "txt" }, card.label),
             ...KS.map((limit) => html("td", { class: "num" }, value(share(ranked, limit), percent(share(ranked, limit))))),
             html("td", { class: "num" }, value(mean, `${mean.toFixed(3)} nats`)));
         }))));
       summary.hidden = !ready.length;
-      plot();
-    }
-
-    const picture = svg("svg", { role: "img", class: "rbp-explorer-chart" });
-    const figure = html("figure", {}, html("figcaption"), picture);
-    function swatch([colour], i) {
-      return svg("svg", { width: 22, height: 10, viewBox: "0 0 22 10", "aria-hidden": "true" },
-        svg("path", { d: "M0 5H22", stroke: colour, "stroke-width": 2.5, "stroke-dasharray": DASHES[i % DASHES.length] }));
-    }
-
-    function plot() {
-      figure.hidden = !ready.length;
-      if (!ready.length) return;
-      const width = Math.max(260, figure.clientWidth), height = 220, [left_, right, top, bottom] = [44, width - 46, 10, height - 40];
-      const count = ready[0].ids.length, x = (i) => left_ + (right - left_) * (i - 1) / Math.max(count - 2, 1), y = (part) => bottom - (bottom - top) * part;
-      const label = (words, attributes) => svg("text", { fill: "currentColor", "font-size": 12, ...attributes }, words);
-      const curves = ready.map((card) => {
-        let hits = 0;
-        return { card, shares: ranksOf(card).map(({ rank }, i) => (hits += rank <= state.k) / (i + 1)) };
-      });
-      const ends = curves.map(({ card, shares }) => ({ card, at: y(shares.at(-1)) })).sort((a, b) => a.at - b.at);
-      // Labels keep a line's height apart: down from the top, then up from the bottom.
-      for (let i = 1; i < ends.length; i += 1) ends[i].at = Math.max(ends[i].at, ends[i - 1].at + 12);
-      for (let i = ends.length - 1, floor = bottom; i >= 0; i -= 1, floor -= 12) ends[i].at = Math.min(ends[i].at, floor);
-      figure.firstChild.textContent = `${below(state.k)} of the text so far, token by token`;
-      picture.setAttribute("aria-label", `${below(state.k)} as the text grows; at its end ${curves.map(({ card, shares }) => `${card.label} ${percent(shares.at(-1))}`).join(", ")}`);
-      picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      const spot = Math.min(Math.max(state.at, 1), count - 1);
-      picture.replaceChildren(
-        ...[0, 0.25, 0.5, 0.75, 1].flatMap((part) => [svg("path", { d: `M${left_} ${y(part)}H${right}`, stroke: "var(--rbp-grid)" }),
-          label(percent(part), { x: left_ - 6, y: y(part) + 4, "text-anchor": "end" })]),
-        svg("path", { d: `M${x(spot)} ${top}V${bottom}`, stroke: "currentColor", "stroke-dasharray": "5 4" }),
-        label("tokens ranked", { x: (left_ + right) / 2, y: height - 6, "text-anchor": "middle" }),
-        ...[1, count - 1].map((i) => label(counted(i), { x: x(i), y: bottom + 16, "text-anchor": "middle" })),
-        ...curves.map(({ card, shares }) => svg("path", { d: shares.map((part, i) => `${i ? "L" : "M"}${x(i + 1).toFixed(1)} ${y(part).toFixed(1)}`).join(""), fill: "none",
-          stroke: card.look[0], "stroke-width": 2, "stroke-dasharray": DASHES[cards.indexOf(card) % DASHES.length] })),
-        ...ends.map(({ card, at }) => label(card.label, { x: right + 5, y: at + 4 })));
     }
 
     // ── The page
@@ -337,17 +263,12 @@ const sentence = (() => {
       html("div", { class: "rbp-explorer-row" }, html("div", { class: "rbp-explorer-field" }, html("label", { for: examples.id }, "or an example"), examples),
         html("label", { class: "rbp-explorer-slider" }, temperatureSaid, temperature)),
       html("fieldset", {}, html("legend", {}, "Models, and the size of their weights"), html("div", { class: "rbp-explorer-row" }, ...boxes), loads),
-      go, strange, progress, status, problem, summary, key, grid,
-      html("div", { class: "rbp-explorer-field rbp-sentence-k" }, html("label", { for: k.id }, "Threshold k"), k), figure);
+      progress, status, problem, summary, key, grid);
     arrange();
     heat();
     const at = state.at;
     change(state.text);
     choose(at);
-    restore();
-    addEventListener("hashchange", restore);
-    let wide = figure.clientWidth;
-    new ResizeObserver(() => { if (figure.clientWidth !== wide) { wide = figure.clientWidth; plot(); } }).observe(root);
   }
 
   const begin = () => document.querySelectorAll(".rbp-sentence").forEach(start);

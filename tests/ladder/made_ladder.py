@@ -74,14 +74,6 @@ layers = 1
 rate = 0.01
 rungs = ["narrow"]
 
-[[families]]
-name = "mamba2"
-architecture = "mamba2"
-layers = 1
-head = 8
-rate = 0.01
-rungs = ["narrow"]
-
 [repeats]
 1 = { weights = 1, order = 0 }
 2 = { weights = 0, order = 1 }

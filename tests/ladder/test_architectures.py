@@ -2,18 +2,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, Mamba2ForCausalLM
-from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
+from transformers import AutoModelForCausalLM
 
 from rbp.core.registry import ARCHITECTURES
-from rbp.ladder.architectures import LSTMForCausalLM, make_model, state_space
+from rbp.ladder.architectures import LSTMForCausalLM, make_model
 from rbp.ladder.recipe import read_ladders
 from rbp.ranks.models import non_embedding_params
 
-SHAPES = {"neox": (2, 16, 2), "lstm": (2, 16, 0), "mamba2": (2, 16, 2)}
+SHAPES = {"neox": (2, 16, 2), "lstm": (2, 16, 0)}
 KINDS = pytest.mark.parametrize("kind", list(SHAPES))
 
 
@@ -64,45 +61,6 @@ def test_a_saved_model_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
     with torch.inference_mode():
         torch.testing.assert_close(loaded(input_ids=ids).logits, model(input_ids=ids).logits, rtol=2e-5, atol=2e-5)
     assert non_embedding_params(loaded) == non_embedding_params(model)
-
-
-@given(st.integers(1, 70), st.integers(1, 3), st.integers(1, 4), st.sampled_from([1, 4, 16, 64]), st.integers(0, 99))
-def test_the_state_space_layer_is_its_recurrence(count: int, heads: int, size: int, chunk: int, seed: int) -> None:
-    random = torch.Generator().manual_seed(seed)
-
-    def draw(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=random, dtype=torch.float64)
-
-    inputs, steps, rates = draw(2, count, heads, size), draw(2, count, heads).exp(), -draw(heads).exp()
-    keys, queries = draw(2, count, 5), draw(2, count, 5)
-    state, wanted = torch.zeros(2, heads, size, 5, dtype=torch.float64), []
-    for t in range(count):
-        kept = torch.exp(steps[:, t] * rates)[..., None, None] * state
-        state = kept + (steps[:, t, :, None] * inputs[:, t])[..., None] * keys[:, t, None, None]
-        wanted.append((state * queries[:, t, None, None]).sum(-1))
-    found = state_space(inputs, steps, rates, keys, queries, chunk)
-    torch.testing.assert_close(found, torch.stack(wanted, 1), rtol=1e-10, atol=1e-10)
-
-
-def test_mamba2_by_matrices_is_transformers_mamba2() -> None:
-    ours = small("mamba2")
-    with torch.no_grad():
-        for name, parameter in ours.named_parameters():
-            if parameter.ndim == 1:  # none stays at its first value, where it might not show
-                parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(len(name))))
-    theirs = Mamba2ForCausalLM(ours.config)
-    theirs.load_state_dict(ours.state_dict())
-    assert all(type(block.mixer) is Mamba2Mixer for block in theirs.backbone.layers)
-    assert all(type(block.mixer) is not Mamba2Mixer for block in ours.backbone.layers)
-    for count in (1, 31, 64, 100):
-        ids, gradients = tokens(count), []
-        for model in (ours, theirs):
-            model.zero_grad()
-            logits = model.train()(input_ids=ids, use_cache=False).logits
-            functional.cross_entropy(logits.flatten(0, 1), ids.flatten()).backward()
-            gradients.append([logits.detach(), *(p.grad.clone() for p in model.parameters())])
-        for mine, other in zip(*gradients, strict=True):
-            torch.testing.assert_close(mine, other, rtol=1e-4, atol=2e-5)
 
 
 def test_the_lstm_is_a_loop_over_tokens() -> None:

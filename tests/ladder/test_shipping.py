@@ -158,9 +158,9 @@ def test_each_family_has_a_door(workshop, tmp_path: Path, monkeypatch) -> None:
     assert floor_alone.shipped == {"ladder:ngrams"}
     assert set(floor_alone.table["model"]) == {f"ngrams-5-{LAST}"}
     assert len(floor_alone.entropies) == 2
-    with pytest.raises(DataError, match="the family mamba2 is not shipped") as error:
-        _ = sources.open_source("ladder:mamba2").table
-    assert "rbp ladder train --family mamba2, rbp ladder rank" in str(error.value)
+    with pytest.raises(DataError, match="the family lstm is not shipped") as error:
+        _ = sources.open_source("ladder:lstm").table
+    assert "rbp ladder train --family lstm, rbp ladder rank" in str(error.value)
     every = sources.open_source("ladder:all")
     assert {store.model for store in every.stores} == last | {f"ngrams-5-{LAST}"}
     table = every.table

@@ -11,8 +11,10 @@ from scipy.stats import norm
 from simulated import counts
 
 from rbp.core.errors import DataError
+from rbp.evidence import shipped
 from rbp.evidence.counts import Counts
 from rbp.paper.appendix import predictions as study
+from rbp.paper.families import first_ladder, with_ablations
 
 
 def made(**columns):
@@ -179,3 +181,26 @@ def test_a_file_that_holds_no_predictions_is_refused(tmp_path):
     (tmp_path / "none.toml").write_text("exponent = 3")
     with pytest.raises(DataError, match="no predictions"):
         study.read_predictions(tmp_path / "none.toml")
+
+
+def test_the_first_ladder_s_sums_are_those_of_its_stores_and_there_only_where_it_is_named():
+    # the slopes of ln(−ln RBP₁) in ln CE as they were recorded of its rank stores, before these went
+    recorded = {"auslegal": 1.5628218296554313, "hotpotqa": 2.5712306577667395}
+    for one in shipped.counted([1], families=[shipped.FIRST], datasets=list(recorded)):
+        own = one.keep(one.models["seed"] == 0)
+        slope = np.polyfit(np.log(own.cross_entropy), np.log(own.neg_log_rbp[:, 0]), 1)[0]
+        assert slope == pytest.approx(recorded[one.dataset], rel=1e-6)
+        assert np.isnan(one.entropy).all(axis=0).tolist() == (one.models["seed"] > 0).tolist()
+    assert len(one.models) == 11
+    assert not set(shipped.APART) & set(shipped.models()["family"])
+
+
+def test_the_shipped_ablations_stand_beside_their_rungs():
+    texts = first_ladder(10)
+    for one, first in zip(with_ablations(texts), texts, strict=True):
+        assert one.names == ["ladder-59k", "ladder-59k-40", "ladder-150k", "ladder-150k-8"]
+        assert one.sizes.tolist() == [59_240] * 2 + [150_080] * 2
+        places = [first.names.index(name) for name in one.names[::2]]
+        np.testing.assert_array_equal(one.hits[:, ::2], first.hits[:, places])
+        np.testing.assert_array_equal(one.nll[:, ::2], first.nll[:, places])
+        assert (one.hits[:, 1::2].sum(axis=0) != one.hits[:, ::2].sum(axis=0)).all()

@@ -4,10 +4,9 @@ import json
 import shutil
 import unicodedata
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -356,57 +355,15 @@ def test_a_model_that_is_quoted_is_ticked(tab: Page) -> None:
     assert told["cross_entropy.larger.t2"] == last.cross_entropy(2)
 
 
-# The address, which anybody may have written
-
-
-def opened(tab: Page, **parts: str) -> None:
-    """The page with a text and models in its address."""
-    tab.goto(f"{tab.url.partition('#')[0]}#{urlencode(parts)}")
-
-
-def test_the_address_holds_the_text_and_the_models(tab: Page, browser: Browser, asked: list[str]) -> None:
-    text = "Is it 5 % of α & β, “so” #1?\n\tYes+no."
-    tab.get_by_role("checkbox", name="59k (").uncheck()
-    tab.get_by_label("Your text").fill(text)
-    agrees(tab, text, chosen=("10k", "390k"))
-    tab.wait_for_function("new URLSearchParams(location.hash.slice(1)).get('text')?.includes('Yes')")
-    shown, before = tab.evaluate(SHOWN), list(asked)
-    with closing(browser.new_context(offline=True)) as other:
-        again, loaded = other.new_page(), []
-        again.on("request", lambda each: loaded.append(each.url) if "/weights/" in each.url else None)
-        again.goto(tab.url)
-        expect(again.get_by_label("Your text")).to_have_value(text)
-        size = sum(path.stat().st_size for path in folder_of(again) if path.stem in before)
-        go = again.get_by_role("button", name=f"Rank this text (loads {size / 1e6:.1f} MB)")
-        expect(go).to_be_visible()
-        assert loaded == [], "another's text loads nothing by itself"
-        go.click()
-        agrees(again, text, chosen=("10k", "390k"))
-        assert again.evaluate(SHOWN) == shown
-        assert len(loaded) == 2
-
-
 def folder_of(tab: Page) -> list[Path]:
     return sorted((Path(urlsplit(tab.url).path).parent / "weights").glob("*.js"))
 
 
-def test_an_address_is_text_and_its_unknown_models_are_named(tab: Page, asked: list[str]) -> None:
+def test_what_is_typed_is_text(tab: Page) -> None:
     evil = "<img src=x onerror='window.hurt = 1'></script><script>window.hurt = 1</script>"
-    opened(tab, text=evil, models=f"10k,{evil},7b")
-    expect(tab.get_by_label("Your text")).to_have_value(evil)
-    named = tab.get_by_role("alert").filter(has_text="not here")
-    expect(named).to_contain_text("“<img src=x")
-    expect(named).to_contain_text("“7b”. Here are 10k, 22k, 59k")
-    assert [box.is_checked() for box in tab.get_by_role("checkbox").all()] == [True, *[False] * 6]
-    tab.get_by_role("button", name="Rank this text").click()
-    said(tab, "ranked by 1 models")
+    tab.get_by_label("Your text").fill(evil)
+    agrees(tab, evil)
     assert tab.evaluate("[window.hurt, document.querySelectorAll('.rbp-sentence img').length]") == [None, 0]
-    assert asked == [RUNGS[0].name]
-    opened(tab, models="no,such")  # none is known: those that are ticked stay
-    expect(named).to_contain_text("“no”, “such”")
-    assert tab.get_by_role("checkbox", name="10k").is_checked()
-    opened(tab, text="é" * 3000)
-    expect(tab.locator("#rbp-sentence-limit")).to_contain_text("The last 1,500 characters are left out")
 
 
 def test_the_size_of_the_weights_is_said_before_they_load(tab: Page, asked: list[str]) -> None:
@@ -490,18 +447,9 @@ def test_on_a_phone_by_touch(tab: Page) -> None:
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_curve_ends_at_the_share(tab: Page) -> None:
-    for k in ("1", "10", "100"):
-        tab.get_by_label("Threshold k").select_option(k)
-        said = tab.locator(".rbp-sentence svg[role=img]").get_attribute("aria-label") or ""
-        for name, values in tab.evaluate(SUMMARY).items():
-            share = values[("1", "10", "100").index(k)]
-            assert f"{name.split('-')[1]} {100 * share:.0f}%" in said
-
-
 def test_every_control_has_a_label(tab: Page) -> None:
     controls = "document.querySelectorAll('.rbp-sentence :is(input, select, textarea)')"
-    assert tab.evaluate(f"{controls}.length") > 10
+    assert tab.evaluate(f"{controls}.length") > 9
     assert tab.evaluate(f"[...{controls}].filter(e => !e.labels?.length).length") == 0
 
 

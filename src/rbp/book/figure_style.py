@@ -32,17 +32,22 @@ FAMILIES = {
 LADDERS = {
     "neox": ("#8A7A00", "v"),
     "lstm": ("#6F6FCF", "P"),
-    "mamba2": ("#A0522D", "X"),
     "ngrams": ("#708090", "*"),
 }
 LADDERS |= {  # by the names that pages give them
-    name: LADDERS[family]
-    for family, name in {"neox": "Transformer", "lstm": "LSTM", "mamba2": "Mamba-2", "ngrams": "n-grams"}.items()
+    name: LADDERS[family] for family, name in {"neox": "Transformer", "lstm": "LSTM", "ngrams": "n-grams"}.items()
 }
 #: of others' training runs
 OUTSIDE = {"Llama": ("#C0504D", "<"), "mLSTM": ("#00889A", ">")}
 #: of families that no figure of the book has beside all of these
-SPARE = [*dict.fromkeys(LADDERS.values()), ("#9457C0", "s"), ("#5C8A2E", "D"), ("#C2447A", "^"), ("#4E79A7", "v")]
+SPARE = [
+    *dict.fromkeys(LADDERS.values()),
+    ("#9457C0", "s"),
+    ("#5C8A2E", "D"),
+    ("#C2447A", "^"),
+    ("#4E79A7", "v"),
+    ("#A0522D", "X"),
+]
 
 LABELS = {"size": "non-embedding parameters S", "cross_entropy": "cross-entropy (nats)"}
 

@@ -32,11 +32,11 @@ Out = Annotated[
     typer.Option(help="The working folder.", show_default="runs/ladders; of .txt files in FOLDER runs/ladder-FOLDER"),
 ]
 Families = Annotated[
-    str, typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm, mamba2.")
+    str, typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm.")
 ]
 Ranked = Annotated[
     str,
-    typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm, mamba2; or ngrams."),
+    typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm; or ngrams."),
 ]
 Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
 Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
@@ -235,25 +235,6 @@ def ship(
             typer.echo(f"{model}: not ranked, so left out", err=True)
         typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
     typer.echo(str(to or LADDER))
-
-
-@ladder.command()
-def positions(
-    context: typer.Context,
-    family: Families = "neox,lstm",
-    jobs: Jobs = None,
-    out: Out = None,
-    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/ladder/positions.parquet")] = None,
-) -> None:
-    """Rank the evaluation texts by the shipped models in whole windows, and sum by the position in the window."""
-    from rbp.core.paths import LADDER
-    from rbp.ladder import positions as ranked
-
-    project: Project = context.find_root().obj
-    folder = (out or project.runs / "ladders") / "positions"
-    _end(_work(ranked.jobs(split_names(family), folder), jobs))
-    ranked.gather(folder, to or LADDER / ranked.FILE)
-    typer.echo(str(to or LADDER / ranked.FILE))
 
 
 @ladder.command()

@@ -178,7 +178,7 @@ class _Families(_Ranks):
         return measurements(self.rule, self.ks, folder=LADDER)
 
 
-_OF_FAMILIES = {"ladder": "neox", "ladder:lstm": "lstm", "ladder:mamba2": "mamba2"}
+_OF_FAMILIES = {"ladder": "neox", "ladder:lstm": "lstm"}
 _OF_OTHERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     "outside": outside.measurements,
     "images": outside.images,
@@ -206,7 +206,6 @@ SHIPPED = {
     "published": "the authors' published numbers",
     "ladder": "the ladder: transformers of 10k to 2.7m parameters trained here, 8 M tokens",
     "ladder:lstm": "the LSTMs trained here, 8 M tokens",
-    "ladder:mamba2": "the Mamba-2 models trained here, 8 M tokens",
     "ladder:ngrams": "n-grams of the ladder's text",
     "ladder:all": "all families trained here, 0.5 to 8 M tokens",
     "outside": "training runs by others",

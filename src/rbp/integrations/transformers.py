@@ -61,10 +61,9 @@ class RankCallback(TrainerCallback):
     scored once, with half of that before it.
 
     The ranks are those of `rbp extract`, of the weights as they are: in float32 where training computes in mixed
-    precision. An evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts
-    (`bench/results/callback-cpu.json`). Raises ParameterError for thresholds that are no ranks, steps below 1, what are
-    no texts, and a Trainer without a tokenizer; DataError for texts without a token to score, and weights that are cut
-    among processes (FSDP, ZeRO-3).
+    precision. An evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts, on two cores. Raises
+    ParameterError for thresholds that are no ranks, steps below 1, what are no texts, and a Trainer without a
+    tokenizer; DataError for texts without a token to score, and weights that are cut among processes (FSDP, ZeRO-3).
 
         >>> Trainer(model, arguments, train_dataset=data, processing_class=tokenizer,
         ...         callbacks=[RankCallback(texts, ks=[1, 10], every=50)]).train()  # doctest: +SKIP

@@ -71,7 +71,6 @@ def rank_by(told: Tell, making: Making, folder: Path, name: str, family: str, we
     """Rank all documents by the model in a folder, whose weights have this checksum; ranks: keep each token's too."""
     import torch
 
-    from rbp.ladder.architectures import by_matrices
     from rbp.ranks.extraction import Settings, quiet
     from rbp.ranks.models import find_model, load_model, load_tokenizer
 
@@ -79,7 +78,7 @@ def rank_by(told: Tell, making: Making, folder: Path, name: str, family: str, we
     files = replace(find_model(str(folder)), name=name)
     settings = Settings(device="cpu", family=family)
     with quiet():
-        model = by_matrices(load_model(files, "float32", torch.device("cpu")).model)
+        model = load_model(files, "float32", torch.device("cpu")).model
         tokenizer = load_tokenizer(files)
     found = {}
     for domain in making.base.domains:

@@ -1,32 +1,24 @@
-"""The architectures of the ladders: GPT-NeoX and Mamba-2 as transformers has them, and an LSTM language model.
+"""The architectures of the ladders: GPT-NeoX as transformers has it, and an LSTM language model.
 
 Weights are drawn by `make_model`, saved by `save_pretrained`, and loaded by transformers' `AutoModelForCausalLM`, those
 of the LSTM once this module is imported, which registers its class. No code is stored beside weights.
-
-Mamba-2 trains by `MatrixMixer`, its state-space layer as products of matrices ("SSD", arXiv:2405.21060, section 6):
-the same weights and the same function as transformers' own, in less memory and time.
 """
 
 from typing import Any, Literal
 
 import torch
 from torch import nn
-from torch.nn import functional
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
-    Mamba2Config,
-    Mamba2ForCausalLM,
     PreTrainedConfig,
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutput, CausalLMOutput
-from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 
-Architecture = Literal["neox", "lstm", "mamba2"]
-_PAIRED = 32  # tokens whose pairs are multiplied at once: more costs arithmetic, fewer memory for states
+Architecture = Literal["neox", "lstm"]
 
 
 def make_model(
@@ -42,8 +34,8 @@ def make_model(
 ) -> Any:
     """A causal language model of transformers' kind with random weights, which follow from the seed.
 
-    heads: of attention or of Mamba-2's state; an LSTM has none. rotary: the share of a head's dimensions that GPT-NeoX
-    turns by position. Input and output embeddings are apart.
+    heads: of attention; an LSTM has none. rotary: the share of a head's dimensions that GPT-NeoX turns by position.
+    Input and output embeddings are apart.
     """
     torch.manual_seed(seed)
     tokens: dict[str, Any] = {
@@ -65,24 +57,7 @@ def make_model(
                 **tokens,
             )
         )
-    if architecture == "lstm":
-        return LSTMForCausalLM(LSTMConfig(hidden_size=width, num_hidden_layers=layers, **tokens))
-    model = Mamba2ForCausalLM(
-        Mamba2Config(
-            hidden_size=width,
-            num_hidden_layers=layers,
-            num_heads=heads,
-            head_dim=2 * width // heads,
-            state_size=width // 2,
-            n_groups=1,
-            chunk_size=_PAIRED,
-            initializer_range=(3 * width) ** -0.5,  # as nn.Linear draws its own
-            pad_token_id=None,
-            use_cache=False,
-            **tokens,
-        )
-    )
-    return by_matrices(model)
+    return LSTMForCausalLM(LSTMConfig(hidden_size=width, num_hidden_layers=layers, **tokens))
 
 
 class LSTMConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
@@ -163,82 +138,3 @@ class LSTMForCausalLM(LSTMPreTrainedModel):
 
 AutoConfig.register(LSTMConfig.model_type, LSTMConfig, exist_ok=True)
 AutoModelForCausalLM.register(LSTMConfig, LSTMForCausalLM, exist_ok=True)
-
-
-def by_matrices(model: Any) -> Any:
-    """Let the layers of transformers' Mamba-2 work by `MatrixMixer`; its weights and what it saves stay the same.
-
-    Another model is given back as it is.
-    """
-    if isinstance(model, Mamba2ForCausalLM):
-        for block in model.backbone.layers:
-            block.mixer.__class__ = MatrixMixer
-    return model
-
-
-class MatrixMixer(Mamba2Mixer):
-    """transformers' mixer of one group, without cache and masks, its state-space layer by `state_space`."""
-
-    def forward(self, hidden_states: torch.Tensor, **options: Any) -> torch.Tensor:
-        """From and to states [batch, tokens, width]."""
-        batch, tokens, _ = hidden_states.shape
-        parts = [self.intermediate_size, self.conv_dim, self.num_heads]
-        gate, mixed, steps = torch.split(self.in_proj(hidden_states), parts, dim=-1)
-        mixed = functional.silu(causal_convolution(mixed, self.conv1d.weight[:, 0], self.conv1d.bias))
-        inputs, keys, queries = torch.split(mixed, [self.intermediate_size, *2 * [self.ssm_state_size]], dim=-1)
-        inputs = inputs.reshape(batch, tokens, self.num_heads, self.head_dim)
-        steps = functional.softplus(steps + self.dt_bias).clamp(*self.time_step_limit)
-        out = state_space(inputs, steps, -self.A_log.exp(), keys, queries, _PAIRED)
-        out = (out + self.D[:, None] * inputs).reshape(batch, tokens, -1) * functional.silu(gate)
-        out = functional.rms_norm(out, out.shape[-1:], self.norm.weight, self.norm.variance_epsilon)
-        return self.out_proj(out)  # type: ignore[no-any-return]
-
-
-def causal_convolution(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """Each channel with its own kernel: inputs [batch, tokens, channels], weight [channels, reach], bias [channels]."""
-    padded = functional.pad(inputs.mT, (weight.shape[1] - 1, 0))
-    return functional.conv1d(padded, weight[:, None], bias, groups=len(weight)).mT
-
-
-def state_space(
-    inputs: torch.Tensor,
-    steps: torch.Tensor,
-    rates: torch.Tensor,
-    keys: torch.Tensor,
-    queries: torch.Tensor,
-    chunk: int,
-) -> torch.Tensor:
-    """The outputs y_t = S_t q_t of the states S_t = exp(steps_t rates) S_{t-1} + steps_t x_t k_tᵀ, S before 0 being 0.
-
-    inputs x: [batch, tokens, heads, p]; steps: [batch, tokens, heads], positive; rates: [heads], negative; keys k and
-    queries q: [batch, tokens, n], shared by the heads. Within `chunk` tokens all pairs are multiplied; between chunks
-    the state goes on.
-    """
-    batch, tokens, heads, size = inputs.shape
-    if missing := -tokens % chunk:  # a step of 0 changes no state
-        inputs, steps, keys, queries = (
-            functional.pad(each, (0, 0) * (each.ndim - 2) + (0, missing)) for each in (inputs, steps, keys, queries)
-        )
-    chunks = inputs.shape[1] // chunk
-    moved = (inputs * steps[..., None]).view(batch, chunks, chunk, heads, size).permute(0, 1, 3, 2, 4)
-    keys, queries = keys.reshape(batch, chunks, chunk, -1), queries.reshape(batch, chunks, chunk, -1)
-    # ln of the decay from the chunk's beginning to each token: [batch, chunks, heads, chunk]
-    decay = (steps * rates).view(batch, chunks, chunk, heads).transpose(2, 3).cumsum(-1)
-    after = torch.full((chunk, chunk), -torch.inf, dtype=inputs.dtype, device=inputs.device).triu(1)
-    pairs = (decay[..., :, None] - decay[..., None, :] + after).exp()
-    pairs = pairs * (queries @ keys.mT)[:, :, None]
-    out = pairs @ moved
-    if chunks > 1:
-        left = (decay[..., -1:] - decay).exp()[..., None]
-        added = (moved * left).mT.reshape(batch, chunks, heads * size, chunk) @ keys
-        added = added.view(batch, chunks, heads, size, -1)
-        whole = decay[..., -1].exp()[..., None, None]
-        state = torch.zeros_like(added[:, 0])
-        states = []
-        for i in range(chunks):
-            states.append(state)
-            state = state * whole[:, i] + added[:, i]
-        before = torch.stack(states, 1).flatten(2, 3)
-        recalled = (queries @ before.mT).view(batch, chunks, chunk, heads, size).transpose(2, 3)
-        out = out + recalled * decay.exp()[..., None]
-    return out.transpose(2, 3).reshape(batch, -1, heads, size)[:, :tokens]

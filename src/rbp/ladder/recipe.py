@@ -159,12 +159,12 @@ class Schedule:
 class Family:
     """A ladder of one architecture: one number of layers, one size of heads; only width grows.
 
-    head: dimensions of a head of attention or of Mamba-2's state, 0 for none; rotary: the share of them that is turned
-    by position; rate: the highest learning rate, at the schedule's width; rungs: names of widths.
+    head: dimensions of a head of attention, 0 for none; rotary: the share of them that is turned by position; rate: the
+    highest learning rate, at the schedule's width; rungs: names of widths.
     """
 
     name: Name
-    architecture: Literal["neox", "lstm", "mamba2"]
+    architecture: Literal["neox", "lstm"]
     layers: Count
     rate: Positive
     rungs: Annotated[tuple[Name, ...], Field(min_length=1)]
@@ -172,11 +172,10 @@ class Family:
     rotary: Share = 1.0
 
     def heads(self, width: int) -> int:
-        """How many heads a layer has: Mamba-2's state is twice as wide as the model. Raises ValueError for a part."""
-        inner = 2 * width if self.architecture == "mamba2" else width
-        if self.head and inner % self.head:
+        """Count the heads of a layer. Raises ValueError where the width is no multiple of a head's."""
+        if self.head and width % self.head:
             raise ValueError(f"width {width} gives no whole number of heads of {self.head} in family {self.name}")
-        return inner // self.head if self.head else 0
+        return width // self.head if self.head else 0
 
 
 @dataclass(frozen=True, config=STRICT)

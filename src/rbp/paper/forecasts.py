@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import t as student
 
 from rbp.book.figure_style import (
     FAINT,
     INK,
     LABELS,
-    SPARE,
     Panels,
     family_style,
     log_axis,
@@ -22,7 +22,6 @@ from rbp.book.figure_style import (
 from rbp.book.page import data_within
 from rbp.core.errors import FitError
 from rbp.evidence import Source
-from rbp.evidence.tokens import known_tokens
 from rbp.paper.curves import LINES, SIGNED, off_the_line
 from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.wording import DATASETS, FAMILIES, cell_label, dataset_label, dataset_order
@@ -386,18 +385,24 @@ def curves_shown(base: pd.DataFrame) -> dict[str, Any]:
 
 # ── The explorer: what moves it is book/_static/explorer.js
 
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)  # of its intervals
+
 
 def explorer(source: Source) -> str:
     """The explorer of all points of `source`, as HTML: it needs its scripts, and draws itself in the browser.
 
-    A point knows the part of the source that it is from, for the command that makes the same fit, and its tokens
-    where they are known, for the weights.
+    A model knows the part of the source that it is from, for the command that makes the same fit; quantiles: Student's
+    t by level, then by degrees of freedom from 1 on.
     """
     parts = {(row.dataset, row.model): part.name for part in source.parts for row in part.table.itertuples()}
     table = source.table
     named = [parts[key] for key in zip(table["dataset"], table["model"], strict=True)]
-    data = _points(table.assign(source=named, tokens=known_tokens(table)))
-    return _page("rbp-explorer", data | {"sources": [part.name for part in source.parts]})
+    data = _points(table.assign(source=named))
+    most = max(table.groupby(["dataset", "family", "metric", "k"], dropna=False).size().max(), 3)
+    freedom = np.arange(1, most - 1)
+    quantiles = {level: student.ppf((1 + level) / 2, freedom).tolist() for level in LEVELS}
+    within = data_within(data | {"quantiles": quantiles})
+    return f'<div class="rbp-explorer"><noscript><p>The explorer needs JavaScript.</p></noscript>{within}</div>'
 
 
 def _points(table: pd.DataFrame) -> dict[str, Any]:
@@ -406,16 +411,11 @@ def _points(table: pd.DataFrame) -> dict[str, Any]:
     points = []
     for row in table.to_dict("records"):
         place = models.setdefault((row["model"], row["family"], row["size"], row["source"]), len(models))
-        points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"], _whole(row["tokens"])])
+        points.append([datasets.index(row["dataset"]), place, _whole(row["k"]), row["value"]])
     families = sorted(set(table["family"]))
     styles = {family: family_style(family, families) for family in families}
-    data = {"datasets": datasets, "models": list(models), "points": points, "labels": DATASETS | FAMILIES}
-    data |= {"styles": styles}
-    return data | {"spare": [style for style in SPARE if style not in styles.values()] or SPARE}
-
-
-def _page(kind: str, data: dict[str, Any]) -> str:
-    return f'<div class="{kind}"><noscript><p>The explorer needs JavaScript.</p></noscript>{data_within(data)}</div>'
+    labels = DATASETS | FAMILIES
+    return {"datasets": datasets, "models": list(models), "points": points, "labels": labels, "styles": styles}
 
 
 def _whole(number: Any) -> int | None:

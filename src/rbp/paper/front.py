@@ -1,4 +1,4 @@
-"""The front page's charts: pictures, and what book/_static/living.js needs to make charts of them that move.
+"""The front page's charts: pictures, and what book/_static/living.js needs to make one of them move.
 
 Each function gives what `Page.figure` takes. The sentence is in `see`, the curves at one cross-entropy in
 `cross_entropy.paths`, where their numbers are.
@@ -11,11 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from rbp.book.figure_style import FAMILIES, INK, LADDERS, label_line_ends, log_axis, neg_log_rbp_label, single_panel
+from rbp.book.figure_style import FAMILIES, INK, label_line_ends, log_axis, neg_log_rbp_label, single_panel
 from rbp.core.arrays import Reals
 from rbp.evidence import select
-from rbp.evidence.counts import Counts
-from rbp.paper.families import TRANSFORMER, points
 from rbp.paper.training.others import by_snapshot
 from rbp.stats.power_law import PowerLawFit, fit_power_law
 
@@ -74,13 +72,6 @@ def line_shown(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
         "caption": f"<b>The paper’s {len(rows)} models on Wikipedia.</b> Each family has a line of its own.",
         "alt": f"{label} falls with model size, on nearly straight lines, one for each family",
         "data": rows,
-        "living": {
-            "label": label,
-            "family": FAMILY,
-            "styles": FAMILIES,
-            "view": view,
-            "points": rows.to_numpy().tolist(),
-        },
     }
 
 
@@ -120,89 +111,33 @@ def hide_shown(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[st
     }
 
 
-def longer_shown(snapshots: pd.DataFrame, texts: Sequence[Counts], k: int = 1) -> dict[str, Any]:
-    """A family's line after more and more tokens of training.
-
-    snapshots: of `training.others`, whole last words; texts: what our own models make of each text.
-    """
-    series = [_of_snapshots(snapshots), _of_ladder(texts, k)]
-    first = series[0]
-    frames, sizes = first["frames"], np.array(first["sizes"])
-    drawn = [frames[i] for i in (first["start"], len(frames) // 3, len(frames) - 1)]
+def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
+    """A family's line after more and more tokens of training; snapshots: of `training.others`, whole last words."""
+    own = snapshots[snapshots["family"] == FAMILY].sort_values("size")
+    laws = by_snapshot(own)
+    start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing
+    drawn = laws.iloc[[start, len(laws) // 3, -1]]
+    table = own.assign(value=-np.log(own["accuracy"].astype(float))).merge(laws[["step", "alpha"]], on="step")
+    sizes, label = np.unique(own["size"].to_numpy(float)), "−ln share of words guessed"
 
     def draw(ax: Axes) -> None:
-        colour, marker = first["style"]
+        colour, marker = FAMILIES[FAMILY]
         ends = {}
-        for frame, strength in zip(drawn, (0.35, 0.6, 1), strict=True):
-            law = frame["height"] * (sizes / frame["centre"]) ** -frame["alpha"]
-            ax.plot(sizes, law, color=colour, lw=1.8, alpha=strength)
-            ax.plot(sizes, frame["values"], marker, color=colour, ms=6, mew=0, alpha=strength)
-            ends[f"α = {frame['alpha']:.2f}"] = (sizes[-1], law[-1], INK)
-        _axes(ax, first["label"], first["view"])
-        ax.set_ylim(top=max(drawn[0]["values"]) * ROOM)
-        ax.set_title("After " + ", ".join(f"{frame['tokens'] / 1e9:.0f}" for frame in drawn) + " billion tokens")
+        for law, strength in zip(drawn.to_dict("records"), (0.35, 0.6, 1), strict=True):
+            at = table[table["step"] == law["step"]]
+            line = law["typical"] * (sizes / np.exp(np.log(at["size"]).mean())) ** -law["alpha"]
+            ax.plot(sizes, line, color=colour, lw=1.8, alpha=strength)
+            ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0, alpha=strength)
+            ends[f"α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
+        seen = table[table["step"].isin(drawn["step"])]
+        _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in ends.values())]))
+        ax.set_title("After " + ", ".join(f"{each / 1e9:.0f}" for each in drawn["training_tokens"]) + " billion tokens")
         label_line_ends(ax, ends)
 
-    rows = [
-        {"series": each["name"], "tokens": frame["tokens"], "model": model, "size": size, "value": value}
-        | {"alpha": frame["alpha"]}
-        for each in series
-        for frame in each["frames"]
-        for model, size, value in zip(each["models"], each["sizes"], frame["values"], strict=True)
-    ]
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),
         "caption": "<b>The same models, trained longer.</b> Pythia’s guess the last word of passages (LAMBADA): whole "
         "words, not RBPₖ.",
         "alt": "Lines of −ln of the share of words guessed against size: they grow steeper as training goes on",
-        "data": pd.DataFrame(rows),
-        "living": {"series": series},
-    }
-
-
-def _of_snapshots(table: pd.DataFrame) -> dict[str, Any]:
-    own = table[table["family"] == FAMILY]
-    about = own.drop_duplicates("model").sort_values("size")
-    frames = []
-    for law in by_snapshot(own).to_dict("records"):
-        at = own[own["step"] == law["step"]].sort_values("size")
-        values = -np.log(at["accuracy"].to_numpy(float))
-        frame = {"tokens": int(law["training_tokens"]), "alpha": law["alpha"], "height": law["typical"]}
-        frames.append(frame | {"centre": _middle(at["size"]), "values": values.tolist()})
-    start = next(i for i, frame in enumerate(frames) if frame["alpha"] > 0)  # before, the models know next to nothing
-    series = _series(f"{FAMILY}: whole last words", "−ln share of words guessed", FAMILIES[FAMILY], about, frames)
-    return series | {"start": start}
-
-
-def _of_ladder(texts: Sequence[Counts], k: int) -> dict[str, Any]:
-    table = points(texts, [k], TRANSFORMER)
-    own = table[(table["dataset"] == TEXT) & (table["metric"] == "neg_log_rbp")].sort_values("size")
-    frames = []
-    for tokens, at in own.groupby("training_tokens"):
-        fit, centre = fit_power_law(at["size"], at["value"]), _middle(at["size"])
-        height = float(fit.predict([centre])["value"].iloc[0])
-        frame = {"tokens": int(str(tokens)), "alpha": fit.alpha, "height": height, "centre": centre}
-        frames.append(frame | {"values": at["value"].tolist()})
-    about = own[own["training_tokens"] == own["training_tokens"].max()]
-    name = f"Our small transformers: {neg_log_rbp_label(k)} on Wikipedia"
-    return _series(name, neg_log_rbp_label(k), LADDERS[TRANSFORMER], about, frames) | {"start": 0}
-
-
-def _middle(sizes: "pd.Series[int]") -> float:
-    return float(np.exp(np.log(sizes.to_numpy(float)).mean()))
-
-
-def _series(
-    name: str, label: str, style: tuple[str, str], about: pd.DataFrame, frames: list[dict[str, Any]]
-) -> dict[str, Any]:
-    values = [value for frame in frames for value in frame["values"]]
-    laws = [frame["height"] * (size / frame["centre"]) ** -frame["alpha"] for frame in frames for size in about["size"]]
-    return {
-        "name": name,
-        "label": label,
-        "style": style,
-        "models": about["model"].tolist(),
-        "sizes": about["size"].tolist(),
-        "view": _view(about["size"], [*values, *laws]),
-        "frames": frames,
+        "data": table[["training_tokens", "model", "size", "value", "alpha"]].sort_values(["training_tokens", "size"]),
     }

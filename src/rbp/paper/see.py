@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from rbp.book.figure_style import FAMILIES, LABELS, SPARE, Panels, rbp_label
+from rbp.book.figure_style import LABELS, Panels, rbp_label
 from rbp.book.page import data_within
 from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals
@@ -312,7 +312,6 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
         "examples": EXAMPLES,
         "classes": [[None if np.isinf(highest) else highest, name, strength] for highest, name, strength in CLASSES],
         "colour": COLOUR,
-        "looks": [*FAMILIES.values(), *SPARE],
     }
     without = "<noscript><p>To type a text of your own, allow JavaScript.</p></noscript>"
     return f'<div class="rbp-sentence">{without}{data_within(data)}</div>'

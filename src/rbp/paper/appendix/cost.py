@@ -282,15 +282,11 @@ def _lines(name: str, part: Found) -> Lines:
 
 def _ranking(answer: Found) -> Lines:
     lines = []
-    for row in [*answer["rows"], *answer["left_out"]]:
+    for row in answer["rows"]:
         aim, size = aim_of(row), f"{row['rows']} × {row['d']} × {row['vocabulary']} in {row['dtype']}"
-        if "why" in row:
-            figure = row["why"]
-        else:
-            share = "" if row["share_of_peak"] is None else f", {row['share_of_peak']:.0%} of the data sheet’s rate"
-            figure = f"{row['ratio']:.2f}" + (f" (aim: at most {aim})" if aim else "")
-            figure += f"{share}, {row['extra_memory_mb']:,.0f} MB"
-        lines.append((f"{size}: {row['way']}", figure))
+        share = "" if row["share_of_peak"] is None else f", {row['share_of_peak']:.0%} of the data sheet’s rate"
+        figure = f"{row['ratio']:.2f}" + (f" (aim: at most {aim})" if aim else "")
+        lines.append((f"{size}: {row['way']}", f"{figure}{share}, {row['extra_memory_mb']:,.0f} MB"))
     return lines
 
 
@@ -309,19 +305,6 @@ _FIGURES: dict[str, Callable[[Found], Lines]] = {
     "exactness": lambda answer: [(f"wrong ranks, {answer['question']}", str(answer["wrong"]))],
     "ranking": _ranking,
     "extraction": _extraction,
-    "devices": lambda answer: [("ranks unlike the CPU’s, in float32", f"{answer['differ']:.4%}")],
-    "several": lambda answer: [
-        (f"ranks unlike one GPU’s, by {' and '.join(answer['places'])}", f"{answer['differ']:.4%}")
-    ],
-    "memory": lambda answer: [
-        (
-            "rows at a time, as memory ran short",
-            " → ".join(map(str, [answer["batch"], *(n for n, _ in answer["halvings"])])),
-        )
-    ],
-    "two": lambda answer: [("the same ranks: seconds by one, by two", f"{answer['one']:.1f}, {answer['two']:.1f}")],
-    "ladder": lambda answer: [(answer["name"], f"{answer['tokens_per_second']:,} tokens/s")],
-    "tests": lambda answer: [("the kernel’s own", answer["said"])],
 }
 
 

@@ -17,12 +17,12 @@ from rbp.core.errors import FitError, ParameterError
 from rbp.evidence import Source
 from rbp.evidence.counts import Counts, LeftOut
 from rbp.evidence.ranked import SHARES
-from rbp.paper.curves import LINES, curves, fitted_lines, off_the_line, ramp
+from rbp.paper.curves import curves, fitted_lines, ramp
 from rbp.paper.display import INTERVAL, INTERVAL_1, Columns, shown
-from rbp.paper.families import counts_at, exponents, pairs_again, trained_again
+from rbp.paper.families import counts_at, exponents
 from rbp.paper.wording import dataset_label, dataset_order
 from rbp.stats.power_law import fit_power_law
-from rbp.stats.resampling import Interval, covariance, interval, student, variance
+from rbp.stats.resampling import covariance, interval
 
 
 def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
@@ -211,78 +211,6 @@ def ladder_laws(
     return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
 
 
-def seed_variance(texts: Sequence[Counts], k: int) -> tuple[float, int]:
-    """The variance between models of one size that differ in their seed, of the mean over the texts of ln y at k.
-
-    Pooled over the sizes with several; and its degrees of freedom, 0 (and NaN) where no size has.
-    """
-    y = np.mean([text.log_neg_log_rbp[:, text.place(k)] for text in texts], axis=0)
-    size, rung = np.unique(texts[0].sizes, return_inverse=True)
-    df = len(rung) - len(size)
-    away = y - (np.bincount(rung, y) / np.bincount(rung))[rung]
-    return (float(away @ away) / df if df else nan), df
-
-
-def zigzag(
-    texts: Sequence[Counts],
-    sizes: tuple[int, int],
-    k: int,
-    between: tuple[float, int],
-    *,
-    level: float = 0.95,
-) -> Interval:
-    """The residual of one rung less that of another about the law at k, in ln y, mean over the texts; and its interval.
-
-    sizes: S of the two rungs; between: the variance between seeds and its degrees of freedom (`seed_variance`), of
-    these or of like models. The interval is Student's with those degrees of freedom, from the seeds and from the
-    documents, each text's apart from the others'. Raises FitError where a text lacks one of the sizes.
-    """
-    values = []
-    for text in texts:
-        own = text.keep(text.firsts, [k])
-        if missing := [each for each in sizes if each not in own.sizes]:
-            raise FitError(f"there is no rung of {missing[0]:,} parameters", own.dataset, "Give two that are there.")
-        x = np.log(own.sizes.astype(np.float64))
-        design = np.column_stack([np.ones_like(x), x])
-        residual = np.eye(len(x)) - design @ np.linalg.pinv(design)
-        contrast = np.subtract(*(residual[own.sizes.tolist().index(size)] for size in sizes))
-        values.append(own.left_out().at(k) @ contrast)
-    (at, by_text), (of_seeds, df) = _mean_of_texts(values), between
-    return student(at, by_text + of_seeds * float(contrast @ contrast), df, level=level)
-
-
-def _mean_of_texts(values: Sequence[Reals]) -> tuple[Any, Any]:
-    """The mean of a statistic over texts, and its variance by documents; values: of each text, shape (1 + D, …)."""
-    means = [np.mean(parts, axis=0) for parts in zip(*((own[0], variance(own)) for own in values), strict=True)]
-    return means[0], means[1] / len(values)
-
-
-def points_at(texts: Sequence[Counts], k: int) -> pd.DataFrame:
-    """−ln RBP_k of the first model of each size on each text: columns dataset, family, model, size, k, value."""
-    rows = pd.concat([text.keep(text.firsts, [k]).table() for text in texts], ignore_index=True)
-    return rows.loc[rows["k"].notna(), ["dataset", "family", "model", "size", "k", "value"]].astype({"k": "int64"})
-
-
-def moved(
-    texts: Sequence[Counts],
-    k: int,
-    between: tuple[float, int],
-    *,
-    level: float = 0.95,
-) -> pd.DataFrame:
-    """How far each rung that was trained with something changed lies from its first training, mean over the texts.
-
-    texts: see `with_ablations`; between: the variance between seeds (`seed_variance`): each training has its own.
-    Columns model, first, size, difference (of ln(−ln RBP_k), times 100), low, high (Student's interval, from seeds and
-    from documents, each text's apart from the others').
-    """
-    (again, firsts), (of_seeds, df) = trained_again(texts[0]), between
-    y = [text.keep(ks=[k]).left_out().at(k) for text in texts]
-    difference, by_text = _mean_of_texts([own[:, again] - own[:, firsts] for own in y])
-    at, low, high = student(difference, by_text + 2 * of_seeds, df, level=level)
-    return pairs_again(texts[0]).assign(difference=100 * at, low=100 * low, high=100 * high)
-
-
 # ── Figures
 
 PARTS = {
@@ -366,21 +294,6 @@ def law_shown(points: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
 
 
-def zigzag_shown(residuals: pd.DataFrame, k: int) -> dict[str, Any]:
-    """How far each rung lies from its line at k, by text, a line for each ladder.
-
-    residuals: dataset, ladder (its label), size, residual (a share of the line).
-    """
-    styles = dict(zip(residuals["ladder"].unique(), (LINES[0], LINES[3]), strict=False))
-    return {
-        "figure": off_the_line(residuals, line="ladder", styles=styles),
-        "caption": f"<b>How far each rung lies from its line at k = {k},</b> in per cent of it, on both ladders. Lines "
-        "join neighbouring sizes; they are no fits.",
-        "alt": "Distance of each rung from its power law against model size, for two ladders, one panel a text",
-        "data": residuals,
-    }
-
-
 def scatter_shown(splits: pd.DataFrame) -> dict[str, Any]:
     """`scatter_panels`."""
     return {
@@ -444,5 +357,5 @@ def reruns_shown(again: pd.DataFrame, *, level: float) -> dict[str, Any]:
         ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
     }
     caption = "<b>Trained again:</b> −ln RBP<sub>k</sub> beside the first training’s; intervals by documents."
-    rows = again.replace({"what": {"weights": "start", "order": "order of the text", "heads": "size of heads"}})
+    rows = again.replace({"what": {"weights": "start", "order": "order of the text"}})
     return shown(rows, columns, caption=caption, data=again)

@@ -279,7 +279,7 @@ def _lstm_is_lower(found: Findings) -> bool:
     return found.line(LSTM, "wikipedia")["1m"][1][None] < found.line(TRANSFORMER, "wikipedia")["1m"][1][None]
 
 
-#: what an event says → the families that it needs, and whether it came true; others need Mamba-2
+#: what an event says → the families that it needs, and whether it came true; others need a family that was not trained
 _EVENTS: dict[str, tuple[tuple[str, ...], Callable[[Findings], bool]]] = {
     "neox's exponent in S at 8 M tokens is above that at 0.5 M on all four texts, at k = 1": (
         (TRANSFORMER,),
@@ -289,7 +289,7 @@ _EVENTS: dict[str, tuple[tuple[str, ...], Callable[[Findings], bool]]] = {
     "the LSTM of 1m has a lower CE than neox of 1m on wikipedia": ((TRANSFORMER, LSTM), _lstm_is_lower),
 }
 
-NO_FAMILY, NO_SEEDS = "Mamba-2 is not trained", "the seeds are not trained"
+NO_FAMILY, NO_SEEDS = "its family was not trained", "the seeds are not trained"
 NO_RUNG, NOT_REACHED = "a model of it is not there", "the models do not reach it"
 
 
@@ -323,19 +323,24 @@ def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
     """
     rungs, budgets = planned()
     there = {*found.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
-    rows = [_outcome(row, found, complete=needed(row, rungs, budgets) <= there) for row in table.itertuples()]
+    rows = [_outcome(row, found, rungs, budgets, there) for row in table.itertuples()]
     return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
 
 
-def _outcome(row: Any, found: Findings, *, complete: bool) -> tuple[float, str]:
+def _outcome(
+    row: Any,
+    found: Findings,
+    rungs: Mapping[str, tuple[str, ...]],
+    budgets: Sequence[int],
+    there: set[tuple[str, str, int]],
+) -> tuple[float, str]:
     nothing = float("nan")
     families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
-    if row.kind == EVENT and happens is None:
+    compared = () if row.kind == ABLATION else (row.family, row.than)
+    named = {*families, *(name for name in compared if isinstance(name, str))}
+    if (row.kind == EVENT and happens is None) or not named <= set(rungs):
         return nothing, NO_FAMILY
-    named = {*families, *(name for name in (row.family, row.than) if isinstance(name, str) and row.kind != ABLATION)}
-    if "mamba2" in named - set(found.texts[0].families):
-        return nothing, NO_FAMILY
-    if not complete or not all(map(found.budgets, named)):
+    if not needed(row, rungs, budgets) <= there or not all(map(found.budgets, named)):
         return nothing, NO_RUNG
     try:
         value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
