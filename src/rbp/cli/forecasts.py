@@ -7,7 +7,9 @@ import typer
 
 from rbp.core.paths import Project
 
-forecasts = typer.Typer(no_args_is_help=True, help="Score what was foretold, once the measurements are there.")
+forecasts = typer.Typer(
+    name="forecasts", no_args_is_help=True, help="Score what was foretold, once the measurements are there."
+)
 
 _FILE = (
     "A CSV file: dataset (imagenet-real, imagenet-r, imagenet-a), model, param_count (millions), img_size, top1, top5."
@@ -21,7 +23,7 @@ def score(
     out: Annotated[Path | None, typer.Option(help="The table to write.", show_default="runs/forecasts.csv")] = None,
 ) -> None:
     """Score the registered forecasts of models of images (data/predictions/images.toml) by their measurements."""
-    project: Project = context.obj.whole()
+    project = Project.of(context.find_root().obj)
     from rbp.core.files import write_file
     from rbp.paper.elsewhere.scores import scored
     from rbp.paper.elsewhere.theory import OF

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from rbp.core.errors import DataError, ParameterError, first_line
-from rbp.core.files import home_expanded, parse_json, sha256, write_file
-from rbp.core.paths import label
+from rbp.core.files import home_expanded, label, parse_json, sha256, write_file
 from rbp.ranks.models import Dtype
 from rbp.ranks.store import SCHEMA, find_place, full_disk, store_name
 

@@ -19,12 +19,12 @@ import pyarrow.parquet as parquet
 from rbp.core import provenance
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError
-from rbp.core.files import write_file
-from rbp.core.paths import LADDER, label
+from rbp.core.files import label, write_file
 from rbp.core.processes import DONE, Task, Tell
 from rbp.evidence.counts import count_hits
 from rbp.evidence.shipped import models
 from rbp.ladder.measuring import measure
+from rbp.ladder.paths import LADDER
 from rbp.ladder.ranking import evaluation_documents
 from rbp.ranks.protocols import Row
 
