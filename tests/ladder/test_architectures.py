@@ -8,7 +8,7 @@ from torch.nn import functional
 from transformers import AutoModelForCausalLM, Mamba2ForCausalLM
 from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 
-from rbp.core.registry import ARCHITECTURES
+from rbp.core.registry import entries
 from rbp.ladder.architectures import LSTMForCausalLM, make_model, state_space
 from rbp.ladder.recipe import read_ladders
 from rbp.ranks.models import non_embedding_params
@@ -108,7 +108,7 @@ def test_mamba2_by_matrices_is_transformers_mamba2() -> None:
 def test_the_lstm_is_a_loop_over_tokens() -> None:
     model, ids = small("lstm"), tokens(30)
     assert isinstance(model, LSTMForCausalLM)
-    assert model.config.model_type in ARCHITECTURES, "so `load_model` knows it"
+    assert model.config.model_type in entries("architectures"), "so `load_model` knows it"
 
     def norm(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
         centred = x - x.mean(-1, keepdim=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from rbp.core import provenance
+from rbp.core import provenance, registry
 from rbp.core.errors import ChapterError, DataError, ParameterError
 from rbp.core.files import expanded, files_below, lock, sha256, write_file, write_json
 from rbp.core.names import nearest
@@ -159,7 +159,8 @@ def imported(source: Path, module: str) -> list[Path]:
     """The files below ``source`` that importing ``module`` may execute, itself included, in a fixed order.
 
     They are found in the syntax trees: every import statement counts, wherever it stands. A module that is imported
-    by a string is not seen. Raises DataError if ``module`` itself is not there.
+    by a string is not seen, but for the sources, corpora and records that are registered: what imports the registry
+    may execute these. Raises DataError if ``module`` itself is not there.
     """
     if not _existing(source, module):
         raise DataError("the step's module is not there", module)
@@ -174,6 +175,8 @@ def imported(source: Path, module: str) -> list[Path]:
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         # a package is executed before its modules
         waiting += [name.rpartition(".")[0], *named(path.read_bytes(), package)]
+        if name == registry.__name__:
+            waiting += registry.modules()
     return sorted(found)
 
 

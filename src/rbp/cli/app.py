@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from rbp.cli import fit, law, paths, ranks, study
-from rbp.cli.place import Place
 from rbp.core import registry
 from rbp.core.errors import ChapterFailed, RbpError
 from rbp.core.files import refusal, write_remedy
+from rbp.core.place import Place
 
 app = typer.Typer(
     no_args_is_help=True,

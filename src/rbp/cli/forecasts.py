@@ -1,10 +1,11 @@
-"""The commands `rbp forecasts`: what was foretold, and what came."""
+"""The commands `rbp forecasts`, and `rbp ladder foretell`: what was foretold, and what came."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rbp.cli.ladder import ladder
 from rbp.core.paths import Project
 
 forecasts = typer.Typer(
@@ -43,3 +44,15 @@ def score(
     better, gain = (tested["gain"] > 0).sum(), tested["gain"].median()
     typer.echo(f"By log score {better} beat the naive guess; the median gain is {gain:+.2f} nats.")
     typer.echo(str(target))
+
+
+@ladder.command()
+def foretell(
+    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
+) -> None:
+    """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
+    from rbp.ladder.making import LONGER
+    from rbp.paper.training import longer
+
+    longer.write(to or LONGER)
+    typer.echo(str(to or LONGER))

@@ -255,18 +255,6 @@ def positions(
     typer.echo(str(to or LADDER / ranked.FILE))
 
 
-@ladder.command()
-def foretell(
-    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
-) -> None:
-    """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
-    from rbp.ladder.making import LONGER
-    from rbp.paper.training import longer
-
-    longer.write(to or LONGER)
-    typer.echo(str(to or LONGER))
-
-
 def _open(
     context: typer.Context, config: Path | None, out: Path | None, texts: Path | None, tokens: int | None = None
 ) -> "tuple[Making, Path | None]":

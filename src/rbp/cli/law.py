@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from rbp.cli.place import Place
 from rbp.cli.ranks import PLAN
 from rbp.core.errors import ParameterError
 from rbp.core.names import split_numbers
+from rbp.core.place import Place
 
 SURFACE = "Also laws in size and training tokens, side by side, scored on what they have not seen."
 

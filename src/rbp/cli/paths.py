@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rbp.cli.place import Place
 from rbp.core.errors import ParameterError
 from rbp.core.names import split_names
+from rbp.core.place import Place
 
 paths = typer.Typer(no_args_is_help=True, help="Make one model worse in many ways, and compare at equal cross-entropy.")
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rbp.cli.place import Place
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_numbers
+from rbp.core.place import Place
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from rbp.cli.place import Place
 from rbp.core.errors import DataError
+from rbp.core.place import Place
 from rbp.ladder.paths import DATA as DATA
 from rbp.ladder.paths import LADDER as LADDER
 from rbp.ladder.paths import ROOT as ROOT

@@ -14,7 +14,7 @@ Nothing is imported before it is loaded.
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", "families", "commands"]
 
@@ -24,6 +24,12 @@ def entries(kind: Kind) -> dict[str, EntryPoint]:
     """The entry points of a kind by their names, in the order of these."""
     found = {entry.name: entry for entry in entry_points(group=f"rbp.{kind}")}
     return dict(sorted(found.items()))
+
+
+def modules() -> list[str]:
+    """The modules that hold what is added, commands left out: what a measurement may depend on."""
+    kinds: list[Kind] = [kind for kind in get_args(Kind) if kind != "commands"]
+    return sorted({entry.module for kind in kinds for entry in entries(kind).values()})
 
 
 def answers(kind: Kind, question: object) -> Iterator[Any]:

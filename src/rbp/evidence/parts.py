@@ -44,26 +44,26 @@ class Part(ABC):
 
     def stores(self) -> list[RankStore]:
         """The rank stores. Raises DataError for a source without, as the methods below do for what they give."""
-        raise self._lacking("rank stores", "rank stores")
+        raise self._lacking("rank stores")
 
     def windows(self) -> pd.DataFrame:
         """How many windows of n successive tokens have every token in the top k: columns WINDOWS."""
-        raise self._lacking("counts of windows", "rank stores")
+        raise self._lacking("counts of windows")
 
     def histograms(self) -> list[MeasuredRanks]:
         """The measured ranks of each model on each dataset."""
-        raise self._lacking("histograms of ranks", "rank stores")
+        raise self._lacking("histograms of ranks")
 
     def entropies(self) -> list[Entropies]:
         """The entropies of predictions of its stores."""
-        raise self._lacking("entropies of predictions", "rank stores that have them")
+        raise self._lacking("entropies of predictions", "Give rank stores that have them, such as the ladder's.")
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
         """How many tokens each of some rows of the measurement table was measured on; NaN where it is not known."""
         return points["tokens"].astype("Float64").astype(float)
 
-    def _lacking(self, what: str, others: str) -> DataError:
-        return DataError(f"this source has no {what}", self.name, f"Give {others}; rbp extract makes rank stores.")
+    def _lacking(self, what: str, remedy: str = "Give rank stores, as rbp extract makes them.") -> DataError:
+        return DataError(f"this source has no {what}", self.name, remedy)
 
 
 class File(Part):
