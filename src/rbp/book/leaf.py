@@ -10,6 +10,8 @@ from rbp.book import figure_style, svg
 from rbp.core.files import write_file
 from rbp.paper.display import Format, html_table
 
+#: the style of figures and tables, which the book has too
+STYLE = Path(__file__).with_name("figures.css")
 LOOKS = """
 :root { --ink: #202124; --pst-color-background: #fff; color-scheme: light dark; }
 body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--pst-color-background);
@@ -27,7 +29,7 @@ class Leaf:
     """Collects what stands on the page; `write` makes the file. All texts but captions are plain, and escaped."""
 
     def __init__(self, title: str) -> None:
-        self._style = LOOKS + Path(__file__).with_name("figures.css").read_text(encoding="utf-8")
+        self._style = LOOKS + STYLE.read_text(encoding="utf-8")
         self._title, self._parts = title, [f"<h1>{html.escape(title)}</h1>"]
 
     def heading(self, text: str) -> None:

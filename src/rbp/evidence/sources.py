@@ -16,7 +16,7 @@ import pandas as pd
 from rbp.core import registry
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import exists, label
+from rbp.core.files import exists
 from rbp.core.names import split_names
 from rbp.evidence.checkpoints import CHECKPOINT, differ, must_agree
 from rbp.evidence.counts import Counts, of_stores
@@ -95,11 +95,6 @@ class Source:
     def parts(self) -> "list[Source]":
         """Each of the joined sources by itself."""
         return [Source(part.name, self.rule, self.shipped & {part.name}, (part,)) for part in self._parts]
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files and folders that it is read from, relative to the project where they lie inside it."""
-        return tuple(label(path) for part in self._parts for path in part.folders)
 
     @cached_property
     def table(self) -> pd.DataFrame:
