@@ -7,6 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
+from rbp.book.leaf import STYLE
 from rbp.core.paths import ROOT
 
 STATIC = ROOT / "book" / "_static"
@@ -18,7 +19,8 @@ BY_MOUSE_AND_TOUCH = {"argvalues": [{}, PHONE], "indirect": True, "ids": ["mouse
 def write_page(folder: Path, body: str, *scripts: str) -> str:
     """A page of this body with the book's style and these scripts of its; gives its address."""
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-    head += f'<link rel="stylesheet" href="{(STATIC / "rbp.css").as_uri()}">'
+    for style in (STYLE, STATIC / "rbp.css"):
+        head += f'<link rel="stylesheet" href="{style.as_uri()}">'
     head += "<style>figure { padding: 0.5rem; }</style>"  # as the book's theme has it
     head += "".join(f'<script src="{(STATIC / name).as_uri()}"></script>' for name in scripts)
     page = folder / "page.html"

@@ -113,13 +113,13 @@ def wheel(tmp_path_factory):
 
 
 def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
-    """What it carries is that of the checkout; unpacked, without what a base installation does not bring."""
+    """Unpacked, without what a base installation does not bring, and without other packages' entry points."""
     away, here = tmp_path / "away", tmp_path / "here"
     here.mkdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(away)
-    for path in (ROOT / "data" / "published").iterdir():
-        assert (away / "rbp" / "carried" / "data" / "published" / path.name).read_bytes() == path.read_bytes()
+    (entries,) = away.glob("*.dist-info/entry_points.txt")
+    entries.unlink()
     for kind in ("gpt2", "neox", "llama"):
         save_model(here / kind, kind)
     write_texts(here / "mine.jsonl", texts(4))
@@ -129,7 +129,7 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
         ["ranks", "summary"],
         ["ranks", "query", "SELECT count(*) FROM ranks"],
         ["law", *three, "--corpus", "mine.jsonl", "--family", "mine", "-k", "20"],
-        ["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia", "--k", "1"],
+        ["fit", "--measurements", "runs/ranks", "--dataset", "mine", "--family", "mine", "--k", "20"],
     ]
     lacks = [["run", "holds"], ["book"], ["study", "plan", "mine.toml"], ["serve"], ["law", "ladder:all", "-k", "1"]]
     code = f"{ONE_AFTER_THE_OTHER}print(rbp.rank('gpt2', [{' '.join(WORDS)!r}]).rbp(320))"
@@ -141,10 +141,7 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
     lines = ran.stdout.splitlines()
     assert Path(lines[0]) == away / "rbp" / "__init__.py"
     assert [line for line in lines if line.startswith("exit")] == ["exit 0"] * len(works) + ["exit 2"] * len(lacks)
-    assert "−ln RBP_1 = 3.325 · S^(−0.0794), Pythia on wikipedia" in lines
     assert lines[-1] == "1.0"
-    assert re.findall(r"with the extra (\w+)", ran.stderr) == ["book", "book", "study", "live"]
-    assert '"ladder:all" is part of a checkout of the project (rbp is installed without one)' in ran.stderr
     assert "Traceback" not in ran.stderr
     assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "ranks"}
     assert {path.name for path in here.iterdir()} == {"runs", "mine.jsonl", *three}

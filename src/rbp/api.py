@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import rbp.ladder  # noqa: F401 (whose texts and models may be asked for by name)
 from rbp.core.errors import ParameterError
 from rbp.core.files import temporary_folder
 

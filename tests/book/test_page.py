@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from PIL import Image
 
 from rbp.book.figure_style import Panels, legend_below
-from rbp.book.page import Page, html_table
+from rbp.book.page import Page
+from rbp.paper.display import html_table
 
 
 def test_panels_are_drawn_once_and_the_files_hold_them_in_rows(tmp_path: Path, monkeypatch, capsys) -> None:

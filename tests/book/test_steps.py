@@ -162,7 +162,7 @@ def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.Mon
         provenance.note(ROOT / "data" / "of-the-chapter.csv")
         with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
             table("careless", project)
-    assert read.files == {"data/of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
+    assert read.files == {ROOT / "data" / "of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
     assert read.steps == {"careless"}
     assert not (project.steps / "careless.parquet").exists()
 

@@ -80,10 +80,10 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
 def test_the_command_opens_the_ladder_s_texts_and_models() -> None:
     code = """
 import rbp.cli
-from rbp.core.registry import ARCHITECTURES
+from rbp.core.registry import entries
 from rbp.ranks.corpora import open_corpus
 
-print(len(open_corpus("ladder/humaneval").documents), *ARCHITECTURES)
+print(len(open_corpus("ladder/humaneval").documents), *entries("architectures"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["164", "rbp_lstm"]

@@ -34,10 +34,7 @@ def text(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    project = Project(tmp_path_factory.mktemp("project"))
-    (project.book / "_static").mkdir(parents=True)
-    (project.book / "_static" / "rbp.css").write_text((ROOT / "book/_static/rbp.css").read_text())
-    return project
+    return Project(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pytest
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.evidence import COLUMNS, KEYS, open_source, published, select
+from rbp.evidence.tokens import tokens_behind
 
 OWN = pd.DataFrame(
     {
@@ -113,8 +114,9 @@ def test_agreement():
 
 
 @pytest.mark.parametrize("name", ["rbp.csv", "sequence_success.csv", "gpt2_window_counts.csv"])
-def test_disagreement_between_published_files_is_an_error(tmp_path, name):
+def test_disagreement_between_published_files_is_an_error(tmp_path, monkeypatch, name):
     folder = shutil.copytree(published.FOLDER, tmp_path / "published")
+    monkeypatch.setattr(published, "FOLDER", folder)
     old, new = {
         "rbp.csv": ("wikipedia,EleutherAI/pythia-14m,1,1.100006", "wikipedia,EleutherAI/pythia-14m,1,1.100106"),
         "sequence_success.csv": ("pythia-14m,1,1,0.332869", "pythia-14m,1,1,0.332889"),
@@ -125,22 +127,21 @@ def test_disagreement_between_published_files_is_an_error(tmp_path, name):
     (folder / name).write_text(text.replace(old, new), encoding="utf-8")
     assert (~published.agreement(folder)["ok"]).any()
     with pytest.raises(DataError, match=r"disagree on −ln RBP_1 of .* on wikipedia"):
-        _ = open_source(folder).table
+        _ = open_source("published").table
 
 
-def test_a_folder_is_a_source(tmp_path, all_published):
-    folder = shutil.copytree(published.FOLDER, tmp_path / "copy")
-    pd.testing.assert_frame_equal(open_source(folder).table, all_published.table)
-    with pytest.raises(DataError, match=r"models\.csv"):
+def test_a_folder_without_rank_stores_is_no_source(tmp_path):
+    with pytest.raises(DataError, match="no rank store is in it"):
         open_source(tmp_path)
 
 
-def test_broken_bins_are_an_error(tmp_path):
+def test_broken_bins_are_an_error(tmp_path, monkeypatch):
     folder = shutil.copytree(published.FOLDER, tmp_path / "published")
+    monkeypatch.setattr(published, "FOLDER", folder)
     path = folder / "rank_frequency.csv"
     path.write_text(path.read_text(encoding="utf-8").replace("14m,7.000017", "14m,7.2"), encoding="utf-8")
     with pytest.raises(DataError, match=r"bins do not follow.*line 6"):
-        _ = open_source(folder).histograms
+        _ = open_source("published").histograms
 
 
 @pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
@@ -148,7 +149,7 @@ def test_own_file(write, name):
     shuffled = OWN.iloc[[3, 0, 2, 1]].astype({"k": "float64"})  # as pandas writes whole numbers with gaps
     own = open_source(write(shuffled, name))
     for lacking in ("stores", "windows", "histograms"):
-        with pytest.raises(DataError, match=rf'this source has no .*{name}\)\nGive .*"ladder" or rank stores'):
+        with pytest.raises(DataError, match=rf"this source has no .*{name}\)\nGive rank stores, as"):
             getattr(own, lacking)
     pd.testing.assert_frame_equal(own.table[list(OWN.columns)], OWN, check_dtype=False)
     assert own.table["source"].eq(name).all()
@@ -284,11 +285,19 @@ def test_select(all_published):
 
 def test_a_file_named_like_a_source_of_the_authors_is_not_theirs(write):
     own = OWN.iloc[:2].assign(dataset="wikipedia", family="Pythia")
-    assert open_source(write(own, "figure 3.csv")).tokens.empty
-    assert (
-        open_source("published").tokens.query("dataset == 'wikipedia' and family == 'Pythia'")["tokens"].item()
-        == 317_684
-    )
+    assert tokens_behind(open_source(write(own, "figure 3.csv")).table).empty
+    behind = tokens_behind(open_source("published").table)
+    assert behind.query("dataset == 'wikipedia' and family == 'Pythia'")["tokens"].item() == 317_684
+
+
+def test_the_model_of_unknown_tokens_is_named(tmp_path):
+    known = {"dataset": "t", "family": "F", "size": 1, "metric": "neg_log_rbp", "k": 1, "value": 1.0}
+    points = pd.DataFrame([known | {"model": "a", "tokens": 100}, known | {"model": "b", "tokens": None}])
+    points.to_csv(tmp_path / "own.csv", index=False)
+    source = open_source(tmp_path / "own.csv")
+    assert source.counting_variance(source.table.head(1)) == pytest.approx([(np.e - 1) / 100])
+    with pytest.raises(DataError, match="how many tokens b was measured on"):
+        source.counting_variance(source.table)
 
 
 @pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.core.errors import DataError
 from rbp.evidence import open_source, published, tokens
 from rbp.stats import recovery
 
@@ -138,11 +137,3 @@ def test_gpt2_counts_are_as_published(counts):
 def test_successes_never_rise_with_the_length(counts):
     change = counts.sort_values("n").groupby(["model", "k"])["successes"].diff().dropna()
     assert (change <= 0).all()
-
-
-def test_the_model_of_unknown_tokens_is_named():
-    known = {"dataset": "t", "family": "F", "metric": "neg_log_rbp", "k": 1, "value": 1.0, "source": "own.csv"}
-    points = pd.DataFrame([known | {"model": "a", "tokens": 100}, known | {"model": "b", "tokens": None}])
-    assert tokens.counting_variance(points.head(1)) == pytest.approx([(np.e - 1) / 100])
-    with pytest.raises(DataError, match="how many tokens b was measured on"):
-        tokens.counting_variance(points)

@@ -11,9 +11,9 @@ import pytest
 
 from rbp.core.errors import DataError, FitError, ParameterError, RbpError
 from rbp.evidence import open_source
-from rbp.stats import cells
 from rbp.stats.compare import delta_aicc, paired_exponents
 from rbp.stats.forecast import forecast
+from rbp.stats.law_table import fit_table
 from rbp.stats.offset_law import fit_offset
 from rbp.stats.power_law import curvature, fit_power_law
 from rbp.stats.shapes import SHAPES, fit_shape
@@ -57,7 +57,7 @@ def test_the_same_model_twice_would_narrow_the_interval():
     rows = {"dataset": "d", "family": "F", "metric": "neg_log_rbp", "k": 1, "size": SIZES, "value": VALUES}
     one = pd.DataFrame(rows | {"model": [f"m{i}" for i in range(len(SIZES))]}).astype({"k": "Int64"})
     twice = pd.concat([one, one[:1], one.assign(family="G")])
-    fits = cells.fit_table(twice)
+    fits = fit_table(twice)
     assert fits["note"].tolist() == ["m0 is there twice (model)", ""]
     assert fits["alpha"].isna().tolist() == [True, False]
     with pytest.raises(DataError, match="is in two sources"):

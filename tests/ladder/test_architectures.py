@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 from transformers import AutoModelForCausalLM
 
-from rbp.core.registry import ARCHITECTURES
+from rbp.core.registry import entries
 from rbp.ladder.architectures import LSTMForCausalLM, make_model
 from rbp.ladder.recipe import read_ladders
 from rbp.ranks.models import non_embedding_params
@@ -66,7 +66,7 @@ def test_a_saved_model_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
 def test_the_lstm_is_a_loop_over_tokens() -> None:
     model, ids = small("lstm"), tokens(30)
     assert isinstance(model, LSTMForCausalLM)
-    assert model.config.model_type in ARCHITECTURES, "so `load_model` knows it"
+    assert model.config.model_type in entries("architectures"), "so `load_model` knows it"
 
     def norm(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
         centred = x - x.mean(-1, keepdim=True)

@@ -6,8 +6,9 @@ import pytest
 
 from rbp.evidence import open_source, select
 from rbp.paper import against_print, holds
+from rbp.paper.display import fits_shown
 from rbp.stats import subsets
-from rbp.stats.cells import fit_table
+from rbp.stats.law_table import fit_table
 
 SIZES = [10**6, 10**7, 10**8, 10**9]
 
@@ -32,7 +33,7 @@ def test_gains_compare_the_ends_of_each_family_at_two_thresholds() -> None:
 
 def test_fits_stand_in_rows_and_a_family_without_one_says_why() -> None:
     both = pd.concat([points({1: 0.1, 20: -0.05}), points({1: 0.1}, "Few")[:2]])
-    shown = holds.fits_shown(fit_table(both), level=0.9)
+    shown = fits_shown(fit_table(both), level=0.9)
     table = shown["table"].set_index(["Family", "k"])
     assert table.loc[("Toy", 20), "α"] == pytest.approx(-0.05)
     assert table.loc[("Toy", 20), "90% interval"] == "[−0.050, −0.050]"

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -149,15 +150,16 @@ def test_too_little_text_is_said(tmp_path):
 def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
     with provenance.recording() as read:
         ranking.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
-    assert {f"{MODEL}/config.json", f"{MODEL}/model.safetensors"} <= read.files
-    assert not any("two.jsonl" in name for name in read.files)
+    model = Path(MODEL).resolve()
+    assert {model / "config.json", model / "model.safetensors"} <= read.files
+    assert not any(path.name == "two.jsonl" for path in read.files)
 
 
 def test_what_a_run_makes_itself_is_no_source(tmp_path):
     with provenance.recording() as read:
         provenance.note_own(tmp_path / "own")
         provenance.note(tmp_path / "own" / "part", tmp_path / "other")
-    assert read.files == {str((tmp_path / "other").resolve())}
+    assert read.files == {(tmp_path / "other").resolve()}
 
 
 def test_a_family_gives_a_table_and_a_law(tmp_path):

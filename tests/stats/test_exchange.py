@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.stats.cells import fit_table
 from rbp.stats.law_in_k import (
     beside_size,
     exact_factor,
@@ -17,6 +16,7 @@ from rbp.stats.law_in_k import (
     size_with_value,
     usable_from,
 )
+from rbp.stats.law_table import fit_table
 
 SIZES = np.array([1e6, 1e7, 1e8, 1e9])
 

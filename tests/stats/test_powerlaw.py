@@ -11,7 +11,7 @@ from scipy.stats import linregress
 from scipy.stats import t as t_distribution
 
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.cells import fit_table
+from rbp.stats.law_table import fit_table
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 8)

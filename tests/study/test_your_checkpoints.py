@@ -55,8 +55,6 @@ def run(request, tmp_path_factory):
     for folder, tokens in zip(trained.stdout.split(), budgets, strict=True):
         shutil.copytree(folder, home / "my-run" / f"step{tokens // STEP}")
     (home / "held-out.txt").write_text((ROOT / "README.md").read_text(encoding="utf-8")[:3000])
-    (home / "book" / "_static").mkdir(parents=True)
-    shutil.copy(ROOT / "book" / "_static" / "rbp.css", home / "book" / "_static")
     return home, budgets
 
 

@@ -240,7 +240,7 @@ def _run(
                 engine_name="rbp",
                 kernel_name="python3",
                 progress_bar=False,
-                kernel_environment=os.environ | environment | more,
+                kernel_environment=os.environ | environment | dict(more),
                 kernel_cwd=str(cwd),
                 connection_file=str(start / "connection.json"),
                 tell=tell,

@@ -6,19 +6,15 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import grimp
 
+from rbp.core import registry
 from rbp.core.errors import RbpError
 from rbp.core.files import canonical_json, expanded, sha256
 from rbp.core.paths import Project
-
-#: the groups of entry points whose modules are imported by name, where a source, a corpus or a model is asked for
-REGISTERED = ("rbp.sources", "rbp.corpora", "rbp.architectures", "rbp.training")
-REGISTRY = "rbp.core.registry"
 
 
 @cache
@@ -51,9 +47,8 @@ def imported_files(project: Project, names: Iterable[str]) -> list[Path]:
         waiting |= graph.find_modules_directly_imported_by(name)
         if parent := name.rpartition(".")[0]:  # a package is executed before its modules
             waiting.add(parent)
-        if name == REGISTRY:
-            entries = (entry.module for group in REGISTERED for entry in entry_points(group=group))
-            waiting |= set(entries) & graph.modules
+        if name == registry.__name__:
+            waiting |= set(registry.modules()) & graph.modules
     bases = [source.joinpath(*name.split(".")) for name in sorted(closure)]
     files = [base / "__init__.py" if base.is_dir() else base.with_suffix(".py") for base in bases]
     tables = sorted({table for file in files for table in file.parent.glob("*.toml")})

@@ -7,10 +7,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rbp.book import figure_style, svg
-from rbp.book.page import Format, html_table
 from rbp.core.files import write_file
-from rbp.core.paths import Project
+from rbp.paper.display import Format, html_table
 
+#: the style of figures and tables, which the book has too
+STYLE = Path(__file__).with_name("figures.css")
 LOOKS = """
 :root { --ink: #202124; --pst-color-background: #fff; color-scheme: light dark; }
 body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--pst-color-background);
@@ -27,8 +28,8 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: 0.6rem; border: 1
 class Leaf:
     """Collects what stands on the page; `write` makes the file. All texts but captions are plain, and escaped."""
 
-    def __init__(self, project: Project, title: str) -> None:
-        self._style = LOOKS + (project.book / "_static" / "rbp.css").read_text(encoding="utf-8")
+    def __init__(self, title: str) -> None:
+        self._style = LOOKS + STYLE.read_text(encoding="utf-8")
         self._title, self._parts = title, [f"<h1>{html.escape(title)}</h1>"]
 
     def heading(self, text: str) -> None:
@@ -57,7 +58,7 @@ class Leaf:
         self._framed(svg.beside_each_other(list(map(svg.drawn, panels)), alts, prefixes, len(panels)), caption)
 
     def table(self, table: pd.DataFrame, *, caption: str, formats: dict[str, Format] | None = None) -> None:
-        """A table, as `rbp.book.page.Page.table` takes it; there is nothing to download."""
+        """A table, as `html_table` shows it; there is nothing to download."""
         self._framed(html_table(table, formats or {}), caption)
 
     def _framed(self, body: str, caption: str) -> None:

@@ -9,8 +9,7 @@ import io
 import json
 import math
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,7 @@ from rbp.core import provenance
 from rbp.core.errors import ChapterError
 from rbp.core.files import write_file
 from rbp.core.paths import ROOT, Project
-
-Format = str | Callable[[Any], str]
+from rbp.paper.display import Format, html_table
 
 
 class Page:
@@ -169,9 +167,11 @@ class Page:
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
         read = provenance.noted()
-        found = results.ChapterResults(self.name, self.values, tuple(read.files), tuple(read.steps))
+        project = Project()
+        files = tuple(map(project.label, read.files))
+        found = results.ChapterResults(self.name, self.values, files, tuple(read.steps))
         results.write_chapter(self.out / "results.json", found)
-        self.show(rerun_box(self.name, find(Project(), self.name).parameters))
+        self.show(rerun_box(self.name, find(project, self.name).parameters))
 
     def _once(self, name: str) -> None:
         if name in self._shown:
@@ -230,47 +230,8 @@ def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDAr
     return whole
 
 
-def _cell(value: Any, how: Format | None) -> str:
-    if pd.api.types.is_scalar(value) and pd.isna(value):
-        return "–"
-    if how is None:
-        return str(value)
-    text = how.format(value) if isinstance(how, str) else how(value)
-    return re.sub(r"^-(?=\d)", "−", text)
-
-
 def data_within(data: Any) -> str:
     """What a script of the page reads, as JSON within the page."""
     # a script ends at the first "</script", wherever it stands
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json">{text}</script>'
-
-
-def html_table(table: pd.DataFrame, formats: Mapping[str, Format], rows: int | None = None) -> str:
-    """The table as HTML, as `Page.table` shows it: numbers to the right, words to the left, and only long texts wrap.
-
-    It scrolls within itself. On a phone, rows with a long text become cards. Cells stand apart in the text that search
-    reads. What follows the first `rows` is folded, if that is more than the line which unfolds it.
-    """
-    cells = {column: [_cell(value, formats.get(str(column))) for value in table[column]] for column in table}
-    kinds = {}
-    for column, texts in cells.items():
-        longest = max(map(len, texts), default=0)
-        kinds[column] = "num" if pd.api.types.is_numeric_dtype(table[column]) else "long" if longest > 32 else "txt"
-    heads = {column: html.escape(str(column)) for column in table}
-    head = " ".join(f'<th class="{kinds[column]}" scope="col">{heads[column]}</th>' for column in table)
-    lines = [
-        "<tr>"
-        + " ".join(f'<td class="{kinds[c]}" data-label="{heads[c]}">{html.escape(cells[c][i])}</td>' for c in table)
-        + "</tr>"
-        for i in range(len(table))
-    ]
-    seen = rows if rows is not None and len(lines) > rows + 1 else len(lines)
-    body, rest = "\n".join(lines[:seen]), "\n".join(lines[seen:])
-    cards = " rbp-cards" if "long" in kinds.values() else ""
-    folded = f'<tbody class="rbp-rest">{rest}</tbody>' if rest else ""
-    unfold = f'<details class="rbp-more"><summary>All {len(lines)} rows</summary></details>' if rest else ""
-    return (
-        f'<div class="rbp-scroll" tabindex="0"><table class="rbp-table{cards}"><thead><tr>{head}</tr></thead>\n'
-        f"<tbody>{body}</tbody>{folded}</table></div>{unfold}"
-    )

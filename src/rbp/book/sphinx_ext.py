@@ -17,6 +17,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from rbp.book import assets, numbered
 from rbp.book.formulas import mathml
+from rbp.book.leaf import STYLE
 
 
 def _set_address(app: Sphinx, config: Config) -> None:
@@ -134,6 +135,11 @@ def _sentences(markup: str) -> str:
     return soup.get_text(" ")
 
 
+def _add_style(app: Sphinx, config: Any) -> None:
+    """Copy the library's style of figures and tables among the pages' files."""
+    config.html_static_path.append(str(STYLE))
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     numbered.setup(app)
@@ -142,6 +148,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_post_transform(CodeBelow)
     app.add_builder(Builder, override=True)
     app.connect("config-inited", _set_address)
+    app.connect("config-inited", _add_style)
+    app.add_css_file(STYLE.name, priority=400)  # before the book's own
     app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
     app.connect("html-page-context", _load_scripts)
     app.connect("html-page-context", _list_references)

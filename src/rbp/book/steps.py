@@ -164,7 +164,8 @@ def _made(name: str, step: Step) -> "pd.DataFrame":
     """Call the step's function; what it reads is held against its declaration, and not noted as the chapter's."""
     with provenance.recording() as read:
         result: pd.DataFrame = getattr(importlib.import_module(step.module), step.function).make()
-    undeclared = [path for path in read.files if not any(Path(path).is_relative_to(p) for p in step.reads)]
+    files = map(Project().label, read.files)
+    undeclared = [path for path in files if not any(Path(path).is_relative_to(p) for p in step.reads)]
     if undeclared or read.steps:
         names = ", ".join(sorted({*undeclared, *read.steps}))
         remedy = "Add files to its `reads`; a step cannot read another step."

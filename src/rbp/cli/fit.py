@@ -64,7 +64,6 @@ def fit(
     from rbp.evidence import open_source, select
     from rbp.evidence.checkpoints import AXES
     from rbp.evidence.table import warn_of_no_hits
-    from rbp.evidence.tokens import counting_variance
     from rbp.stats.offset_law import fit_offset
     from rbp.stats.power_law import fit_power_law
 
@@ -91,7 +90,7 @@ def fit(
     if offset:
         fitted = fit_offset(size, value, level=level)
     else:
-        fitted = fit_power_law(size, value, variance=counting_variance(points) if weights else None, level=level)
+        fitted = fit_power_law(size, value, variance=source.counting_variance(points) if weights else None, level=level)
     forecast = None if at is None else fitted.predict(at).iloc[0].to_dict()
     if as_json:
         found = {name: _json(number) for name, number in fitted.as_dict().items()}

@@ -1,13 +1,16 @@
-"""The commands `rbp forecasts`: what was foretold, and what came."""
+"""The commands `rbp forecasts`, and `rbp ladder foretell`: what was foretold, and what came."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rbp.cli.ladder import ladder
 from rbp.core.paths import Project
 
-forecasts = typer.Typer(no_args_is_help=True, help="Score what was foretold, once the measurements are there.")
+forecasts = typer.Typer(
+    name="forecasts", no_args_is_help=True, help="Score what was foretold, once the measurements are there."
+)
 
 _FILE = (
     "A CSV file: dataset (imagenet-real, imagenet-r, imagenet-a), model, param_count (millions), img_size, top1, top5."
@@ -21,7 +24,7 @@ def score(
     out: Annotated[Path | None, typer.Option(help="The table to write.", show_default="runs/forecasts.csv")] = None,
 ) -> None:
     """Score the registered forecasts of models of images (data/predictions/images.toml) by their measurements."""
-    project: Project = context.obj.whole()
+    project = Project.of(context.find_root().obj)
     from rbp.core.files import write_file
     from rbp.paper.elsewhere.scores import scored
     from rbp.paper.elsewhere.theory import OF
@@ -41,3 +44,15 @@ def score(
     better, gain = (tested["gain"] > 0).sum(), tested["gain"].median()
     typer.echo(f"By log score {better} beat the naive guess; the median gain is {gain:+.2f} nats.")
     typer.echo(str(target))
+
+
+@ladder.command()
+def foretell(
+    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
+) -> None:
+    """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
+    from rbp.ladder.making import LONGER
+    from rbp.paper.training import longer
+
+    longer.write(to or LONGER)
+    typer.echo(str(to or LONGER))

@@ -8,7 +8,6 @@ import typer
 
 from rbp.core.errors import ParameterError, RbpError
 from rbp.core.names import split_names, split_numbers
-from rbp.core.paths import Project
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
 
 
 ladder = typer.Typer(
-    no_args_is_help=True, help="Train ladders, families of small models, from nothing: train, rank, ship."
+    name="ladder",
+    no_args_is_help=True,
+    help="Train ladders, families of small models, from nothing: train, rank, ship.",
 )
 
 Texts = Annotated[
@@ -151,8 +152,8 @@ def known(
     from rbp.ladder.known import open_drawing, ship
     from rbp.ladder.recipe import KNOWN
 
-    project: Project = context.find_root().obj
-    drawing = open_drawing(out or project.runs / "known", config or KNOWN)
+    runs: Path = context.find_root().obj.runs
+    drawing = open_drawing(out or runs / "known", config or KNOWN)
     lines = drawing.making.choose([drawing.known.family], split_names(rungs))
     device = _device(device)
     drawing.prepare(texts)
@@ -220,11 +221,9 @@ def ship(
 
     Sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks. Of trials sums.
     """
-    from rbp.core.paths import LADDER
     from rbp.ladder import shipping
+    from rbp.ladder.paths import LADDER
 
-    if to is None:
-        context.find_root().obj.whole()
     making, _ = _open(context, config, out, None)
     if trials is None:
         found = shipping.ship(making, split_names(family), to or LADDER)
@@ -235,18 +234,6 @@ def ship(
             typer.echo(f"{model}: not ranked, so left out", err=True)
         typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
     typer.echo(str(to or LADDER))
-
-
-@ladder.command()
-def foretell(
-    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
-) -> None:
-    """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
-    from rbp.ladder.making import LONGER
-    from rbp.paper.training import longer
-
-    longer.write(to or LONGER)
-    typer.echo(str(to or LONGER))
 
 
 def _open(
@@ -261,16 +248,16 @@ def _open(
     from rbp.ladder.text import OWN, import_plain, is_plain, on_own_text
     from rbp.ladder.workspace import Workspace
 
-    project: Project = context.find_root().obj
+    runs: Path = context.find_root().obj.runs
     ladders, base = read_ladders(config or LADDERS)
     plain = texts is not None and is_plain(base, texts)
     if tokens is not None and not plain:
         raise ParameterError("the number of tokens is in the recipe", "--tokens", "Leave it out, or give .txt files.")
     if texts is not None and plain:
-        place = Workspace(out or project.runs / f"ladder-{texts.resolve().name}")
+        place = Workspace(out or runs / f"ladder-{texts.resolve().name}")
         import_plain(place, base, texts, tokens, ladders.training.batch * base.text.context)
     else:
-        place = Workspace(out or project.runs / "ladders")
+        place = Workspace(out or runs / "ladders")
     if plain or (texts is None and (place / OWN).is_file()):
         base, texts = on_own_text(place, base), (place / OWN).parent
     return Making(ladders.up_to(base.text.tokens), base, place), texts

@@ -10,7 +10,7 @@ import typer
 from rbp.cli.ranks import PLAN
 from rbp.core.errors import ParameterError
 from rbp.core.names import split_numbers
-from rbp.core.paths import Project
+from rbp.core.place import Place
 
 SURFACE = "Also laws in size and training tokens, side by side, scored on what they have not seen."
 
@@ -42,7 +42,7 @@ def law(
 
     check_level(level)
     ks = sorted(set(split_numbers(k, "thresholds", "-k")))
-    project: Project = context.obj
+    place: Place = context.obj
     given = [each for each in models if _is_measured(each)]
     to_rank = [each for each in models if each not in given]
     if to_rank and corpus is None:
@@ -75,7 +75,7 @@ def law(
 
             typer.echo("\n".join(plan_lines(planned(found, [corpus], windows, settings))))
             return
-        sources += extract(found, [corpus], windows, project.runs / "ranks", settings)
+        sources += extract(found, [corpus], windows, place.runs / "ranks", settings)
 
     from rbp.book.leaf import Leaf
     from rbp.evidence import checkpoints, open_source
@@ -96,8 +96,8 @@ def law(
     fits = law_report.laws(plotted, level)
     for line in [*law_report.in_words(fits, level, against), *law_report.compared_in_words(surfaces, level)]:
         typer.echo(line)
-    page = out or project.runs / "law.html"
-    leaf = Leaf(project, f"{', '.join(dict.fromkeys(table['family']))} on {table['dataset'].iloc[0]}")
+    page = out or place.runs / "law.html"
+    leaf = Leaf(f"{', '.join(dict.fromkeys(table['family']))} on {table['dataset'].iloc[0]}")
     command = shlex.join(["rbp", *sys.argv[sys.argv.index("law") :]])
     law_report.write_page(
         leaf,

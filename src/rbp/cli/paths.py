@@ -7,7 +7,7 @@ import typer
 
 from rbp.core.errors import ParameterError
 from rbp.core.names import split_names
-from rbp.core.paths import Project
+from rbp.core.place import Place
 
 paths = typer.Typer(no_args_is_help=True, help="Make one model worse in many ways, and compare at equal cross-entropy.")
 
@@ -57,13 +57,13 @@ def run(
     from rbp.ranks.models import find_model
 
     say_on_stderr()
-    project: Project = context.obj
+    place: Place = context.obj
     found: list[Any] = [[find_model(each) for each in given or ()] for given in ([model], smaller, earlier)]
     folder = measuring.run(
         found[0][0],
         open_corpus(corpus, field or ()),
         names,
-        out or project.runs / "paths",
+        out or place.runs / "paths",
         smaller=found[1],
         earlier=found[2],
         tokens=tokens,

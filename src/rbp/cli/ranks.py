@@ -10,7 +10,7 @@ import typer
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_numbers
-from rbp.core.paths import Project
+from rbp.core.place import Place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,8 +136,8 @@ def extract(
 
         typer.echo("\n".join(plan_lines(planned(model, corpus, chosen, settings))))
         return
-    project: Project = context.obj
-    folder = out or project.runs / "ranks"
+    place: Place = context.obj
+    folder = out or place.runs / "ranks"
     if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
         extract_on_gpus(model, corpus, chosen, folder, settings, visible)
     for store in measure(model, corpus, chosen, folder, settings, share):
@@ -188,8 +188,8 @@ def import_(
     from rbp.integrations.engines import Said, import_ranks
 
     said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule)
-    project: Project = context.find_root().obj
-    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks")))
+    place: Place = context.find_root().obj
+    typer.echo(str(import_ranks(file, form, said, out or place.runs / "ranks")))
 
 
 @ranks.command()
@@ -343,8 +343,8 @@ def _checked(asked: "Asked", tokens: int) -> str:
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
-    project: Project = context.find_root().obj
-    return paths or [project.runs / "ranks"]
+    place: Place = context.find_root().obj
+    return paths or [place.runs / "ranks"]
 
 
 def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore]":

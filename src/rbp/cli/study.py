@@ -68,7 +68,7 @@ def run(
 
     place = workflow.find_place(found, profile, gpus)
     typer.echo(f"{found.path.name}: {place.profile}, {_devices(place)}; all of it in {found.out}", err=True)
-    well = workflow.run(found, context.find_root().obj, place, jobs, context.args)
+    well = workflow.run(found, Project.of(context.find_root().obj), place, jobs, context.args)
     typer.echo("\n".join(lines_of(found, summary(found))), err=True)
     if not well:
         raise typer.Exit(1)
@@ -115,13 +115,13 @@ def _job(
     from rbp.study.tasks import run as run_job
 
     try:
-        run_job(found, context.find_root().obj, name, device, split_names(gpus))
+        run_job(found, Project.of(context.find_root().obj), name, device, split_names(gpus))
     except RbpError:
         raise typer.Exit(2) from None  # it has told the reason in its log, and to us
 
 
 def _study(context: typer.Context, file: Path) -> "Study":
-    project: Project = context.find_root().obj.whole("study")
+    project = Project.of(context.find_root().obj).whole("study")
     from rbp.study.config import read_study
 
     return read_study(file, project)

@@ -185,6 +185,12 @@ def _exchange(one: Path, other: Path) -> bool:
     return function is not None and function(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
+def label(path: Path) -> str:
+    """The name of a file in messages: relative to the working folder where it lies inside it, else its whole path."""
+    path, here = path.resolve(), Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
+
+
 def refusal(error: OSError) -> str | None:
     """Why the system did not let us write (a disk that is full, read-only or broken); None for other errors."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):  # of several copies

@@ -1,24 +1,18 @@
-"""Where the project's folders are: in the checkout, or, of an installed package, what it carries of one."""
+"""A book's checkout: where its folders are."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from rbp.core.errors import DataError
+from rbp.core.place import Place
+from rbp.ladder.paths import DATA as DATA
+from rbp.ladder.paths import LADDER as LADDER
+from rbp.ladder.paths import ROOT as ROOT
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-CARRIED = _PACKAGE / "carried"  # a wheel's alone: setup.py copies it there
-ROOT = CARRIED if CARRIED.is_dir() else _PACKAGE.parents[1]
-DATA = ROOT / "data"
 #: what the extras of pyproject.toml bring, by which they are known
 EXTRAS: dict[str, tuple[str, ...]] = {"book": ("papermill", "snakemake", "jupyter_book", "typst")}
 EXTRAS |= {"study": EXTRAS["book"], "live": ("starlette", "uvicorn", *EXTRAS["book"])}
-
-
-def label(path: Path) -> str:
-    """The name of a file in messages and records: relative to the project where it lies inside it."""
-    path = path.resolve()
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
 
 
 @dataclass(frozen=True)
@@ -31,15 +25,24 @@ class Project:
     root: Path = ROOT
     home: Path | None = None
 
-    def whole(self, extra: str | None = None) -> "Project":
-        """Itself, for a command that needs the checkout, and an extra of the package. Raises DataError without them."""
-        lacks = next((name for name in EXTRAS[extra] if find_spec(name) is None), None) if extra else None
-        if lacks is None and self.root != CARRIED:
-            return self
-        why = f"{lacks} is not installed" if lacks else "rbp is installed without its checkout"
-        what = "this command works in a checkout of the project" + (f", with the extra {extra}" if extra else "")
-        with_extra = f"'.[{extra}]'" if extra else "."
-        raise DataError(what, why, f"In a clone of the project: pip install -e {with_extra}")
+    @classmethod
+    def of(cls, place: Place) -> "Project":
+        """The checkout that a command works in."""
+        return cls(place.root or ROOT, place.home or (None if place.root else Path.cwd()))
+
+    def whole(self, extra: str) -> "Project":
+        """Itself, for a command that needs an extra of the package. Raises DataError without it."""
+        if lacks := next((name for name in EXTRAS[extra] if find_spec(name) is None), None):
+            what = f"this command works in a checkout of the project, with the extra {extra}"
+            raise DataError(
+                what, f"{lacks} is not installed", f"In a clone of the project: pip install -e '.[{extra}]'"
+            )
+        return self
+
+    def label(self, path: Path) -> str:
+        """The name of a file in records: relative to the root where it lies inside it, else its whole path."""
+        path, root = path.resolve(), self.root.resolve()
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
     @property
     def notebooks(self) -> Path:
@@ -95,6 +98,3 @@ class Project:
     def runs(self) -> Path:
         """What commands make, unless they are told where."""
         return (self.home or self.root) / "runs"
-
-
-LADDER = DATA / "ladder"

@@ -10,14 +10,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rbp.core.paths import label
-
 
 @dataclass(frozen=True)
 class Reads:
-    """The files that were read, by their `label`, and the steps whose tables were; and which folders are its own."""
+    """The files that were read, and the steps whose tables were; and which folders are its own."""
 
-    files: set[str] = field(default_factory=set)
+    files: set[Path] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
     own: set[Path] = field(default_factory=set)
 
@@ -29,7 +27,8 @@ _reads: ContextVar[Reads] = ContextVar("reads", default=_OF_THE_PROCESS)
 def note(*paths: Path) -> None:
     """Note that these files were read, but for those that it made itself."""
     reads = noted()
-    reads.files.update(label(path) for path in paths if not any(map(path.resolve().is_relative_to, reads.own)))
+    whole = [path.resolve() for path in paths]
+    reads.files.update(path for path in whole if not any(map(path.is_relative_to, reads.own)))
 
 
 def note_own(folder: Path) -> None:

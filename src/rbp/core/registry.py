@@ -1,17 +1,39 @@
-"""What a lower room needs of a higher one, handed in by the higher one's ``__init__``: so no import leads up.
+"""What other packages add to the library, by entry points of their distributions: a group for each kind.
 
-Each entry is a function, which imports what is heavy when it is called.
+    rbp.sources        words of `open_source`: a mapping of each to its `rbp.evidence.sources.Named`
+    rbp.corpora        a name before a slash; the function opens the rest of the corpus's name
+    rbp.architectures  a ``model_type`` of config.json; the function makes transformers know it
+    rbp.training       a function of a model's folder: fields of `rbp.ranks.training.Training`, or {}
+    rbp.tokenizers     a function of a model's folder: where its tokenizer lies, or None
+    rbp.families       a function of a model's name: its family, or None
+    rbp.commands       a command of `rbp`: a function, or a group of them (`typer.Typer`)
+
+Nothing is imported before it is loaded.
 """
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, get_args
 
-#: how a corpus's name begins, and what opens it, given the rest of the name: a `rbp.ranks.corpora.Corpus`
-CORPORA: dict[str, Callable[[str], Any]] = {}
+Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", "families", "commands"]
 
-#: a ``model_type`` of config.json, and what makes transformers know it
-ARCHITECTURES: dict[str, Callable[[], None]] = {}
 
-#: each gives what it knows of the training of the model in a folder (fields of `rbp.ranks.training.Training`), or {}
-TRAINING: list[Callable[[Path], dict[str, Any]]] = []
+@cache
+def entries(kind: Kind) -> dict[str, EntryPoint]:
+    """The entry points of a kind by their names, in the order of these."""
+    found = {entry.name: entry for entry in entry_points(group=f"rbp.{kind}")}
+    return dict(sorted(found.items()))
+
+
+def modules() -> list[str]:
+    """The modules that hold what is added, commands left out: what a measurement may depend on."""
+    kinds: list[Kind] = [kind for kind in get_args(Kind) if kind != "commands"]
+    return sorted({entry.module for kind in kinds for entry in entries(kind).values()})
+
+
+def answers(kind: Kind, question: object) -> Iterator[Any]:
+    """What each function of a kind gives for a question, those without an answer left out."""
+    for entry in entries(kind).values():
+        if answer := entry.load()(question):
+            yield answer

@@ -22,8 +22,8 @@ from pandera.engines import pandas_engine
 
 from rbp.core import provenance
 from rbp.core.errors import DataError
+from rbp.core.files import label
 from rbp.core.names import nearest
-from rbp.core.paths import label
 
 log = logging.getLogger(__name__)
 

@@ -1,25 +1,14 @@
-"""The measured distributions of ranks: the authors' histograms (figure 8c), and rank stores.
+"""The measured distributions of ranks of models on datasets."""
 
-Rank 1, which figure 8c leaves out, is added from RBP_1; masses become whole counts of tokens.
-"""
-
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from rbp.core.arrays import Reals
-from rbp.core.errors import DataError
-from rbp.evidence import published
 from rbp.evidence.ranked import Ranked
-from rbp.evidence.tokens import recovered_tokens, tokens_of_bins
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
 from rbp.stats.rank_counts import RankCounts
-
-_NEAR = 0.3  # how far a bin's mass times the number of tokens may be from a whole number, or the number is wrong
 
 
 @dataclass(frozen=True)
@@ -56,41 +45,6 @@ def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
         cross_entropy=float(ranked.tokens["nll"].astype("float64").mean()),
         store=store,
     )
-
-
-def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[MeasuredRanks]:
-    """Figure 8c with rank 1 added: N·RBP_1 tokens, N being the number of tokens behind the published shares.
-
-    table: the published measurement table. Raises DataError where the masses are no whole counts.
-    """
-    totals = recovered_tokens([("wikipedia", "Pythia")], folder).set_index("dataset")["tokens"]
-    models = published.models(folder).set_index("model")
-    bins = published.rank_bins(folder)
-    for row in tokens_of_bins(folder).to_dict("records"):
-        dataset, model = row["dataset"], row["model"]
-        own = table[(table["dataset"] == dataset) & (table["model"] == model)]
-        first = own.loc[(own["k"] == 1).fillna(False), "value"]
-        entropy = own.loc[own["metric"] == "cross_entropy", "value"]
-        some = bins[(bins["dataset"] == dataset) & (bins["model"] == model)]
-        count = some["mass"].to_numpy() * row["ranked_lower"]
-        if (np.abs(count - np.rint(count)) > _NEAR).any():
-            raise DataError("the bins' masses are no whole counts", f"{model} on {dataset}", None)
-        # the reading of −ln RBP_1 is exact to about one token
-        at_1 = np.rint(int(totals[dataset]) * np.exp(-float(first.iloc[0])))
-        about = models.loc[model]
-        yield MeasuredRanks(
-            dataset=dataset,
-            model=model,
-            family=str(about["family"]),
-            size=int(about["non_embedding_params"]),
-            counts=RankCounts(
-                low=np.append(1, some["low"].to_numpy()).astype(np.int64),
-                high=np.append(1, some["high"].to_numpy()).astype(np.int64),
-                count=np.append(at_1, np.rint(count)).astype(np.float64),
-                vocabulary=int(about["vocab_size"]),
-            ),
-            cross_entropy=float(entropy.iloc[0]) if len(entropy) else None,
-        )
 
 
 def entropy(counts: RankCounts) -> tuple[float, float, float]:

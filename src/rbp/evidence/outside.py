@@ -6,7 +6,8 @@ of LAMBADA are whole words: a sequence event, not RBP_1.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from rbp.core.arrays import Reals
 from rbp.core.paths import DATA
 from rbp.core.tables import COUNT, COUNT_FROM_0, NAME, NOT_NEGATIVE, POSITIVE, SHARE, among, checked, read_csv
 from rbp.evidence import published
+from rbp.evidence.parts import Part
 from rbp.evidence.ranked import usual
+from rbp.evidence.sources import Named
 
 FOLDER = DATA / "outside"
 _REMEDY = "Restore the file: git checkout -- data/outside."
@@ -297,3 +300,33 @@ def _read(
 ) -> pd.DataFrame:
     path = (folder or FOLDER) / name
     return checked(read_csv(path), pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=_REMEDY)
+
+
+@dataclass(frozen=True)
+class _Outside(Part):
+    """One of the files of others' measurements."""
+
+    read: Callable[[Path], pd.DataFrame]
+
+    def table(self) -> pd.DataFrame:
+        """What the file says."""
+        return self.read(self.folders[0])
+
+    def apart(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The same: few of its runs share their training tokens."""
+        return table
+
+
+def _named(what: str, read: Callable[[Path], pd.DataFrame]) -> Named:
+    return Named(what, lambda word, rule: _Outside(word, (FOLDER,), read))
+
+
+SOURCES = {
+    "outside": _named("training runs by others", measurements),
+    "images": _named("models of images by others: top-1 and top-5 accuracy", images),
+    "tries": _named("Pythia's tries at problems, by others: pass@k, no ranks", tries),
+    "detectors": _named(
+        "documents read by five models of up to 20 billion parameters, by others: averages of ranks", detectors
+    ),
+    "gltr": _named("six texts ranked by GPT-2, by others", gltr),
+}

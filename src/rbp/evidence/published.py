@@ -8,8 +8,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 from rbp.core.errors import DataError
-from rbp.core.files import sha256
-from rbp.core.paths import DATA, label
+from rbp.core.files import label, sha256
+from rbp.core.paths import DATA
 from rbp.core.tables import AT_LEAST_1, COUNT, COUNT_FROM_0, NAME, POSITIVE, SHARE, among, checked, read_csv
 
 FOLDER = DATA / "published"

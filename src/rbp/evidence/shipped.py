@@ -10,7 +10,7 @@ In a ladder's folder `rbp ladder ship --family` puts
     families-ranks/FAMILY/ rank stores
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,14 @@ import pyarrow.parquet as parquet
 
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import parse_json
-from rbp.core.paths import LADDER, label
+from rbp.core.files import label, parse_json
 from rbp.evidence.counts import THRESHOLDS, Counts, count_hits
+from rbp.evidence.parts import Part, Ranks
 from rbp.evidence.ranked import usual
+from rbp.evidence.sources import Named
+from rbp.ladder.paths import LADDER
 from rbp.ranks.metric import TieRule, rank
+from rbp.ranks.store import RankStore
 
 RECORDS, SUMS, RANKS = "families.json", "families-sums", "families-ranks"
 FIRST = "v1"  # the ladder before the families: its heads and depths changed with size
@@ -195,3 +198,53 @@ def _table(about: pd.DataFrame, name: str, folder: Path) -> pd.DataFrame:
     table["model"] = table["model"].cat.set_categories(about["model"])
     table["dataset"] = table["dataset"].cat.set_categories(sorted(table["dataset"].cat.categories))
     return table
+
+
+class _Stores(Ranks):
+    """Rank stores of the ladder."""
+
+    def missing(self, folder: Path) -> DataError:
+        """How they are restored, or made."""
+        return DataError(f"the family {folder.name} is not shipped", label(folder), how_to_make(folder.name))
+
+
+class _Family(_Stores):
+    """A family trained here, at its largest budget: rank stores of seed 0, and sums of all its models."""
+
+    def counts(self, thresholds: Sequence[int]) -> list[Counts]:
+        """Of all seeds."""
+        name = self.folders[0].name
+        return [one.of(name) for one in counted(thresholds, families=[name], rule=self.rule, folder=LADDER)]
+
+
+class _Families(_Stores):
+    """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
+
+    def opened(self) -> list[RankStore]:
+        """All stores. Raises DataError where there are none."""
+        if not self.folders:
+            remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
+            raise DataError("the ladder has no ranks", label(LADDER / RANKS), remedy)
+        return super().opened()
+
+    def table(self) -> pd.DataFrame:
+        """Of all budgets."""
+        return measurements(self.rule, self.ks, folder=LADDER)
+
+
+def _one(kind: type[_Stores], family: str) -> Callable[[str, TieRule], Part]:
+    return lambda word, rule: kind(word, (LADDER / RANKS / family,), rule)
+
+
+def _all(word: str, rule: TieRule) -> Part:
+    return _Families(word, tuple(sorted((LADDER / RANKS).glob("*"))), rule)
+
+
+SOURCES = {
+    "ladder": Named(
+        "the ladder: transformers of 10k to 2.7m parameters trained here, 8 M tokens", _one(_Family, "neox")
+    ),
+    "ladder:lstm": Named("the LSTMs trained here, 8 M tokens", _one(_Family, "lstm")),
+    "ladder:ngrams": Named("n-grams of the ladder's text", _one(_Stores, "ngrams")),
+    "ladder:all": Named("all families trained here, 0.5 to 8 M tokens", _all),
+}

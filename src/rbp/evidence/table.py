@@ -16,8 +16,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 from rbp.core.errors import ParameterError
+from rbp.core.files import label
 from rbp.core.names import nearest
-from rbp.core.paths import label
 from rbp.core.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, any_case, checked, read_csv, read_parquet
 from rbp.evidence.checkpoints import CHECKPOINT, must_agree
 from rbp.ranks.training import step_of

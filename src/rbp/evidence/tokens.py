@@ -11,16 +11,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
 from rbp.evidence import published
-from rbp.stats import counting, recovery, windows
+from rbp.evidence.parts import WINDOWS
+from rbp.stats import recovery, windows
 
 #: what the paper's appendix A states of every point
 STATED = 500_000
 CELL = ["dataset", "family"]
-#: columns of counts of windows of n tokens
-WINDOWS = ["dataset", "model", "family", "size", "k", "n", "successes", "windows", "p", "basis"]
 
 _EVIDENCE = [*CELL, "tokens", "exact", "basis", "bound", "readings", "log_likelihood", "margin", "posterior", "gap"]
 
@@ -118,19 +116,6 @@ def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
     behind = tokens_behind(points[theirs]).query("basis != 'at most'").set_index(CELL)["tokens"]
     found = behind.reindex(pd.MultiIndex.from_frame(points[CELL])).to_numpy(dtype=float, na_value=np.nan)
     return points["tokens"].astype("Float64").astype(float).fillna(pd.Series(found, points.index).where(theirs))
-
-
-def counting_variance(points: pd.DataFrame) -> Reals:
-    """The sampling variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
-
-    `points` are n rows of a measurement table, of −ln RBP_k. Raises DataError where `known_tokens` is missing.
-    """
-    tokens = known_tokens(points)
-    if tokens.isna().any():
-        row = points[tokens.isna()].iloc[0]
-        what = f"nobody knows how many tokens {row['model']} was measured on"
-        raise DataError(what, f"{row['family']} on {row['dataset']}", "Fit without weights.")
-    return counting.neg_log_rbp_variance(tokens * np.exp(-points["value"]), tokens)
 
 
 def published_windows(folder: Path | None = None) -> pd.DataFrame:

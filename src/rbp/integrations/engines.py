@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import home_expanded, parse_json, sha256
-from rbp.core.paths import label
+from rbp.core.files import home_expanded, label, parse_json, sha256
 from rbp.ranks.models import Dtype
 from rbp.ranks.store import SCHEMA, find_place
 

@@ -21,7 +21,7 @@ from urllib.request import urlopen
 
 from rbp.core.errors import DataError
 from rbp.core.files import canonical_json, write_file
-from rbp.core.paths import LADDER
+from rbp.ladder.paths import LADDER
 from rbp.ladder.recipe import Recipe
 
 SERVER = "https://codeload.github.com"

@@ -30,13 +30,13 @@ import pandas as pd
 from rbp.core import provenance
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError
-from rbp.core.files import folder_beside, parse_json, swap_in, write_file, write_json
-from rbp.core.paths import DATA, LADDER, label
+from rbp.core.files import folder_beside, label, parse_json, swap_in, write_file, write_json
 from rbp.core.processes import DONE, Task, Tell
 from rbp.evidence.counts import THRESHOLDS
 from rbp.ladder import floor, ngrams
 from rbp.ladder.making import Line, Making, train
 from rbp.ladder.ngrams import NGrams
+from rbp.ladder.paths import DATA, LADDER
 from rbp.ladder.recipe import KNOWN, Known, read_known, read_ladders
 from rbp.ladder.workspace import Workspace
 

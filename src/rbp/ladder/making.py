@@ -21,9 +21,9 @@ import numpy.typing as npt
 from rbp.core.errors import ParameterError
 from rbp.core.files import folder_beside, swap_in, write_json
 from rbp.core.files import sha256 as checksum
-from rbp.core.paths import DATA, LADDER
 from rbp.core.processes import DONE, Task, Tell
 from rbp.ladder import text
+from rbp.ladder.paths import DATA, LADDER
 from rbp.ladder.recipe import Change, Course, Family, Ladders, Recipe
 from rbp.ladder.workspace import ABOUT, Workspace, locked
 from rbp.ranks.store import full_disk

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.paths import LADDER
 from rbp.evidence.shipped import RANKS
+from rbp.ladder.paths import LADDER
 from rbp.ladder.recipe import Recipe
 from rbp.ladder.text import Document, texts_fingerprint
 from rbp.ladder.workspace import Workspace

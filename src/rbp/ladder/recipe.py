@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.files import canonical_json, parse_json
-from rbp.core.paths import LADDER
+from rbp.ladder.paths import LADDER
 
 CONFIGURATION = LADDER / "ladder.toml"
 LADDERS = LADDER / "ladders.toml"

@@ -15,14 +15,14 @@ import pandera.pandas as pa
 from rbp.core import provenance
 from rbp.core.arrays import Integers
 from rbp.core.errors import DataError
-from rbp.core.files import bytes_below, folder_beside, parse_json, swap_in, write_file, write_json
-from rbp.core.paths import LADDER, label
+from rbp.core.files import bytes_below, folder_beside, label, parse_json, swap_in, write_file, write_json
 from rbp.core.tables import COUNT_FROM_0, checked, read_csv
 from rbp.evidence.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS
 from rbp.ladder import aggregates, floor, text
 from rbp.ladder.making import Line, Making
 from rbp.ladder.measuring import Measured
 from rbp.ladder.ngrams import ORDERS
+from rbp.ladder.paths import LADDER
 from rbp.ranks.entropies import BY_TEMPERATURE, ENTROPY, Entropies
 from rbp.ranks.store import RankStore, Store, open_store
 

@@ -17,8 +17,9 @@ from typing import Any
 from rbp.book.chapters import Chapter
 from rbp.book.parameters import Parameter
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import label
 from rbp.core.names import split_names
-from rbp.core.paths import Project, label
+from rbp.core.paths import Project
 from rbp.core.processes import end_with
 from rbp.evidence.sources import at_hand
 from rbp.ranks.store import is_store

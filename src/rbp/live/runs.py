@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rbp.core.errors import ParameterError, RbpError
-from rbp.core.files import lock, parse_json, write_json
-from rbp.core.paths import Project, label
+from rbp.core.files import label, lock, parse_json, write_json
+from rbp.core.paths import Project
 from rbp.core.processes import cores, end_with
 
 State = Literal["waiting", "running", "done", "failed", "cancelled", "cut off"]

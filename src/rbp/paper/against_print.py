@@ -7,7 +7,7 @@ from scipy.stats import t as t_distribution
 from rbp.core.arrays import check_level
 from rbp.evidence import published
 from rbp.paper.wording import dataset_order
-from rbp.stats.cells import fit_table
+from rbp.stats.law_table import fit_table
 
 CELL = ["dataset", "metric", "k", "family"]
 
@@ -16,7 +16,7 @@ HALF_DIGIT = 0.0005 + 1e-9
 
 
 def beside_printed(fits: pd.DataFrame, *, everything: bool = False) -> pd.DataFrame:
-    """Join fits (`cells.fit_table` by dataset, metric, k and family) with the printed cells of Table 1.
+    """Join fits (`fit_table` by dataset, metric, k and family) with the printed cells of Table 1.
 
     Adds `slope`, `printed_slope`, `printed_r_squared` (NaN where Table 1 has no such cell), and `slope_agrees`,
     `r_squared_agrees`: whether ours round to the printed digits (missing where either is missing). With

@@ -64,6 +64,66 @@ def written(how: str, values: tuple[Any, ...]) -> str:
     return "–" if any(map(pd.isna, values)) else re.sub(r"(?<!\w)-(?=\d)", "−", how.format(*values))
 
 
+def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Fits of `fit_table` by dataset, family and k, one row each, for `Page.table`."""
+    return shown(
+        fits.assign(note=fits["note"].mask(fits["weak"].fillna(False), "weak")),
+        {
+            "dataset": "Dataset",
+            "family": "Family",
+            "k": "k",
+            "n": "sizes",
+            "alpha": ("α", "{:.3f}"),
+            ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
+            "r_squared": ("R²", "{:.3f}"),
+            "residual_se": ("scatter", "{:.3f}"),
+            "note": "note",
+        },
+        caption="<b>The fits.</b> Where the exponent α is negative, −ln RBPₖ grows with size. Scatter: the standard "
+        "deviation of ln(−ln RBPₖ) about the line; 0.02 is about 2 per cent. “Weak”: three or four sizes.",
+        data=fits,
+    )
+
+
+def _cell(value: Any, how: Format | None) -> str:
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return "–"
+    if how is None:
+        return str(value)
+    text = how.format(value) if isinstance(how, str) else how(value)
+    return re.sub(r"^-(?=\d)", "−", text)
+
+
+def html_table(table: pd.DataFrame, formats: Mapping[str, Format], rows: int | None = None) -> str:
+    """The table as HTML, as `Page.table` shows it: numbers to the right, words to the left, and only long texts wrap.
+
+    It scrolls within itself. On a phone, rows with a long text become cards. Cells stand apart in the text that search
+    reads. What follows the first `rows` is folded, if that is more than the line which unfolds it.
+    """
+    cells = {column: [_cell(value, formats.get(str(column))) for value in table[column]] for column in table}
+    kinds = {}
+    for column, texts in cells.items():
+        longest = max(map(len, texts), default=0)
+        kinds[column] = "num" if pd.api.types.is_numeric_dtype(table[column]) else "long" if longest > 32 else "txt"
+    heads = {column: html.escape(str(column)) for column in table}
+    head = " ".join(f'<th class="{kinds[column]}" scope="col">{heads[column]}</th>' for column in table)
+    lines = [
+        "<tr>"
+        + " ".join(f'<td class="{kinds[c]}" data-label="{heads[c]}">{html.escape(cells[c][i])}</td>' for c in table)
+        + "</tr>"
+        for i in range(len(table))
+    ]
+    seen = rows if rows is not None and len(lines) > rows + 1 else len(lines)
+    body, rest = "\n".join(lines[:seen]), "\n".join(lines[seen:])
+    cards = " rbp-cards" if "long" in kinds.values() else ""
+    folded = f'<tbody class="rbp-rest">{rest}</tbody>' if rest else ""
+    unfold = f'<details class="rbp-more"><summary>All {len(lines)} rows</summary></details>' if rest else ""
+    return (
+        f'<div class="rbp-scroll" tabindex="0"><table class="rbp-table{cards}"><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody>{folded}</table></div>{unfold}"
+    )
+
+
 # ── A text coloured by rank
 
 #: the upper end of each class of ranks, its name, and how strongly it is coloured: the page's ink reads on each

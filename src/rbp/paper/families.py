@@ -14,8 +14,8 @@ from rbp.book.steps import step
 from rbp.core import provenance
 from rbp.core.arrays import Integers, Reals
 from rbp.core.errors import DataError
-from rbp.core.files import bytes_below, parse_json
-from rbp.core.paths import LADDER, label
+from rbp.core.files import bytes_below, label, parse_json
+from rbp.core.paths import LADDER
 from rbp.evidence import Source
 from rbp.evidence.counts import THRESHOLDS, Counts, from_table, to_table
 from rbp.evidence.ranked import SHARES, large

@@ -49,7 +49,7 @@ def logarithms(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def fits_told(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of the fits (`cells.fit_table`): up to k = 100, and beyond."""
+    """What the page says of the fits (`fit_table`): up to k = 100, and beyond."""
     fitted = fits.dropna(subset="alpha")
     small, large = fitted[fitted["k"] <= 100], fitted[fitted["k"] > 1000]
     found: dict[str, Any] = {}
@@ -116,27 +116,6 @@ def fits_claims(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, dict[str,
         claims["large_k"] |= {"best": best["r_squared"].item(), "best_cell": fits_listed(best)}
         claims["large_k"] |= {"surely": told["large.rising_cells"]}
     return claims
-
-
-def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Fits of `cells.fit_table` by dataset, family and k, one row each, for `Page.table`."""
-    return shown(
-        fits.assign(note=fits["note"].mask(fits["weak"].fillna(False), "weak")),
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "k": "k",
-            "n": "sizes",
-            "alpha": ("α", "{:.3f}"),
-            ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
-            "r_squared": ("R²", "{:.3f}"),
-            "residual_se": ("scatter", "{:.3f}"),
-            "note": "note",
-        },
-        caption="<b>The fits.</b> Where the exponent α is negative, −ln RBPₖ grows with size. Scatter: the standard "
-        "deviation of ln(−ln RBPₖ) about the line; 0.02 is about 2 per cent. “Weak”: three or four sizes.",
-        data=fits,
-    )
 
 
 def law_shown(points: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:

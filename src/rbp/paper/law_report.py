@@ -18,10 +18,9 @@ from rbp.evidence.checkpoints import AXES, against, apart
 from rbp.evidence.counts import store_table
 from rbp.evidence.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.paper.curves import curves, scaling_panels
-from rbp.paper.display import coloured_text, shown
-from rbp.paper.holds import fits_shown
+from rbp.paper.display import coloured_text, fits_shown, shown
 from rbp.paper.wording import model_label
-from rbp.stats.cells import fit_table
+from rbp.stats.law_table import fit_table
 from rbp.stats.rivals import Rivals, side_by_side
 from rbp.stats.surface import ADDITIVE
 

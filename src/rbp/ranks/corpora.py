@@ -83,7 +83,7 @@ class _Rows(Sequence[str]):
 
 
 def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
-    """The corpus `name`: one of `CORPORA`, one that a higher room handed in, or the path of a file of `SUFFIXES`.
+    """The corpus `name`: one of `CORPORA`, one of another package, or the path of a file of `SUFFIXES`.
 
     A .txt file is one document; each row of the others is one, the text of its `fields` (default: text) joined by a
     newline. Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed,
@@ -95,12 +95,12 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
         if fields:
             raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
         return _published(name, CORPORA[name])
-    start = next((start for start in registry.CORPORA if name.startswith(start)), None)
-    if start and not exists(path):
-        opened: Corpus = registry.CORPORA[start](name.removeprefix(start))
+    package, _, rest = name.partition("/")
+    if is_named(name) and not exists(path):
+        opened: Corpus = registry.entries("corpora")[package].load()(rest)
         return opened
     if suffix is None:
-        others = "".join(f"{start}humaneval …, or " for start in registry.CORPORA)
+        others = "".join(f"{package}/humaneval …, or " for package in registry.entries("corpora"))
         remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {', '.join(SUFFIXES)}."
         called = name if len(name) < 80 else f"{name[:76]} …"  # where it is a text
         raise ParameterError(f"unknown corpus {called!r}", "--corpus", remedy)
@@ -124,6 +124,12 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     content = hashlib.sha256(documents[0].encode()).hexdigest() if suffix == ".txt" else sha256(path)
     fingerprint = {"sha256": content, "fields": list(wanted) if suffix != ".txt" else None}
     return Corpus(path.name[: -len(suffix)], documents, fingerprint)
+
+
+def is_named(corpus: str) -> bool:
+    """Whether a corpus is one of `CORPORA`, or one of another package."""
+    package, slash, _ = corpus.partition("/")
+    return corpus in CORPORA or bool(slash and package in registry.entries("corpora"))
 
 
 def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus:

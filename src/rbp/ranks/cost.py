@@ -57,8 +57,8 @@ def config_size(folder: Path) -> Size:
 
     try:
         kind = parse_json((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
-        if make_known := registry.ARCHITECTURES.get(str(kind)):
-            make_known()
+        if entry := registry.entries("architectures").get(str(kind)):
+            entry.load()()
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]

@@ -1,6 +1,5 @@
 """Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
 
-import csv
 import logging
 import os
 import platform
@@ -21,10 +20,9 @@ import numpy as np
 import torch
 from transformers.utils import logging as theirs
 
-from rbp.core import __version__
+from rbp.core import __version__, registry
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
-from rbp.core.paths import DATA
 from rbp.core.processes import Task, Tell, board, run_tasks
 from rbp.ranks.check import SHARE, Stored, Wrong, ask, drawn, verdict
 from rbp.ranks.corpora import Corpus, open_corpus
@@ -63,10 +61,8 @@ log = logging.getLogger(__name__)
 
 
 def family_name(files: ModelFiles | Loaded) -> str:
-    """The paper's name of the family for its 24 models, the model type for others."""
-    with (DATA / "published" / "models.csv").open(encoding="utf-8", newline="") as lines:
-        families = {row["model"]: row["family"] for row in csv.DictReader(lines)}
-    return families.get(files.name) or str(files.config.get("model_type", "unknown"))
+    """The name that an installed package gives the model's family, else the model type."""
+    return next(registry.answers("families", files.name), str(files.config.get("model_type", "unknown")))
 
 
 def circumstances(ranker: Ranker) -> dict[str, Any]:

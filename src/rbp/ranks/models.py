@@ -26,7 +26,6 @@ from rbp.core.errors import DataError, ParameterError, first_line
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.names import and_more
-from rbp.core.paths import LADDER
 from rbp.ranks import devices, gguf
 from rbp.ranks.training import ADAPTER, checkpoints
 
@@ -101,14 +100,14 @@ class ModelFiles:
     def tokenizer(self) -> Path:
         """The folder of the tokenizer: an adapter may leave it to its base, a checkpoint to the folder of its run.
 
-        The shipped ladder's models share one.
+        Models of another package may share one.
         """
         own = any((self.folder / name).is_file() for name in _TOKENIZER)
         run = self.folder.parent
         if not own and self.checkpoint and self.revision is None and any((run / name).is_file() for name in _TOKENIZER):
             return run
-        if not own and self.base is None and self.folder.resolve().is_relative_to((LADDER / "families").resolve()):
-            return LADDER / "tokenizer"
+        if not own and self.base is None:
+            return next(registry.answers("tokenizers", self.folder), self.folder)
         return self.folder if own or self.base is None else self.base.tokenizer
 
     def fingerprint(self) -> str:
@@ -312,8 +311,8 @@ def load_model(
     known_dtype(dtype)
     if files.base is not None:
         return _adapted(files, files.base, dtype, device)
-    if make_known := registry.ARCHITECTURES.get(str(files.config.get("model_type"))):
-        make_known()
+    if entry := registry.entries("architectures").get(str(files.config.get("model_type"))):
+        entry.load()()
     quantized = _quantization(files)
     shapes = {} if files.gguf else _shapes(files)
     how: dict[str, Any] = {"use_safetensors": True}

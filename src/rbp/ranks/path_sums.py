@@ -14,8 +14,7 @@ import pandas as pd
 
 from rbp.core import provenance
 from rbp.core.errors import DataError
-from rbp.core.files import parse_json, sha256, write_file, write_json
-from rbp.core.paths import label
+from rbp.core.files import label, parse_json, sha256, write_file, write_json
 from rbp.ranks.store import full_disk
 
 THRESHOLDS = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200, 300, 500, 700, 1000)

@@ -129,8 +129,8 @@ def _voices(files: Files, said: Training) -> Iterator[tuple[str, dict[str, Any]]
     if files.folder is None:  # a model in memory
         return
     if files.revision is None:  # a folder of the user's
-        for ask in registry.TRAINING:
-            yield "the record of its training", ask(files.folder)
+        for record in registry.answers("training", files.folder):
+            yield "the record of its training", record
         yield TABLE, _in_table(files.folder)
     elif _PYTHIA.fullmatch(files.name):
         step = PYTHIA_LAST if files.checkpoint in (None, "main") else step

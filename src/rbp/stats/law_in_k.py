@@ -9,7 +9,7 @@ from scipy.special import chdtrc
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.stats.cells import fit_table
+from rbp.stats.law_table import fit_table
 from rbp.stats.power_law import check_points, fit_power_law
 
 MODEL = ["dataset", "family", "model", "size"]

@@ -9,8 +9,8 @@ from scipy.special import nctdtr
 
 from rbp.core.arrays import check_level
 from rbp.core.errors import FitError, ParameterError
-from rbp.stats.cells import fit_table
 from rbp.stats.compare import paired_exponents
+from rbp.stats.law_table import fit_table
 
 #: "common" models are those that were measured at every threshold up to here
 UP_TO = 100

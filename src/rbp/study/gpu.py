@@ -6,7 +6,8 @@ from typing import Any
 
 from rbp.core import provenance
 from rbp.core.errors import DataError
-from rbp.core.paths import ROOT, label
+from rbp.core.files import label
+from rbp.core.paths import ROOT
 
 GPU = ROOT / "bench" / "results" / "gpu.json"
 AIMS = {(768, 50304): 1.3, (4096, 128256): 1.05}  # ranks in bfloat16 take at most so many times the bare product

@@ -14,8 +14,9 @@ from matplotlib.ticker import PercentFormatter
 from rbp.book.figure_style import FAMILIES, SPARE, Panels, single_panel
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import label
 from rbp.core.names import nearest
-from rbp.core.paths import ROOT, label
+from rbp.core.paths import ROOT
 from rbp.paper.curves import curves
 from rbp.paper.display import shown
 from rbp.ranks.cost import BYTES

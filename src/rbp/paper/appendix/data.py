@@ -27,7 +27,8 @@ from rbp.paper.against_print import beside_printed
 from rbp.paper.curves import curves
 from rbp.paper.display import Column, shown
 from rbp.paper.wording import dataset_label, dataset_order
-from rbp.stats import cells, counting
+from rbp.stats import counting
+from rbp.stats.law_table import fit_table
 
 VOCABULARIES = {"Pythia": (50256,), "OPT": (50272,), "GPT-2": (50257,), "Qwen2.5": (151936, 152064)}
 """How many entries the paper's footnote 2 gives each family's vocabulary."""
@@ -410,14 +411,14 @@ def _overlaps(folder: Path | None) -> Iterator[Row]:
 
 def _fits(ranks: pd.DataFrame, folder: Path | None) -> Iterator[Row]:
     """Fits of the points against Table 1, and against the curves of figure 6."""
-    fits = cells.fit_table(ranks[ranks["k"].isin([1, 10, 100])], ["dataset", "metric", "k", "family"])
+    fits = fit_table(ranks[ranks["k"].isin([1, 10, 100])], ["dataset", "metric", "k", "family"])
     printed = beside_printed(fits).dropna(subset="printed_slope")
     agree = printed[["slope_agrees", "r_squared_agrees"]].to_numpy(dtype=bool)
     off = max((printed[name] - printed[f"printed_{name}"]).abs().max() for name in ("slope", "r_squared"))
     yield "table_1", "R² and slopes of Table 1 for k = 1, 10, 100", agree.size, int(agree.sum()), off, "absolute"
 
     by = ["dataset", "family", "k"]
-    curve = published.fit_by_k(folder).merge(cells.fit_table(ranks, by), on=by, suffixes=("_drawn", ""))
+    curve = published.fit_by_k(folder).merge(fit_table(ranks, by), on=by, suffixes=("_drawn", ""))
     curve = curve[curve["n"] == curve["n"].max()]  # at the other thresholds only four models were published
     off = pd.concat([curve["r_squared"] - curve["r_squared_drawn"], curve["alpha"] + curve["slope"]]).dropna().abs()
     what = "R² and slopes of figure 6, at the k for which all Pythias are published"

@@ -22,7 +22,7 @@ from rbp.book.figure_style import FAINT, INK, single_panel
 from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
-from rbp.core.paths import label
+from rbp.core.files import label
 from rbp.evidence import Source
 from rbp.evidence.counts import Counts
 from rbp.evidence.ranked import Ranked

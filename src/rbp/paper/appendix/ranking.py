@@ -20,7 +20,6 @@ import pandera.pandas as pa
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from rbp import ladder  # noqa: F401 (whose texts and models may be asked for by name)
 from rbp.book.figure_style import FAMILIES, Panels, rbp_label
 from rbp.core import provenance
 from rbp.core.errors import DataError, ParameterError

@@ -32,8 +32,8 @@ from rbp.paper.display import INTERVAL, Columns, shown
 from rbp.paper.wording import dataset_order
 from rbp.ranks.metric import TieRule
 from rbp.ranks.store import RankStore
-from rbp.stats.cells import fit_table
 from rbp.stats.compare import paired_exponents
+from rbp.stats.law_table import fit_table
 from rbp.stats.rank_counts import RankCounts
 
 TERMS = ("error_entropy", "self_alignment", "confidence")

@@ -8,7 +8,7 @@ import pandas as pd
 
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError
-from rbp.core.paths import label
+from rbp.core.files import label
 from rbp.evidence import outside
 from rbp.paper.appendix import predictions
 from rbp.paper.elsewhere.ratios import IMAGES, image_families, of_models

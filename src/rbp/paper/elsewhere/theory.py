@@ -11,8 +11,8 @@ import pandas as pd
 from rbp.book.figure_style import INK, Style, rbp_label
 from rbp.core import provenance
 from rbp.core.errors import DataError
-from rbp.core.files import sha256
-from rbp.core.paths import DATA, label
+from rbp.core.files import label, sha256
+from rbp.core.paths import DATA
 from rbp.paper.curves import K_SHADES, curves
 from rbp.paper.display import Columns, shown
 from rbp.paper.families import exponents

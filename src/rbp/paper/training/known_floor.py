@@ -17,7 +17,7 @@ from rbp.book.figure_style import INK, Panels, label_line_ends, legend_below, lo
 from rbp.core import provenance
 from rbp.core.arrays import Reals
 from rbp.core.errors import DataError, FitError
-from rbp.core.paths import label
+from rbp.core.files import label
 from rbp.ladder import known
 from rbp.ladder.recipe import read_known
 from rbp.paper.curves import ramp

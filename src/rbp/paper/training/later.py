@@ -17,7 +17,7 @@ from rbp.book.figure_style import neg_log_rbp_label
 from rbp.book.steps import step
 from rbp.core import provenance
 from rbp.core.errors import DataError, FitError
-from rbp.core.paths import label
+from rbp.core.files import label
 from rbp.evidence.counts import Counts
 from rbp.evidence.shipped import TRIALS, counted
 from rbp.ladder.making import LONGER

@@ -1,0 +1,20 @@
+"""Where a command works."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where results go, and the checkout that commands of other packages work in.
+
+    root: another checkout than their own; home: below which results go, by default the root, else the working folder.
+    """
+
+    root: Path | None = None
+    home: Path | None = None
+
+    @property
+    def runs(self) -> Path:
+        """What commands make, unless they are told where."""
+        return (self.home or self.root or Path.cwd()) / "runs"

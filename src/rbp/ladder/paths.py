@@ -1,0 +1,8 @@
+"""Where the checkout is that these packages work in (a copy without one: the working folder), and its families."""
+
+from pathlib import Path
+
+_ABOVE = Path(__file__).resolve().parents
+ROOT = next((folder for folder in _ABOVE if (folder / "pyproject.toml").is_file()), Path.cwd())
+DATA = ROOT / "data"
+LADDER = DATA / "ladder"
