@@ -557,7 +557,7 @@ def gpus() -> list[str]:
 
 
 def extract_on_gpus(
-    models: Sequence[str],
+    models: Sequence[str | ModelFiles],
     corpora: Sequence[str],
     protocol: Protocol,
     out: Path,
@@ -568,8 +568,9 @@ def extract_on_gpus(
 
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
-    for name in models:  # what is missing is downloaded once, before the processes start
-        find_model(name, settings.revision)
+    for model in models:  # what is missing is downloaded once, before the processes start
+        if isinstance(model, str):
+            find_model(model, settings.revision)
     for name in corpora:
         open_corpus(name, settings.fields)
     every = range(1, len(gpus) + 1)
