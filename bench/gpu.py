@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from rbp.core.errors import RbpError
 from rbp.core.files import files_below, write_json
 from rbp.core.paths import ROOT
-from rbp.study.gpu import GPU, Found, aim_of, failure, worked
+from rbp.paper.appendix.gpu import GPU, Record, aim_of, failure, worked
 
 
 class Part(NamedTuple):
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(parts: Mapping[str, Part], tiny: bool, place: Path | None) -> int:
     """Run parts one after the other; gives the exit code."""
-    about: Found = {"answers": [], "left": []}
+    about: Record = {"answers": [], "left": []}
     ask(MACHINE, tiny, about, lambda _: None)
     if not about["answers"] or (reason := failure(about["answers"][0])):
         reason = reason if about["answers"] else about.get("error")
@@ -93,7 +93,7 @@ def run(parts: Mapping[str, Part], tiny: bool, place: Path | None) -> int:
     begun = {name: value for name, value in about["answers"][0].items() if name not in ("question", "seconds")}
     results = resumed(place, begun | {"interpreter": tiny, "code": code()})
 
-    def keep(answer: Found | None) -> None:
+    def keep(answer: Record | None) -> None:
         if answer:
             print(f"  {described(answer)}", flush=True)
         if place:
@@ -116,7 +116,7 @@ def run(parts: Mapping[str, Part], tiny: bool, place: Path | None) -> int:
     return int(bool(failed))
 
 
-def again(before: Found | None) -> Found:
+def again(before: Record | None) -> Record:
     """What a part begins with: the answers that it has, and the questions to be asked last, as they failed before."""
     answers = before["answers"] if before else []
     good = [answer for answer in answers if not failure(answer) and not left_out(answer)]
@@ -125,12 +125,12 @@ def again(before: Found | None) -> Found:
     return {"answers": good, "left": [], "stuck": last, "seconds": before.get("seconds", 0.0) if before else 0.0}
 
 
-def left_out(known: Found) -> bool:
+def left_out(known: Record) -> bool:
     """Whether a part or a question was left out as a whole."""
     return isinstance(known.get("left_out"), str)
 
 
-def ask(part: Part, tiny: bool, now: Found, keep: Callable[[Found | None], None]) -> None:
+def ask(part: Part, tiny: bool, now: Record, keep: Callable[[Record | None], None]) -> None:
     """Ask the questions of a part that have no answer in `now`; put each answer there, and give it to `keep`.
 
     A process that is ended by its question is followed by another, for the questions that are left.
@@ -142,7 +142,7 @@ def ask(part: Part, tiny: bool, now: Found, keep: Callable[[Found | None], None]
     begun: list[str] = []
     last = now.pop("stuck", [])
 
-    def told(message: Found) -> None:
+    def told(message: Record) -> None:
         now["seconds"] = round(before + clock() - start, 1)
         if "answer" in message:
             begun.clear()
@@ -176,7 +176,7 @@ def ask(part: Part, tiny: bool, now: Found, keep: Callable[[Found | None], None]
 
 
 def talk(
-    command: Sequence[str], environment: Mapping[str, str], first: Found, told: Callable[[Found], None], until: float
+    command: Sequence[str], environment: Mapping[str, str], first: Record, told: Callable[[Record], None], until: float
 ) -> str | None:
     """Run a command, give it `first`, and pass on what it tells, line by line; gives why it did not end well.
 
@@ -215,7 +215,7 @@ def talk(
     return f"its process ended with {code}" if code > 0 else f"its process was ended by signal {-code}"
 
 
-def work(module: str, function: str, tiny: bool, first: Found) -> None:
+def work(module: str, function: str, tiny: bool, first: Record) -> None:
     """Ask what is not known, in this process, and tell each answer, up to the first that fails."""
     tells = int(os.environ.pop("BENCH_TELLS"))
     threading.Thread(target=end_with_reader, args=[os.dup(tells)], daemon=True).start()
@@ -262,7 +262,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def reason(error: Exception) -> Found:
+def reason(error: Exception) -> Record:
     """Why there is no answer: a package that a bare machine need not have, or an error."""
     if isinstance(error, ModuleNotFoundError) and error.name and error.name.split(".")[0] not in OURS:
         return {"left_out": f"{error.name.split('.')[0]} is not installed"}
@@ -270,11 +270,11 @@ def reason(error: Exception) -> Found:
     return {"error": last.strip() or type(error).__name__, "traceback": traceback.format_exc()}
 
 
-def resumed(place: Path | None, begun: Found) -> Found:
+def resumed(place: Path | None, begun: Record) -> Record:
     """The results in a file, if they are of this machine and code; else new ones without a part."""
     same = ("device", "interpreter", "code", "versions")
     try:
-        there: Found = json.loads(place.read_bytes()) if place else {}
+        there: Record = json.loads(place.read_bytes()) if place else {}
         if all(there[name] == begun[name] for name in same):
             _ = [answer["question"] for part in there["parts"].values() for answer in part["answers"]]
             return there
@@ -289,7 +289,7 @@ def code() -> str:
     return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def described(answer: Found) -> str:
+def described(answer: Record) -> str:
     """An answer as it is printed: a line, and one for each row, with the aims beside."""
     if what := failure(answer):
         return f"{answer['question']}: FAILED: {what}\n{answer.get('traceback', '')}".rstrip()
@@ -302,7 +302,7 @@ def described(answer: Found) -> str:
     return "\n  ".join(lines)
 
 
-def _beside(row: Found) -> str:
+def _beside(row: Record) -> str:
     if share := row.get("share_of_peak"):
         share = f", {share:.0%} of the data sheet's rate"
     aim = aim_of(row) if "dtype" in row else None

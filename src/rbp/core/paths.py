@@ -12,7 +12,7 @@ ROOT = CARRIED if CARRIED.is_dir() else _PACKAGE.parents[1]
 DATA = ROOT / "data"
 #: what the extras of pyproject.toml bring, by which they are known
 EXTRAS: dict[str, tuple[str, ...]] = {"book": ("papermill", "snakemake", "jupyter_book", "typst")}
-EXTRAS |= {"study": EXTRAS["book"], "live": ("starlette", "uvicorn", *EXTRAS["book"])}
+EXTRAS["live"] = ("starlette", "uvicorn", *EXTRAS["book"])
 
 
 def label(path: Path) -> str:
