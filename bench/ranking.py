@@ -23,8 +23,8 @@ from torch.nn.functional import cross_entropy
 
 from bench.common import Question, circumstances, in_turn, peak_of, spread, title, write
 from bench.kernels import Variant
-from rbp.ranks.kernel import blocked, linear_rank
 from rbp.paper.appendix.gpu import AIMS
+from rbp.ranks.kernel import blocked, linear_rank
 
 if TYPE_CHECKING:
     from rich.table import Table

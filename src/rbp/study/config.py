@@ -1,9 +1,8 @@
-"""A study's file, in TOML: models or families, corpora, protocol, budget, shards. Every name is checked before a run."""
+"""A study's file, in TOML: models or families, corpora, protocol, budget, shards; read and checked."""
 
 import csv
 import re
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -14,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from rbp.core import registry
 from rbp.core.errors import ParameterError
-from rbp.core.files import canonical_json, exists, home_expanded, parse_json
+from rbp.core.files import canonical_json, home_expanded, parse_json
 from rbp.core.names import nearest
 from rbp.core.paths import DATA
 from rbp.ranks.corpora import CORPORA, SUFFIXES
@@ -194,9 +193,11 @@ def read_study(path: Path, runs: Path) -> Study:
         key = "protocol." + (error.where or "").removeprefix("--")
         raise ParameterError(error.what, f"{path}, {key}", "See rbp extract --help for a protocol's options.") from None
     out = _resolved(content.output, path) if content.output else runs.resolve() / "studies" / path.stem
-    study = Study(path.resolve(), out, content, models, corpora, protocol)
-    _check_once([Cell(*pair).name for pair in product(models, corpora)], str(path))
-    return study
+    names = [Cell(*pair).name for pair in product(models, corpora)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"{name} is there twice", str(path), "Leave one of them out, or rename a file.")
+    return Study(path.resolve(), out, content, models, corpora, protocol)
 
 
 def _first_error(error: ValidationError, path: Path) -> ParameterError:
@@ -225,10 +226,10 @@ def _find_models(content: StudyFile, path: Path) -> tuple[ModelEntry, ...]:
     published, models = published_models(), list[ModelEntry]()
     for model in content.models:
         where, local = f"{path}, models: {model.name}", _resolved(model.name, path)
-        if (local / "config.json").is_file() or (local.is_dir() and checkpoints("", local)):
+        if local.is_dir():
             models += _spread(model.model_copy(update={"name": str(local)}), local, where)
-        elif local.is_dir() or model.name.startswith((".", "/", "~")) or model.name.count("/") > 1:
-            remedy = "Give a folder with config.json, relative to the study's file, or a hub id."
+        elif model.name.startswith((".", "/", "~")) or model.name.count("/") > 1:
+            remedy = "Give a folder, relative to the study's file, or a hub id."
             raise ParameterError(f"there is no model in {model.name}", where, remedy)
         elif "/" not in model.name and model.name not in published:
             remedy = nearest(model.name, published, key=lambda name: short_name(name).lower())
@@ -250,25 +251,21 @@ def _spread(model: ModelEntry, folder: Path | None, where: str) -> list[ModelEnt
     """An entry for each of a model's requested checkpoints; folder: the run's, None for a model of the hub."""
     if sum(given is not None for given in (model.revision, model.revisions or None, model.every)) > 1:
         raise ParameterError("revision, revisions and every are three ways to say one thing", where, "Give one.")
-    known = checkpoints(model.name, folder)
     revisions: list[str | None] = [*model.revisions] or [model.revision]
     if model.every is not None:
+        known = checkpoints(model.name, folder)
         if not known:
             remedy = 'List them: revisions = ["step1000", "step2000"].'
             raise ParameterError("which checkpoints this model has is not known here", where, remedy)
         revisions = [*known[::-1][:: model.every][::-1]]
-    for revision in filter(None, revisions):
-        if revision not in (known or []) and (folder or (known and re.fullmatch(r"step\d*", revision))):
-            raise ParameterError(f"there is no revision {revision}", where, nearest(revision, known or []))
-    if folder is not None and None in revisions and not (folder / "config.json").is_file():
-        remedy = f"Give revisions, or every = 1. There is: {', '.join(known or [])}."
-        raise ParameterError("this is the folder of a run, with checkpoints in it", where, remedy)
     if len(revisions) > 1 and any(value is not None for value in (model.training_tokens, model.step, model.compute)):
         what = f"one step, or number of training tokens, for {len(revisions)} checkpoints"
         raise ParameterError(what, where, f"Give tokens_per_step, or a table beside the models: {TABLE}.")
     entries = [model.model_copy(update={"revision": each, "revisions": [], "every": None}) for each in revisions]
-    for entry in entries:
-        _ = entry.training  # raises for contradictions
+    try:
+        _ = [entry.training for entry in entries]
+    except ParameterError as error:
+        raise ParameterError(error.what, where, error.remedy) from None
     return entries
 
 
@@ -290,18 +287,12 @@ def _find_corpora(content: StudyFile, path: Path) -> tuple[CorpusEntry, ...]:
     return tuple(corpora)
 
 
-def _check_once(names: Sequence[str], where: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ParameterError(f"{name} is there twice", where, "Leave one of them out, or rename a file.")
-
-
 def _resolved(name: str, path: Path) -> Path:
-    """A path in the study's file `path`: relative to its folder."""
-    named = path.resolve().parent / home_expanded(name)
-    if "\0" in name or (not exists(named) and len(name) > 1000):
-        raise ParameterError(f'"{name[:60]}" is no path', str(path), "Correct it in the study's file.")
-    return named.resolve()
+    """A path in the study's file `path`: relative to its folder. Raises ParameterError for what can be no path."""
+    try:
+        return (path.resolve().parent / home_expanded(name)).resolve()
+    except (OSError, ValueError) as error:
+        raise ParameterError(f'"{name[:60]}" is no path', str(path), "Correct it in the study's file.") from error
 
 
 def short_name(name: str) -> str:

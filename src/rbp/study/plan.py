@@ -116,10 +116,11 @@ def plan_lines(study: Study, costs: list[Cost], rate: float | None = None) -> li
     for model in study.models:
         mine = [cost for cost in costs if cost.cell.model == model]
         size, label = mine[0].size, model.label + (f"@{model.revision}" if model.revision else "")
-        size_words, need = _of(size and size.non_embedding, ",d"), _of(mine[0].memory, ".1f", 1e9)
+        size_words, need = _of(size.non_embedding if size else None, ",d"), _of(mine[0].memory, ".1f", 1e9)
         lines.append(f"{label:34} {size_words:>15} {_totals(mine)} {need:>8} GB{_hours(mine, rate)}")
     lines.append(f"{'in all':34} {'':15} {_totals(costs)} {'':11}{_hours(costs, rate)}")
-    return [*lines, "", "Tokens at most; ?: not known here. Operations: 2·S for each token read, 2·V·d for each ranked."]
+    note = "Tokens: at most. Operations: 2·S for each token read, 2·V·d for each ranked. ?: not known here."
+    return [*lines, "", note]
 
 
 def _totals(costs: list[Cost]) -> str:

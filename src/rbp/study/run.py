@@ -3,12 +3,14 @@
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.corpora import CORPORA, open_corpus
+from rbp.ranks.corpora import open_corpus
 from rbp.ranks.store import Store
+from rbp.ranks.training import training_of
 from rbp.study.config import Cell, Study
 
 HERE = Path(__file__).parent
@@ -47,7 +49,7 @@ def run_study(study: Study, profile: Path, extra: Sequence[str] = ()) -> Path | 
     for cell in study.cells.values():
         forget_damaged(study, cell)
         if not (shards / cell.name / "all").is_file():
-            _download(cell)
+            _fetch(cell)
     study.out.mkdir(parents=True, exist_ok=True)
     arguments = ["--snakefile", HERE / "Snakefile", "--directory", study.out, "--profile", profile, *ALWAYS]
     if profile == HERE / "profiles" / "local":
@@ -86,14 +88,16 @@ def _is_whole(folder: Path) -> bool:
     return manifest["complete"] and {path.name for path in whole.values()} == set(manifest["parts"]) and not rest
 
 
-def _download(cell: Cell) -> None:
-    """Fetch the model and the corpus of a cell, as the machines of a cluster may have no network."""
+def _fetch(cell: Cell) -> None:
+    """Look for the model and the corpus of a cell, and download what is missing.
+
+    A mistake in a name shows before any work, and the machines of a cluster need no network.
+    """
     from rbp.ranks.models import find_model
 
-    if cell.model.folder is None:
-        find_model(cell.model.name, cell.model.revision)
-    if cell.corpus.name in CORPORA:
-        open_corpus(cell.corpus.name)
+    model, corpus = cell.model, cell.corpus
+    training_of(replace(find_model(model.name, model.revision), name=model.label), model.training)
+    open_corpus(corpus.name, corpus.fields)
 
 
 def _memory() -> int:
