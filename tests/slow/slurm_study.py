@@ -2,8 +2,8 @@
 
     python tests/slow/slurm_study.py
 
-Needs Debian's packages slurm-wlm and munge. The Slurm runs on loopback without systemd, cgroups or accounting. Exits 1 if a
-byte of the ranks differs.
+Needs Debian's packages slurm-wlm and munge. The Slurm runs on loopback without systemd, cgroups or accounting. Exits 1
+if a byte of the ranks differs.
 """
 
 import os
@@ -87,7 +87,7 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "slurm") as environment:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, cluster(Path(name) / "slurm") as environment:
         folder = Path(name)
         study = read(folder, FILE.replace("shards = 2", "shards = 4"))
         command = [sys.executable, "-m", "rbp.cli", "study", "run", str(study.path), "--profile", "slurm"]

@@ -67,7 +67,7 @@ def test_what_is_unknown_is_a_question_mark(tmp_path):
     lines = plan_lines(study, make_plan(study), rate=1e12)
     assert lines[4].split() == ["a/b", "?", "511,000", "?", "?", "GB", "?"]
     flops = 511_000 * 2 * (S + V * D)
-    assert lines[5].split()[3:] == [f"{flops:.2e}", "1.3", "GB", f"{flops / 3.6e15:.2f}"]
+    assert lines[5].split()[3:] == [f"{flops:.2e}", "1.4", "GB", f"{flops / 3.6e15:.2f}"]
     assert lines[6].split() == ["in", "all", "1,022,000", "?", "?"]
 
 

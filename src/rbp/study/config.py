@@ -185,7 +185,7 @@ def read_study(path: Path, runs: Path) -> Study:
     name, length = given.name or own_protocol([c.name for c in corpora], f"{path}, protocol.name"), given.length
     if name == "windows" and length is None:
         configs = [at / "config.json" for model in models if (at := model.folder)]
-        length = window_length([parse_json(config.read_bytes()) for config in configs])
+        length = window_length([parse_json(config.read_bytes()) for config in configs if config.is_file()])
     rest = given.model_dump(include={"context", "documents", "pack"})
     try:
         protocol = make_protocol(name, length=length, tokens=content.tokens, **rest)
