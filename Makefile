@@ -36,7 +36,7 @@ test-slow: .venv/installed       ## what that leaves out: all draws, a second bu
 	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/architectures.py
-	@$(BIN)/python tests/slow/slurm_shards.py --json bench/results/study-slurm.json
+	@$(BIN)/python tests/slow/slurm_study.py
 
 test-processors: .venv/installed ## build, verify and test the numbers as on other processors
 	@$(BIN)/python tests/slow/processors.py

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import torch
 
 from rbp.core.files import write_json
-from rbp.core.paths import ROOT
+from rbp.paper.appendix.gpu import AIMS, GPU, aim_of, failure, worked
+from rbp.paper.appendix.gpu import Record as Results
 from rbp.ranks.kernel import CAPABILITY
 
-Results = dict[str, Any]
-GPU = ROOT / "bench" / "results" / "gpu.json"
-AIMS = {(768, 50304): 1.3, (4096, 128256): 1.05}  # ranks in bfloat16 take at most so many times the bare product
+__all__ = ["AIMS", "GPU", "Results", "aim_of", "failure", "worked"]
 
 
 class Question(NamedTuple):
@@ -140,22 +139,6 @@ def _driver() -> str | None:
     except OSError:
         return None
     return next((word for word in words if word[0].isdigit() and "." in word), "of an unknown version")
-
-
-def worked(part: Results) -> bool:
-    """Whether a part of `bench.gpu` has all its answers, and each is what it must be."""
-    return "error" not in part and not part["left"] and not any(map(failure, part["answers"]))
-
-
-def failure(answer: Results) -> str | None:
-    """Why a question has no answer, or what in it must not be; None if all is well."""
-    return answer.get("error") or "; ".join(answer.get("failed") or []) or None
-
-
-def aim_of(row: Results) -> float | None:
-    """The most that the ratio of a row of `bench.ranking` should be; None for others than ours in bfloat16."""
-    ours = row["way"].startswith("ours") and row["dtype"] == "bfloat16"
-    return AIMS.get((row["d"], row["vocabulary"])) if ours else None
 
 
 def report(measured: Callable[[int], Results], about: str) -> None:

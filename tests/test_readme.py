@@ -123,6 +123,9 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
     for kind in ("gpt2", "neox", "llama"):
         save_model(here / kind, kind)
     write_texts(here / "mine.jsonl", texts(4))
+    (here / "mine.toml").write_text('families = ["Pythia"]\nmodels = ["gpt2"]\ncorpora = ["mine.jsonl"]\n')
+    for name in ("Snakefile", "profiles/local/config.yaml", "profiles/slurm/config.yaml"):
+        assert (away / "rbp" / "study" / name).is_file()
     three = ["gpt2", "neox", "llama"]
     works = [
         ["extract", "--model", "gpt2", "--corpus", "mine.jsonl", "--length", "128"],
@@ -130,8 +133,9 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
         ["ranks", "query", "SELECT count(*) FROM ranks"],
         ["law", *three, "--corpus", "mine.jsonl", "--family", "mine", "-k", "20"],
         ["fit", "--measurements", "runs/ranks", "--dataset", "mine", "--family", "mine", "--k", "20"],
+        ["study", "plan", "mine.toml"],
     ]
-    lacks = [["run", "holds"], ["book"], ["study", "plan", "mine.toml"], ["serve"], ["law", "ladder:all", "-k", "1"]]
+    lacks = [["run", "holds"], ["book"], ["study", "run", "mine.toml"], ["serve"], ["law", "ladder:all", "-k", "1"]]
     code = f"{ONE_AFTER_THE_OTHER}print(rbp.rank('gpt2', [{' '.join(WORDS)!r}]).rbp(320))"
     ran = subprocess.run(
         [sys.executable, "-c", code, json.dumps([*works, *lacks])],
@@ -142,9 +146,10 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
     assert Path(lines[0]) == away / "rbp" / "__init__.py"
     assert [line for line in lines if line.startswith("exit")] == ["exit 0"] * len(works) + ["exit 2"] * len(lacks)
     assert lines[-1] == "1.0"
+    assert "snakemake is not installed (rbp study run)\npip install 'rbp[study]'" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "ranks"}
-    assert {path.name for path in here.iterdir()} == {"runs", "mine.jsonl", *three}
+    assert {path.name for path in here.iterdir()} == {"runs", "mine.jsonl", "mine.toml", *three}
     assert not list(away.rglob("runs"))
 
 

@@ -97,17 +97,17 @@ def test_the_guard_guards(guarded, tmp_path):
 def test_a_study_is_planned_without_asking_anybody(guarded):
     done, noted = guarded("study", "plan", str(ROOT / "studies" / "paper.toml"))
     assert (done.returncode, noted) == (0, ""), done.stderr
-    assert "on 64 GPUs" in done.stdout
+    assert "24 models × 6 corpora" in done.stdout
 
 
-def test_a_study_s_log_names_the_remedy_too(guarded, model, tmp_path):
+def test_a_study_names_the_remedy_before_any_work(guarded, model, tmp_path):
     file = tmp_path / "study.toml"
     file.write_text(f'models = ["{model}"]\ncorpora = ["humaneval"]\noutput = "out"\n')
-    done, noted = guarded("study", "_job", str(file), "fetched/humaneval")
-    assert done.returncode != 0
+    done, noted = guarded("study", "run", str(file), "--profile", "local")
+    assert done.returncode == 2
     assert noted, "it does ask for the network"
-    (log,) = (tmp_path / "out" / "logs" / "fetched").iterdir()
-    assert re.search(r"error: the corpus is not on this machine.*\n(Connect|Check|Give)[^\n]*\.\n\Z", log.read_text())
+    assert re.search(r"error: the corpus is not on this machine.*\n(Connect|Check|Give)[^\n]*\.\n\Z", done.stderr)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,7 @@ def a_recipe(folder: Path, seed: int) -> None:
 
 
 #: with every key that a study may have
-STUDY = """title = "A study"
-models = ["gpt2", { name = "a/b", revision = "main", family = "F" }]
+STUDY = """models = ["gpt2", { name = "a/b", revision = "main", family = "F" }]
 families = ["Pythia"]
 corpora = ["wikipedia", { name = "mine.jsonl", fields = ["text"] }]
 tokens = 4000
@@ -152,12 +151,6 @@ vocabulary = 300
 shards = 2
 threads = 1
 device = "cpu"
-backend = "auto"
-gpus = "auto"
-thresholds = [1, 10]
-sbatch = ["--partition=gpu"]
-chapters = ["holds"]
-rank_chapters = ["emergence"]
 output = "out"
 
 [protocol]
@@ -166,12 +159,6 @@ length = 128
 context = 64
 documents = 10
 pack = 4
-
-[gpu]
-name = "A GPU"
-memory = 80.0
-flops = 1e14
-share = 0.4
 """
 
 
@@ -186,7 +173,7 @@ def a_study(folder: Path, seed: int) -> None:
     else:
         write_toml(STUDY, path, seed)
     with suppress(ParameterError):
-        assert len(read_study(path).cells) > 0
+        assert len(read_study(path, folder).cells) > 0
 
 
 PARAMETERS = """k: int = 1  # a number

@@ -71,7 +71,7 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     assert told.returncode == 0, told.stderr
     lines = told.stdout.splitlines()
     # by hand, from the ranks
-    stores = [open_store(path) for path in sorted((home / "runs/studies/checkpoints/finished").iterdir())]
+    stores = [open_store(path) for path in sorted((home / "runs/studies/checkpoints/ranks").iterdir())]
     assert sorted(store.training.training_tokens for store in stores) == budgets
     assert len({store.manifest["key"]["weights"] for store in stores}) == len(budgets)
     for k in (1, 10):
@@ -89,7 +89,7 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     table = pd.read_csv(out / "measurements.csv")
     rows = zip(table["model"], table["revision"], table["step"], table["training_tokens"], strict=True)
     assert set(rows) == {("my-run", f"step{step}", step, STEP * step) for step in steps}
-    sources = [open_source(out / name) for name in ("measurements.parquet", "finished")]
+    sources = [open_source(out / name) for name in ("measurements.parquet", "ranks")]
     for source in sources:
         assert set(source.table["model"]) == {f"my-run@step{step}" for step in steps}
     pd.testing.assert_frame_equal(*(source.checkpoints.drop(columns="source") for source in sources))

@@ -12,7 +12,7 @@ from rbp.ladder.paths import ROOT as ROOT
 
 #: what the extras of pyproject.toml bring, by which they are known
 EXTRAS: dict[str, tuple[str, ...]] = {"book": ("papermill", "snakemake", "jupyter_book", "typst")}
-EXTRAS |= {"study": EXTRAS["book"], "live": ("starlette", "uvicorn", *EXTRAS["book"])}
+EXTRAS["live"] = ("starlette", "uvicorn", *EXTRAS["book"])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
     rbp.architectures  a ``model_type`` of config.json; the function makes transformers know it
     rbp.training       a function of a model's folder: fields of `rbp.ranks.training.Training`, or {}
     rbp.tokenizers     a function of a model's folder: where its tokenizer lies, or None
-    rbp.families       a function of a model's name: its family, or None
+    rbp.models         a function: models that are known by hub id, each a mapping with family and sizes
     rbp.commands       a command of `rbp`: a function, or a group of them (`typer.Typer`)
 
 Nothing is imported before it is loaded.
@@ -16,7 +16,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
 
-Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", "families", "commands"]
+Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", "models", "commands"]
 
 
 @cache
@@ -37,3 +37,8 @@ def answers(kind: Kind, question: object) -> Iterator[Any]:
     for entry in entries(kind).values():
         if answer := entry.load()(question):
             yield answer
+
+
+def known_models() -> dict[str, dict[str, str]]:
+    """Return the models that installed packages know, by hub id: family, non_embedding_params, total_params, …"""
+    return {name: row for entry in entries("models").values() for name, row in entry.load()().items()}

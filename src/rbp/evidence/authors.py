@@ -20,10 +20,10 @@ from rbp.stats.rank_counts import RankCounts
 _NEAR = 0.3  # how far a bin's mass times the number of tokens may be from a whole number, or the number is wrong
 
 
-def family_of(model: str) -> str | None:
-    """The family of one of the paper's models; None for others."""
+def known_models() -> dict[str, dict[str, str]]:
+    """Return the rows of the paper's models by hub id (data/published/models.csv)."""
     with (published.FOLDER / "models.csv").open(encoding="utf-8", newline="") as lines:  # not noted: it is no number
-        return next((row["family"] for row in csv.DictReader(lines) if row["model"] == model), None)
+        return {row["model"]: row for row in csv.DictReader(lines)}
 
 
 class _Published(Part):

@@ -62,7 +62,8 @@ log = logging.getLogger(__name__)
 
 def family_name(files: ModelFiles | Loaded) -> str:
     """The name that an installed package gives the model's family, else the model type."""
-    return next(registry.answers("families", files.name), str(files.config.get("model_type", "unknown")))
+    known = registry.known_models().get(files.name)
+    return known["family"] if known else str(files.config.get("model_type", "unknown"))
 
 
 def circumstances(ranker: Ranker) -> dict[str, Any]:
@@ -553,7 +554,7 @@ def gpus() -> list[str]:
 
 
 def extract_on_gpus(
-    models: Sequence[str],
+    models: Sequence[str | ModelFiles],
     corpora: Sequence[str],
     protocol: Protocol,
     out: Path,
@@ -564,8 +565,9 @@ def extract_on_gpus(
 
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
-    for name in models:  # what is missing is downloaded once, before the processes start
-        find_model(name, settings.revision)
+    for model in models:  # what is missing is downloaded once, before the processes start
+        if isinstance(model, str):
+            find_model(model, settings.revision)
     for name in corpora:
         open_corpus(name, settings.fields)
     every = range(1, len(gpus) + 1)

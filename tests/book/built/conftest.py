@@ -29,7 +29,7 @@ def _needs_book(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # those that wait for Slurm and for locks come first: the book is built meanwhile
+    # those that wait for other processes come first: the book is built meanwhile
     items.sort(key=lambda item: (_needs_book(item), "study" not in item.path.parts))
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
