@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.stats import f as f_distribution
 
 from rbp.core.errors import ParameterError
-from rbp.stats.offset_law import _Profile, extended, fit_offset
+from rbp.stats.offset_law import extended, fit_offset
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
@@ -130,15 +130,3 @@ def test_the_law_further_on_is_that_of_the_fit(seed: int) -> None:
     fit, at = fit_offset(SIZES, y), SIZES[-1] * np.array([2.0, 10.0])
     floor, ahead = extended(SIZES, y, at)
     assert (floor, *ahead) == (fit.offset, *fit.predict(at)["value"])
-
-
-@pytest.mark.parametrize("point", [(0.2, 0.1, -1.0), (-0.5, 0.4, 0.3), (0.0, -0.2, -3.0)])
-def test_the_search_knows_its_slopes_and_bends(point: tuple[float, float, float]) -> None:
-    profile = _Profile(np.log(SIZES) - np.log(SIZES).mean(), np.log(law()))
-    loss, gradient, hessian = profile._loss(np.array(point))
-    assert loss == pytest.approx(profile._rss(np.array(point)) / 2)
-    step = 1e-5 * np.eye(3)
-    up, down = ([profile._loss(np.array(point) + sign * each) for each in step] for sign in (1, -1))
-    assert gradient == pytest.approx([(u[0] - d[0]) / 2e-5 for u, d in zip(up, down, strict=True)], rel=1e-6, abs=1e-8)
-    bends = [(u[1] - d[1]) / 2e-5 for u, d in zip(up, down, strict=True)]
-    assert hessian == pytest.approx(np.array(bends), rel=1e-6, abs=1e-8)

@@ -13,8 +13,8 @@ from rbp.stats.surface import (
     ADDITIVE,
     FORMS,
     KAPLAN,
+    NAMES,
     OFFSET,
-    PARAMETERS,
     POWER,
     PRODUCT,
     STEEPEST,
@@ -118,7 +118,7 @@ def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small
     table = table.assign(value=LAWS[form](table) * np.exp(0.01 * noise))
     best, low, high = profile(table, form, name, level=0.9)
     assert 0 < low < getattr(best, name) < high < 5
-    df = len(table) - PARAMETERS[form]
+    df = len(table) - len(NAMES[form])
     cut = best.deviance * (1 + f_distribution.ppf(0.9, 1, df) / df)
     x, z = (np.log(table[each] / np.exp(np.log(table[each]).mean())).to_numpy() for each in table.columns[:2])
     starts = {"size_term": best.size_term, "alpha": best.alpha, "token_term": best.token_term, "beta": best.beta}

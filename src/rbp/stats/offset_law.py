@@ -89,7 +89,7 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
     exceed the smallest value. Raises FitError as ``fit_power_law`` does, and for fewer than 4 points.
     """
     check_level(level)
-    sizes, values, misfit, best = _fitted(size, value)
+    sizes, misfit, best = _fitted(size, value)
     offset_low, offset_high = misfit.interval("offset", best, level)
     alpha_low, alpha_high = misfit.interval("alpha", best, level)
     term, alpha, offset = best.point.tolist()
@@ -112,22 +112,22 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
         size_min=float(sizes.min()),
         size_max=float(sizes.max()),
         _point=best.point,
-        _covariance=rss / df * np.linalg.pinv(slopes.T @ slopes),
+        _covariance=np.asarray(rss / df * np.linalg.pinv(slopes.T @ slopes), dtype=np.float64),
         _centre=misfit.centre[0],
     )
 
 
 def extended(size: npt.ArrayLike, value: npt.ArrayLike, at: npt.ArrayLike) -> tuple[float, Reals]:
     """E of the law that `fit_offset` finds, and that law at the sizes `at` (shape (m,)): intervals take far longer."""
-    _, _, misfit, best = _fitted(size, value)
+    _, misfit, best = _fitted(size, value)
     further = as_positive(np.asarray(at), "at")
     return float(best.point[2]), np.exp(_law(best.point, np.log(further / misfit.centre[0])))
 
 
-def _fitted(size: npt.ArrayLike, value: npt.ArrayLike) -> tuple[Reals, Reals, Misfit, Bottom]:
+def _fitted(size: npt.ArrayLike, value: npt.ArrayLike) -> tuple[Reals, Misfit, Bottom]:
     sizes, values = check_points(size, value, minimum=4)
     misfit = Misfit(OFFSET, sizes, np.ones_like(sizes), values)
-    return sizes, values, misfit, misfit.fit()
+    return sizes, misfit, misfit.fit()
 
 
 def _law(point: Reals, x: Reals) -> Reals:

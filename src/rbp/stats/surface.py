@@ -9,8 +9,8 @@ where y is −ln of a share of few items, so that a share of 0 is a value like a
 
 The misfit of such a law may have several minima. With its exponents held it is a linear regression in the amounts A, B
 and E, but for the logarithm (variable projection: Golub and Pereyra 1973), so a whole grid of exponents is tried in a
-few batches of small linear systems. Newton's steps go from the valleys of that grid to the bottom, where the gradient is
-zero to rounding: the lowest minimum comes out, with the same digits on any processor.
+few batches of small linear systems. Newton's steps go from the valleys of that grid to the bottom, where the gradient
+is zero to rounding: the lowest minimum comes out, with the same digits on any processor.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -151,7 +151,7 @@ def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -
     return best, *misfit.interval(name, misfit.fit(), level)
 
 
-class _Below(Exception):
+class _BelowError(Exception):
     """A search for E > 0 has stepped below."""
 
 
@@ -192,10 +192,10 @@ class Misfit:
         self.x, self.z = np.log(size / self.centre[0]), np.log(tokens / self.centre[1])
         one, none = np.ones_like(self.x), np.zeros_like(self.x)
         if form in (SUM, ADDITIVE, KAPLAN):
-            by_size, by_tokens = (one, -self.x, none, none), (none, none, one, -self.z)
+            parts = [[one, -self.x, none, none], [none, none, one, -self.z]]
         else:
-            by_size, by_tokens = (one, -self.x, -self.z) if form == PRODUCT else (one, -self.x), ()
-        self.design = [np.column_stack(part) for part in (by_size, by_tokens) if part]
+            parts = [[one, -self.x, -self.z] if form == PRODUCT else [one, -self.x]]
+        self.design = [np.column_stack(part) for part in parts]
         self.exponents = [place for place, name in enumerate(self.names) if name in ("alpha", "beta")]
         self.limits = _limits(self.x) if form in (POWER, OFFSET) else (-STEEPEST, STEEPEST)
         # Exponents of the grid are gentle·sinh(u) for even steps of u: dense near 0, by factors further out.
@@ -373,14 +373,18 @@ class Misfit:
 
     def _ends(self, held: Mapping[str, float], near: Sequence[Reals] = ()) -> list[Bottom]:
         """Where searches ended in which some parameters are held: from the grid, and from points `near`."""
+        with np.errstate(all="ignore"):  # a step too far is taken back
+            return self._all_ends(held, near)
+
+    def _all_ends(self, held: Mapping[str, float], near: Sequence[Reals]) -> list[Bottom]:
         free_offset = self.floored and "offset" not in held
         starts = self._valleys(held)
         ends = [end for start in starts or near if (end := self._bottom(start, held, inside=free_offset))]
         if self.form == OFFSET and held.get("offset", 0.0) > 0:  # A = 0
-            point = np.array([-_GONE**2, 0.0, held["offset"]])
+            point = np.array([-(_GONE**2), 0.0, held["offset"]])
             ends.append(Bottom(point, self(point)[0], False))
         if free_offset:
-            bare = self._ends({**held, "offset": 0.0}, near)
+            bare = self._all_ends({**held, "offset": 0.0}, near)
             least = min((end for end in bare if end.minimum), key=_misfit, default=None)
             if not ends and least and self(least.point)[1][-1] < 0:  # an E above 0 is better, if only just
                 end = self._bottom(least.point, held)
@@ -398,7 +402,7 @@ class Misfit:
             if (name := self.names[place]) in held:
                 axes.append(np.arcsinh(np.array([held[name]]) / self.gentle))
             else:
-                axis = np.linspace(*ends, _GRID[len(self.exponents)])
+                axis = np.linspace(ends[0], ends[1], _GRID[len(self.exponents)])
                 axes.append(axis[axis > 0] if (self.form, name) == (KAPLAN, "beta") else axis)
         at = _product(axes)
         misfits, points, _ = self._projected(at, held)
@@ -410,7 +414,9 @@ class Misfit:
         if not len(low):
             return []
         # The grid's ends are steps between two sizes: laws of their own, as any steeper exponent gives them too.
-        steps = points[[0, -1]][misfits[[0, -1]] < np.inf] if self.form == OFFSET and "alpha" not in held else []
+        steps = (
+            points[[0, -1]][misfits[[0, -1]] < np.inf] if self.form == OFFSET and "alpha" not in held else points[:0]
+        )
         at, row = at[low], np.arange(len(low))
         step = np.array([axis[1] - axis[0] if len(axis) > 1 else 0.0 for axis in axes])
         around = _product([np.linspace(-1, 1, 5) if each else np.zeros(1) for each in step])
@@ -431,19 +437,20 @@ class Misfit:
         And the points, and whether E is above 0 there. Where a term would be negative the misfit is inf.
         """
         exponents = self.gentle * np.sinh(at)
-        power = exponents[:, 1:] if self.form == KAPLAN else np.ones((len(at), 1))
+        power = np.ones((len(at), 1))
+        if self.form == KAPLAN:  # there is none of b = 0
+            power = np.where(exponents[:, 1:] >= _LEAST, exponents[:, 1:], np.nan)
         logs = [-each[:, None] / power * x for each, x in zip(exponents.T, (self.x, self.z), strict=False)]
         peaks = [log.max(axis=1) for log in logs]  # a column is 1 at its largest, and does not overflow
         columns = [np.exp(log - peak[:, None]) for log, peak in zip(logs, peaks, strict=True)]
         if fitted := self.floored and "offset" not in held:
             columns.append(np.ones_like(columns[0]))
-        with np.errstate(all="ignore"):
-            if self.form == KAPLAN:
-                amounts, misfits, positive = _amounts(np.stack(columns, axis=-1), self.risen ** (1 / power), 0.0)
-            else:
-                known = self.above + held.get("offset", 0.0)
-                amounts, misfits, positive = _amounts(np.stack(columns, axis=-1), self.y + 0 * power, known)
-            terms = power * (np.log(amounts[:, : len(peaks)]) - np.stack(peaks, axis=-1))
+        if self.form == KAPLAN:
+            target, known = self.risen ** (1 / power), 0.0
+        else:
+            target, known = self.y + 0 * power, self.above + held.get("offset", 0.0)
+        amounts, misfits, positive = _amounts(np.stack(columns, axis=-1), target, known)
+        terms = power * (np.log(amounts[:, : len(peaks)]) - np.stack(peaks, axis=-1))
         points = np.stack([terms, exponents], axis=-1).reshape(len(at), -1)
         if self.floored:
             offset = amounts[:, -1] if fitted else np.full(len(at), held["offset"])
@@ -468,6 +475,8 @@ class Misfit:
         free = [place for place, name in enumerate(self.names) if name not in held]
 
         def filled(part: Reals) -> Reals:
+            if len(free) == len(point):
+                return part
             whole = point.copy()
             whole[free] = part
             return whole
@@ -475,18 +484,17 @@ class Misfit:
         def function(part: Reals) -> tuple[float, Reals, Reals]:
             whole = filled(part)
             if inside and whole[-1] <= 0:
-                raise _Below
+                raise _BelowError
             value, gradient, hessian = self(whole)
-            return value, gradient[free], hessian[np.ix_(free, free)]
+            return (value, gradient, hessian) if whole is part else (value, gradient[free], hessian[free][:, free])
 
         far = [place for place in self.exponents if place in free]
         try:
-            with np.errstate(all="ignore"):  # a step too far is taken back
-                positive = [free.index(3)] if self.form == KAPLAN and 3 in far else []
-                end = filled(minimum(function, point[free], positive, steps=_STEPS))
-                if all(self.limits[0] < end[place] < self.limits[1] for place in far):
-                    return Bottom(end, self(end)[0], True)
-        except _Below:
+            positive = [free.index(3)] if self.form == KAPLAN and 3 in far else []
+            end = filled(minimum(function, point[free], positive, steps=_STEPS))
+            if all(self.limits[0] < end[place] < self.limits[1] for place in far):
+                return Bottom(end, self(end)[0], True)
+        except _BelowError:
             return None
         except FitError:
             pass
@@ -497,7 +505,7 @@ class Misfit:
         if self.trials is not None:
             return None
         target = np.log(self.value)
-        with suppress(ValueError), np.errstate(all="ignore"):
+        with suppress(ValueError):
             found = least_squares(
                 lambda part: self.log_values(filled(part)) - target,
                 point[free],
@@ -532,17 +540,19 @@ def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.
     columns: shape (G, n, m); y: (G, n). By Gauss and Newton's steps from y itself; an amount below 0 is raised to
     _LEAST of y.
     """
+    amounts: Reals
     fitted, lowest = y, _LEAST * np.exp(np.log(y).mean(axis=1, keepdims=True))
     for _ in range(_ROUNDS):
         relative = columns / fitted[..., None]
         target = 1 + np.log(y / fitted) - known / fitted
         squares = relative.swapaxes(1, 2) @ relative
-        squares += 1e-12 * np.trace(squares, axis1=1, axis2=2)[:, None, None] * np.eye(columns.shape[2])
+        ridge = 1e-12 * np.trace(squares, axis1=1, axis2=2) + 1e-300  # where two columns are one
+        squares += ridge[:, None, None] * np.eye(columns.shape[2])
         amounts = np.linalg.solve(squares, relative.swapaxes(1, 2) @ target[..., None])[..., 0]
         positive = amounts > 0
         amounts = np.where(positive, amounts, lowest)
         fitted = (columns @ amounts[..., None])[..., 0] + known
-    return amounts, np.sum(np.log(y / fitted) ** 2, axis=1) / 2, positive
+    return amounts, np.asarray(np.sum(np.log(y / fitted) ** 2, axis=1) / 2), positive
 
 
 def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:
