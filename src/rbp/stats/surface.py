@@ -43,6 +43,14 @@ NAMES = {
     KAPLAN: _OF_BOTH,
 }
 FORMS = tuple(NAMES)
+FORMULAS = {
+    POWER: "A·S^(−a)",
+    OFFSET: "E + A·S^(−a)",
+    PRODUCT: "A·S^(−a)·D^(−b)",
+    SUM: "A·S^(−a) + B·D^(−b)",
+    ADDITIVE: "E + A·S^(−a) + B·D^(−b)",
+    KAPLAN: "((A·S^(−a))^(1/b) + (B·D^(−b))^(1/b))^b",
+}
 STEEPEST = 5.0  # the size of an exponent, of a law of two variables, beyond which no search and no interval goes
 #: columns that a fit of two variables needs; `training_tokens` is D
 COLUMNS = ("size", "training_tokens", "value")
@@ -550,7 +558,7 @@ def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.
         squares += ridge[:, None, None] * np.eye(columns.shape[2])
         amounts = np.linalg.solve(squares, relative.swapaxes(1, 2) @ target[..., None])[..., 0]
         positive = amounts > 0
-        amounts = np.where(positive, amounts, lowest)
+        amounts = np.asarray(np.where(positive, amounts, lowest), dtype=np.float64)
         fitted = (columns @ amounts[..., None])[..., 0] + known
     return amounts, np.asarray(np.sum(np.log(y / fitted) ** 2, axis=1) / 2), positive
 
