@@ -55,13 +55,13 @@ STEEPEST = 5.0  # the size of an exponent, of a law of two variables, beyond whi
 #: columns that a fit of two variables needs; `training_tokens` is D
 COLUMNS = ("size", "training_tokens", "value")
 _GONE = 40.0  # e to the −40th is lost in rounding beside 1
-_GRID = {1: 48, 2: 16}  # exponents of either sign, by how many a form has
+_GRID = {1: 48, 2: 20}  # exponents of either sign, by how many a form has
 _ZOOMS = {1: 6, 2: 3}  # each makes the grid's steps four times finer around its valleys
 _VALLEYS = 3  # the lowest ones, of which Newton's steps go on from those that are…
 _RIVAL = 2.0  # … at most so many times as high as the lowest
 _ROUNDS = 3  # of Newton’s steps to the amounts of a grid’s point
 _LEAST = 1e-3  # of an amount from which to set out, of y’s geometric mean
-_STEPS = 30  # from a valley to its bottom: ten are many, unless there is none
+_STEPS = 200  # downhill from a valley; ten are the rule, more where the misfit is nearly flat
 _NONE: Mapping[str, float] = {}
 
 #: ln y → the negative log-likelihood of the data, and its first and second derivative by each ln y
@@ -207,7 +207,7 @@ class Misfit:
         self.exponents = [place for place, name in enumerate(self.names) if name in ("alpha", "beta")]
         self.limits = _limits(self.x) if form in (POWER, OFFSET) else (-STEEPEST, STEEPEST)
         # Exponents of the grid are gentle·sinh(u) for even steps of u: dense near 0, by factors further out.
-        self.gentle = 0.1 / float(np.ptp(self.x) or 1.0) if form in (POWER, OFFSET) else 0.01 * STEEPEST
+        self.gentle = 0.1 / float(np.ptp(self.x) or 1.0) if form in (POWER, OFFSET) else 0.002 * STEEPEST
 
     def __call__(self, point: Reals) -> tuple[float, Reals, Reals]:
         """The misfit at a point, its gradient and its Hessian."""
