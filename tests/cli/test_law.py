@@ -98,7 +98,9 @@ def test_an_exponent_of_the_other_sign_is_written_with_one_sign():
     rows = [("a", f"m{i}", "F", size, "neg_log_rbp", 1, size**0.05) for i, size in enumerate((1e4, 1e5, 1e6, 1e7))]
     table = pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "metric", "k", "value"])
     (line,) = law_report.in_words(law_report.laws(table, 0.95), 0.95)
-    assert line.startswith("−ln RBP_1 = 1 · S^(0.0500), F on a: α -0.0500")
+    assert line.startswith("−ln RBP_1 = 1 · S^0.0500, F on a: α -0.0500")
+    assert line.endswith("; it rises with S")
+    assert "1 · S^0.0500, α = -0.0500" in str(fit_power_law(table["size"], table["value"]))
 
 
 def test_one_model_gets_its_curve_and_is_told_what_a_law_needs(project, text):
@@ -227,7 +229,7 @@ def test_a_law_over_training_and_surfaces_on_a_page(project, trained):
         assert line in page
     assert "these runs do not tell apart (95%)" in done.stdout
     grid = read_grid()
-    for words in (f"sum: a = {grid.alpha:.4f}", f"b = {grid.beta:.4f}"):
+    for words in (f"sum, E + A·S^(−a) + B·D^(−b): a = {grid.alpha:.4f}", f"b = {grid.beta:.4f}"):
         assert words in done.stdout
 
 

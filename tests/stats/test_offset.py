@@ -3,10 +3,11 @@ import pytest
 from draws import loop_and_slow, may_be
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy.optimize import differential_evolution
 from scipy.stats import f as f_distribution
 
 from rbp.core.errors import ParameterError
-from rbp.stats.offset_law import _Profile, extended, fit_offset
+from rbp.stats.offset_law import extended, fit_offset
 from rbp.stats.power_law import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
@@ -132,13 +133,36 @@ def test_the_law_further_on_is_that_of_the_fit(seed: int) -> None:
     assert (floor, *ahead) == (fit.offset, *fit.predict(at)["value"])
 
 
-@pytest.mark.parametrize("point", [(0.2, 0.1, -1.0), (-0.5, 0.4, 0.3), (0.0, -0.2, -3.0)])
-def test_the_search_knows_its_slopes_and_bends(point: tuple[float, float, float]) -> None:
-    profile = _Profile(np.log(SIZES) - np.log(SIZES).mean(), np.log(law()))
-    loss, gradient, hessian = profile._loss(np.array(point))
-    assert loss == pytest.approx(profile._rss(np.array(point)) / 2)
-    step = 1e-5 * np.eye(3)
-    up, down = ([profile._loss(np.array(point) + sign * each) for each in step] for sign in (1, -1))
-    assert gradient == pytest.approx([(u[0] - d[0]) / 2e-5 for u, d in zip(up, down, strict=True)], rel=1e-6, abs=1e-8)
-    bends = [(u[1] - d[1]) / 2e-5 for u, d in zip(up, down, strict=True)]
-    assert hessian == pytest.approx(np.array(bends), rel=1e-6, abs=1e-8)
+@pytest.mark.parametrize("sd", [1e-4, 0.05, 0.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_search_over_everywhere_ends_lower(seed: int, sd: float) -> None:
+    """Noise alone: many valleys, steps between two sizes among them. E = 0 and steps are in the search's bounds."""
+    rng = np.random.default_rng(seed)
+    sizes = np.exp(np.sort(rng.uniform(14, 24, 4 + seed)))
+    y = np.exp(sd * rng.normal(size=sizes.size))
+    x = np.log(sizes) - np.log(sizes).mean()
+
+    def rss(p: np.ndarray) -> float:  # of any exponent and share of E; the best common factor is a mean
+        away = np.log(y) - np.logaddexp(-p[0] * x + np.log1p(-p[1]), np.log(p[1]) + np.abs(p[0] * x).max() * p[2])
+        return float(np.sum((away - away.mean()) ** 2))
+
+    searched = differential_evolution(rss, [(-60, 60), (1e-12, 1 - 1e-12), (-1, 1)], seed=seed, tol=1e-12, maxiter=400)
+    assert fit_offset(sizes, y).rss <= searched.fun * (1 + 1e-6)
+
+
+def test_last_bits_move_nothing() -> None:
+    """Of a power law above an E, three sizes hidden: on some processors another optimum came out, 3.6% off."""
+    sizes, rng = np.geomspace(1e4, 3e6, 9)[:6], np.random.default_rng(0)
+    y = law(sizes, offset=1.2)
+    fits = [fit_offset(sizes, y * (1 + 1e-15 * rng.choice([-1, 1], 6))) for _ in range(20)]
+    for name in ("offset", "alpha"):
+        assert [getattr(fit, name) for fit in fits] == pytest.approx([getattr(fits[0], name)] * 20, rel=1e-9)
+    assert fits[0].offset == pytest.approx(1.2, rel=1e-9)
+
+
+def test_a_step_between_two_sizes_is_given_as_one() -> None:
+    y = np.array([3.0, 0.99, 1.0, 1.01, 1.0])
+    fit = fit_offset(SIZES[:5], y)
+    assert fit.offset == pytest.approx(np.exp(np.log(y[1:]).mean()))
+    assert fit.rss == pytest.approx(np.sum((np.log(y[1:]) - np.log(y[1:]).mean()) ** 2))
+    assert fit.alpha_high == np.inf

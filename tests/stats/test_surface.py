@@ -4,17 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy.optimize import least_squares
+from scipy.optimize import differential_evolution, least_squares
 from scipy.stats import f as f_distribution
 from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
 from rbp.core.errors import DataError, FitError, ParameterError
 from rbp.stats.surface import (
     ADDITIVE,
+    COLUMNS,
     FORMS,
     KAPLAN,
+    NAMES,
     OFFSET,
-    PARAMETERS,
     POWER,
     PRODUCT,
     STEEPEST,
@@ -118,7 +119,7 @@ def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small
     table = table.assign(value=LAWS[form](table) * np.exp(0.01 * noise))
     best, low, high = profile(table, form, name, level=0.9)
     assert 0 < low < getattr(best, name) < high < 5
-    df = len(table) - PARAMETERS[form]
+    df = len(table) - len(NAMES[form])
     cut = best.deviance * (1 + f_distribution.ppf(0.9, 1, df) / df)
     x, z = (np.log(table[each] / np.exp(np.log(table[each]).mean())).to_numpy() for each in table.columns[:2])
     starts = {"size_term": best.size_term, "alpha": best.alpha, "token_term": best.token_term, "beta": best.beta}
@@ -325,3 +326,48 @@ def test_a_floor_below_nothing_is_none() -> None:
         raised, plain = (fit_surface(below, form) for form in (floor, bare))
         assert raised.offset == 0
         assert (raised.alpha, raised.beta, raised.deviance) == pytest.approx((plain.alpha, plain.beta, plain.deviance))
+
+
+@pytest.mark.parametrize("form", [OFFSET, SUM, KAPLAN])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fit_is_the_lowest_minimum(form: str, seed: int) -> None:
+    """Values that no form made, on a small grid with much noise, against a search that starts everywhere."""
+    rng = np.random.default_rng(seed)
+    table = grid(SIZES[::2])[::2]
+    table = table.assign(value=np.exp(0.3 * rng.normal(size=len(table))) * product(table, alpha=0.1, beta=0.3))
+    x, z = (np.log(table[name] / np.exp(np.log(table[name]).mean())).to_numpy() for name in COLUMNS[:2])
+    log_y = np.log(table["value"].to_numpy())
+
+    def left(p: np.ndarray) -> float:
+        with np.errstate(all="ignore"):
+            second = 0 * x if form == OFFSET else -p[1] * z
+            power = p[1] if form == KAPLAN else 1.0
+            shape = power * np.logaddexp(-p[0] * x / power, (p[2] + second) / power)
+        away = log_y - shape
+        found = float(np.sum((away - away.mean()) ** 2))
+        return found if np.isfinite(found) else 1e9
+
+    bounds = [(-STEEPEST, STEEPEST), (0.01 if form == KAPLAN else -STEEPEST, STEEPEST), (-15, 15)]
+    searched = differential_evolution(left, bounds, seed=seed, tol=1e-12, maxiter=600)
+    assert fit_surface(table, form).deviance == pytest.approx(searched.fun, rel=1e-6)
+
+
+def test_a_sum_is_not_taken_for_its_mirror() -> None:
+    """Either term of a sum may be the steep one; both are minima, and once the higher one came out."""
+    table = grid()
+    for steep, flat in ((0.45, 0.03), (0.03, 0.45)):
+        noise = np.exp(0.02 * np.random.default_rng(1).normal(size=len(table)))
+        fit = fit_surface(table.assign(value=additive(table, 0.0, steep, flat) * noise), SUM)
+        assert (fit.alpha > fit.beta) == (steep > flat)
+
+
+def test_last_bits_move_no_optimum() -> None:
+    table, rng = grid()[::3], np.random.default_rng(7)
+    value = additive(table) * np.exp(0.05 * rng.normal(size=len(table)))
+    for form in FORMS:
+        fits = [
+            fit_surface(table.assign(value=value * (1 + 1e-15 * rng.choice([-1, 1], len(table)))), form)
+            for _ in range(20)
+        ]
+        numbers = np.array([(fit.alpha, fit.beta, fit.offset) for fit in fits])
+        np.testing.assert_allclose(numbers, numbers[:1].repeat(20, axis=0), rtol=1e-9, atol=1e-12)

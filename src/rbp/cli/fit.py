@@ -138,10 +138,12 @@ def _side_by_side(points: "pd.DataFrame", level: float, as_json: bool) -> None:
 
 def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str, letter: str) -> list[str]:
     from rbp.stats.offset_law import OffsetFit
+    from rbp.stats.power_law import direction, formula
 
-    law = f"{fitted.prefactor:.4g} · {letter}^(−{fitted.alpha:.4f}), {cell}"
+    law = f"{formula(fitted.prefactor, fitted.alpha, letter)}, {cell}"
     interval = f"{_level(fitted.level)} interval"
     alpha = f"α = {fitted.alpha:.4f}, {interval} {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}"
+    alpha += direction(fitted.alpha, fitted.alpha_low, fitted.alpha_high, letter)
     weak = "; few points: read it with care" if fitted.weak else ""
     rest = f"{fitted.n} {'models' if letter == 'S' else 'checkpoints'}, {fitted.df} degrees of freedom{weak}"
     if isinstance(fitted, OffsetFit):

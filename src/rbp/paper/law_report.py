@@ -21,8 +21,9 @@ from rbp.paper.curves import curves, scaling_panels
 from rbp.paper.display import coloured_text, fits_shown, shown
 from rbp.paper.wording import model_label
 from rbp.stats.law_table import fit_table
+from rbp.stats.power_law import direction, formula
 from rbp.stats.rivals import Rivals, side_by_side
-from rbp.stats.surface import ADDITIVE
+from rbp.stats.surface import ADDITIVE, FORMULAS
 
 NEEDED = 3  # sizes of a family, below which there is no line
 PASSAGE = 160  # tokens that are shown coloured
@@ -77,14 +78,11 @@ def in_words(fits: pd.DataFrame, level: float, axis: str = "size") -> list[str]:
             need = f" (a line needs {NEEDED} {needs})" if row["n"] < NEEDED else ""
             lines.append(f"{what}, {where}: no law: {row['note']}{need}")
             continue
-        exponent = f"{-row['alpha']:.4f}".replace("-", "−")
         few = f"; few {'sizes' if by_size else 'points'}: read it with care" if row["weak"] else ""
-        flat = (
-            "; the interval holds 0: that it falls is not certain" if row["alpha_low"] <= 0 <= row["alpha_high"] else ""
-        )
+        rises = direction(row["alpha"], row["alpha_low"], row["alpha_high"], letter)
         lines.append(
-            f"{what} = {row['prefactor']:.4g} · {letter}^({exponent}), {where}: α {row['alpha_low']:.4f} to "
-            f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} {counted}{few}{flat}"
+            f"{what} = {formula(row['prefactor'], row['alpha'], letter)}, {where}: α {row['alpha_low']:.4f} to "
+            f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} {counted}{few}{rises}"
         )
     return lines
 
@@ -109,7 +107,14 @@ def compared(table: pd.DataFrame, level: float) -> dict[str, Rivals | str]:
     return found
 
 
-_HIDDEN = {"size": "largest sizes", "budget": "most training tokens", "both": "both at once"}
+def _left_out(sizes: int, budgets: int) -> dict[str, str]:
+    """What so many hidden sizes and numbers of training tokens are, by the names of `Rivals.errors`."""
+    words = {}
+    if sizes:
+        words["size"] = "the largest size" if sizes == 1 else f"the {sizes} largest sizes"
+    if budgets:
+        words["budget"] = "the most training tokens" if budgets == 1 else f"the {budgets} largest numbers of tokens"
+    return words | {"both": " and ".join(words.values())}
 
 
 def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[str]:
@@ -119,19 +124,20 @@ def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[s
         if isinstance(rivals, str):
             lines.append(f"{what}: no laws in S and D: {rivals}")
             continue
-        sizes, budgets = rivals.hidden
-        lines.append(f"{what}: {rivals.runs} runs, of which {sizes} sizes or {budgets} numbers of tokens are hidden")
+        left_out = _left_out(*rivals.hidden)
+        each = " or ".join(left_out[name] for name in left_out if name != "both")
+        lines.append(f"{what}: {rivals.runs} runs; each law is fitted without {each}, and forecasts what is left out")
         for hidden, own in rivals.errors.groupby("hidden", sort=False):
             ordered = own.sort_values("error")
             scores = ", ".join(f"{row.form} {row.error:.1f}%" for row in ordered.itertuples())
-            lines.append(f"  {_HIDDEN[str(hidden)]} foretold, error: {scores}")
+            lines.append(f"  without {left_out[str(hidden)]}, error: {scores}")
             if ordered["tied"].sum() > 1:
                 tied = ", ".join(ordered.loc[ordered["tied"], "form"])
                 lines.append(f"    these runs do not tell apart ({level:.0%}): {tied}")
         for row in rivals.laws.itertuples():
             ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
             ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
-            lines.append(f"  {row.form}: {', '.join(ends)}")
+            lines.append(f"  {row.form}, {FORMULAS[row.form]}: {', '.join(ends)}")
         lines += [f"  {said}" for said in rivals.design]
     return lines
 
@@ -222,7 +228,7 @@ def write_page(
 def _typeset(line: str) -> str:
     """A line of `in_words` as HTML, what is low or high in its formula low or high."""
     low = re.sub(r"RBP_(\d+)", r"RBP<sub>\1</sub>", html.escape(line))
-    return re.sub(r"S\^\((\S+)\)", r"S<sup>\1</sup>", low)
+    return re.sub(r"S\^\(?(−?[\d.]*\d)\)?", r"S<sup>\1</sup>", low)
 
 
 def _label(k: Any) -> str:

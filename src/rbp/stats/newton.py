@@ -17,18 +17,21 @@ from rbp.core.arrays import Reals
 from rbp.core.errors import FitError
 
 _STEPS = 50  # a few are the rule; more where the second derivative nearly vanishes
-_LONG = 200  # steps from far away
 _LOST = "the fit did not converge", None, "The points may not determine all parameters."
 _ARRIVED = 1e-16  # the decrement of a fit that may be given: far above rounding, far below what moves a digit
 
 
 def minimum(
-    function: Callable[[Reals], tuple[float, Reals, Reals]], start: Reals, positive: Sequence[int] = ()
+    function: Callable[[Reals], tuple[float, Reals, Reals]],
+    start: Reals,
+    positive: Sequence[int] = (),
+    *,
+    steps: int = 200,
 ) -> Reals:
     """Where a smooth function, a negative log-likelihood say, has the minimum downhill from `start`, shape (p,).
 
     function: x → value, gradient (p,), Hessian (p, p); positive: the places of x that stay above 0, though they may
-    begin there. Raises FitError where there is no minimum.
+    begin there; steps: at most so many from far away. Raises FitError where there is no minimum.
     """
 
     def step(x: Reals) -> tuple[Reals, float]:
@@ -37,14 +40,16 @@ def minimum(
         move = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         return move, float(gradient @ move)
 
-    found, before = _newton(step, _downhill(function, start, list(positive))), function(start)[0]
+    found, before = _newton(step, _downhill(function, start, list(positive), steps)), function(start)[0]
     inside = (found[list(positive)] > 0).all()
     if not inside or not function(found)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
         raise FitError(*_LOST)
     return found
 
 
-def _downhill(function: Callable[[Reals], tuple[float, Reals, Reals]], x: Reals, positive: list[int]) -> Reals:
+def _downhill(
+    function: Callable[[Reals], tuple[float, Reals, Reals]], x: Reals, positive: list[int], steps: int
+) -> Reals:
     """Steps from x to where what the next one promises is lost in the value's rounding, and full steps are right.
 
     A step is halved until the value falls by a part of what it promises, and goes no more than nine tenths of the way
@@ -52,7 +57,7 @@ def _downhill(function: Callable[[Reals], tuple[float, Reals, Reals]], x: Reals,
     """
     with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):  # a step too far is taken back
         value, gradient, hessian = function(x)
-        for _ in range(_LONG):
+        for _ in range(steps):
             if not np.isfinite(value):
                 break
             move, convex = _step(gradient, hessian)
@@ -101,23 +106,15 @@ def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
             raise np.linalg.LinAlgError
         return move, float(np.sum((slopes @ move) ** 2))
 
-    return _newton(step, near_least(residuals, start, 1e-8))
-
-
-def near_least(residuals: Callable[[Any], Any], start: Reals, tolerance: float = 1e-15) -> Reals:
-    """As `least_squares`, but x has half of its digits: its sum of squares, which is flat there, has nearly all.
-
-    Where residuals are large, Levenberg and Marquardt's steps still arrive. Raises FitError for a start without a sum.
-    """
-    try:
+    try:  # Levenberg and Marquardt's steps arrive from far away, but with half of the digits
         with np.errstate(all="ignore"):
-            found = optimize.least_squares(
+            near = optimize.least_squares(
                 residuals, start, lambda x: _slopes(residuals, x), method="lm", x_scale="jac",
-                xtol=tolerance, ftol=tolerance, gtol=tolerance,
+                xtol=1e-8, ftol=1e-8, gtol=1e-8,
             )  # fmt: skip
     except ValueError:
         raise FitError(*_LOST) from None
-    return np.asarray(found.x, dtype=np.float64)
+    return _newton(step, np.asarray(near.x, dtype=np.float64))
 
 
 def _slopes(residuals: Callable[[Any], Any], x: Reals) -> Reals:

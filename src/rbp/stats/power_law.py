@@ -68,6 +68,18 @@ def public(fit: Any) -> dict[str, Any]:
 WEAK = 4  # with this many points or fewer, an interval rests on one or two degrees of freedom
 
 
+def formula(prefactor: float, alpha: float, letter: str = "S") -> str:
+    """Write A·S^(−α) with its numbers; the exponent of a law that rises has no sign."""
+    return f"{prefactor:.4g} · {letter}^" + (f"(−{alpha:.4f})" if alpha >= 0 else f"{-alpha:.4f}")
+
+
+def direction(alpha: float, low: float, high: float, letter: str = "S") -> str:
+    """Say that a law rises, and where its interval leaves open whether it does; "" of one that surely falls."""
+    rises, open_ended = f"; it rises with {letter}" if alpha < 0 else "", low <= 0 <= high
+    verb = "rises" if rises else "falls"
+    return rises + (f"; the interval holds 0: that it {verb} is not certain" if open_ended else "")
+
+
 @dataclass(frozen=True)
 class PowerLawFit:
     """A fitted power law; every interval has the confidence ``level``.
@@ -97,6 +109,13 @@ class PowerLawFit:
     size_max: float
     _results: Any = field(repr=False, compare=False)
     _centre: float = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        interval = (
+            f"α = {self.alpha:.4f}, {100 * self.level:.4g}% interval {self.alpha_low:.4f} to {self.alpha_high:.4f}"
+        )
+        rises = direction(self.alpha, self.alpha_low, self.alpha_high)
+        return f"{formula(self.prefactor, self.alpha)}, {interval}{rises}; {self.n} points"
 
     @property
     def slope(self) -> float:
