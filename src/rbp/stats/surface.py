@@ -556,7 +556,8 @@ def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.
         squares = relative.swapaxes(1, 2) @ relative
         ridge = 1e-12 * np.trace(squares, axis1=1, axis2=2) + 1e-300  # where two columns are one
         squares += ridge[:, None, None] * np.eye(columns.shape[2])
-        amounts = np.linalg.solve(squares, relative.swapaxes(1, 2) @ target[..., None])[..., 0]
+        solved = np.linalg.solve(squares, relative.swapaxes(1, 2) @ target[..., None])
+        amounts = np.asarray(solved[..., 0], np.float64)
         positive = amounts > 0
         amounts = np.asarray(np.where(positive, amounts, lowest), dtype=np.float64)
         fitted = (columns @ amounts[..., None])[..., 0] + known
