@@ -138,7 +138,7 @@ def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[s
         for row in rivals.laws.itertuples():
             ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
             ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
-            lines.append(f"  {row.form}, {FORMULAS[row.form]}: {', '.join(ends)}")
+            lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(ends)}")
         lines += [f"  {said}" for said in rivals.design]
     return lines
 
