@@ -1,6 +1,6 @@
 """A power law with an irreducible offset, y = E + A·S^(−α), fitted on the log scale like the pure law.
 
-Both laws then share one noise model, so their residual sums of squares can be compared. `rbp.stats.surface` fits it.
+Both laws then share one noise model, so their residual sums of squares can be compared. `rbp.stats.misfit` finds it.
 """
 
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from rbp.core.arrays import Reals, as_positive, check_level
+from rbp.stats.misfit import OFFSET, Bottom, Misfit
 from rbp.stats.power_law import WEAK, asked_sizes, check_points, public
-from rbp.stats.surface import OFFSET, Bottom, Misfit
 
 
 @dataclass(frozen=True)
