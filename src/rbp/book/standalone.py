@@ -164,28 +164,22 @@ def page_of(executed: Path, book: prose.BookValues) -> str:
     return canonical_json(notebook, indent=1) + "\n"
 
 
-def build_pages(
-    project: Project, pages: Mapping[str, str], base: Path, files: Mapping[str, Path] | None = None, title: str = ""
-) -> Path:
+def build_pages(project: Project, pages: Mapping[str, str], base: Path) -> Path:
     """Build HTML pages in the empty folder ``base``; returns the folder that they are in.
 
-    pages: their texts by their paths with endings, the first one first; files: files and folders to stand beside the
-    pages, by their paths there; title: of all of it (none: the book's). Looks and settings are the project's. Raises
+    pages: their texts by their paths with endings, the first one first. Looks and settings are the project's. Raises
     RbpError if they cannot be built.
     """
-    source, extra = base / "source", base / "extra"
+    source = base / "source"
     shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.md", "*.toml"))
     root, *others = [str(Path(path).with_suffix("")) for path in pages]
     listed = {"chapters": [{"file": page} for page in others]} if others else {}  # an empty list is refused
     write_file(source / "_toc.yml", yaml.safe_dump({"format": "jb-book", "root": root, **listed}))
     for path, text in pages.items():
         write_file(source / path, text)
-    extra.mkdir()
-    for path, file in (files or {}).items():
-        (extra / path).parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if file.is_dir() else shutil.copyfile)(file, extra / path)
+    (base / "extra").mkdir()  # which the settings name
     config = configuration(project)
-    config |= {"title": title or config["title"], "repository": {"url": ""}}  # no buttons that lead out
+    config |= {"repository": {"url": ""}}  # no buttons that lead out
     config["html"]["baseurl"] = ""  # nor are these the book's own pages
     write_file(base / "_config.yml", yaml.safe_dump(config))
     return jupyter_book(source, base / "_config.yml", base / "build", strict=False)

@@ -22,10 +22,10 @@ def plan(
     ] = None,
 ) -> None:
     """Print what a study would rank and cost; needs no network."""
-    asked = _study(context, file)
+    checked = _study(context, file)
     from rbp.study.plan import make_plan, plan_lines
 
-    typer.echo("\n".join(plan_lines(asked, make_plan(asked), tflops and tflops * 1e12)))
+    typer.echo("\n".join(plan_lines(checked, make_plan(checked), tflops and tflops * 1e12)))
 
 
 @study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
@@ -37,10 +37,10 @@ def run(
     ] = None,
 ) -> None:
     """Do what is left of a study, on this machine or a Slurm cluster. What follows -- goes to Snakemake."""
-    asked = _study(context, file)
+    checked = _study(context, file)
     from rbp.study.run import find_profile, run_study
 
-    table = run_study(asked, find_profile(profile), context.args)
+    table = run_study(checked, find_profile(profile), context.args)
     if table is None:
         raise typer.Exit(1)
     typer.echo(str(table))
@@ -52,8 +52,8 @@ def _job(context: typer.Context, file: File, kind: str, arguments: list[str]) ->
     from rbp.study import jobs
 
     if kind == "shard":
-        asked = _study(context, file)
-        typer.echo(str(jobs.rank_shard(asked, asked.cells[arguments[0]], int(arguments[1]))))
+        checked = _study(context, file)
+        typer.echo(str(jobs.rank_shard(checked, checked.cells[arguments[0]], int(arguments[1]))))
     elif kind == "merge":
         typer.echo(str(jobs.merge_shards({_store(name) for name in arguments})))
     else:
