@@ -71,13 +71,13 @@ def parts(model: str, texts: str) -> dict[str, float]:
 
     import torch
 
-    from rbp.ranks.check import Stored, ask
     from rbp.ranks.corpora import open_corpus
     from rbp.ranks.extraction import quiet
     from rbp.ranks.forward import Ranker
     from rbp.ranks.models import find_model, load_model, load_tokenizer
     from rbp.ranks.protocols import plan_rows, protocol
     from rbp.ranks.store import Store, read_part
+    from rbp.ranks.verify import Stored, plain_logits, verify_sample
 
     files = find_model(model)
     with quiet():
@@ -93,7 +93,7 @@ def parts(model: str, texts: str) -> dict[str, float]:
         store = Store(Path(folder))
         timed("store", lambda: store.write(0, columns))
         stored = Stored(read_part(store.parts()[0][0]), "")
-    timed("a sample asked again", lambda: list(ask(language, rows, stored)))
+    timed("a sample asked again", lambda: list(verify_sample(plain_logits(ranker, apart=False), rows, stored)))
     return found
 
 

@@ -266,8 +266,8 @@ def check(
     if model is None:
         return
 
-    from rbp.ranks.check import missed
     from rbp.ranks.extraction import ask_again
+    from rbp.ranks.verify import missed
 
     for store in _stores(context, paths):
         asked, rows = ask_again(store, model, corpus or (), share, seed)

@@ -1,0 +1,249 @@
+"""What determines a model's logits: named and digested, so that no two models share a name and no change goes unseen.
+
+A model in memory is somebody's: rows are read by copies that share its weights (`fresh`), and whatever writes to a
+weight all the same is undone (`Guard`).
+"""
+
+import copy
+import json
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from hashlib import sha256
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rbp.core.errors import DataError, first_line
+from rbp.ranks.devices import waiting
+
+_LIBRARIES = ("torch", "transformers", "peft", "accelerate")  # whose functions are named, not described
+_PARTS = ("_parameters", "_buffers", "_modules")  # of a module, which are noted by themselves
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs")
+_BESIDE = {"name_or_path", "generation_config", "warnings_issued"}  # where a model came from, and what it was told
+_INTERNAL = vars(nn.Module()).keys() - {*_HOOKS, "training"}
+
+
+@dataclass(frozen=True)
+class State:
+    """All that determines a model's logits, by name.
+
+    weights: the parameters themselves, each with how often it was written to; entries: a digest each of buffers, other
+    tensors, numbers and words, hooks, adapters, modes, classes and the configuration.
+    """
+
+    weights: dict[str, tuple[torch.Tensor, int | str]]
+    entries: dict[str, str]
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of everything: of contents, not of where they came from."""
+        tensors = {id(weight): weight for weight, _ in self.weights.values()}
+        with ThreadPoolExecutor() as pool:
+            contents = dict(zip(tensors, pool.map(_tensor, tensors.values()), strict=True))
+        weights = {name: contents[id(weight)] for name, (weight, _) in self.weights.items()}
+        return sha256(json.dumps([weights, self.entries], sort_keys=True).encode()).hexdigest()
+
+    def changed_since(self, before: "State") -> list[str]:
+        """The names of what is not as it was."""
+        versions = [{name: version for name, (_, version) in each.weights.items()} for each in (before, self)]
+        old, new = (each.entries | versions[i] for i, each in enumerate((before, self)))
+        return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+
+
+def state_of(model: nn.Module) -> State:
+    """Note all that determines a model's logits: no weight is copied, and none is read before a digest is asked for."""
+    weights: dict[str, tuple[torch.Tensor, int | str]] = {}
+    entries: dict[str, str] = {}
+    for place, module in model.named_modules():
+        for name, weight in module.named_parameters(recurse=False):
+            weights[f"{place}.{name}"] = weight, 0 if weight.is_meta else _version(weight)
+        noted = {name: value for name, value in vars(module).items() if name not in _INTERNAL | _BESIDE}
+        noted = {name: value for name, value in noted.items() if value or name not in _HOOKS}
+        noted |= dict(module.named_buffers(recurse=False)) | {"class": type(module)}
+        for name, value in noted.items():
+            found = sha256()
+            _describe(value, found.update, set())
+            entries[f"{place}.{name}"] = found.hexdigest()
+    return State(weights, entries)
+
+
+def _version(weight: torch.Tensor) -> int | str:
+    return _tensor(weight) if weight.is_inference() else weight._version
+
+
+def _tensor(values: torch.Tensor) -> str:
+    digest = sha256(f"{values.dtype} {tuple(values.shape)}".encode())
+    if not values.is_meta:
+        digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _describe(value: Any, update: Any, seen: set[int]) -> None:
+    """Feed a digest with a value: its contents, where it has any, and never a place in memory."""
+    if isinstance(value, bool | int | float | complex | str | bytes | None | torch.dtype | torch.device):
+        return update(f"{value!r};".encode())
+    if isinstance(value, torch.Tensor):
+        return update(_tensor(value).encode())
+    if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
+        return update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)};".encode())
+    update(f"{type(value).__qualname__}(".encode())
+    if id(value) in seen or isinstance(value, nn.Module):  # which is noted where it stands
+        return update(b")")
+    seen.add(id(value))
+    parts: Iterable[Any] = ()
+    if isinstance(value, dict):
+        parts = [each for key, content in value.items() for each in (_plain(key), content)]
+    elif isinstance(value, list | tuple | deque):
+        parts = value
+    elif isinstance(value, set | frozenset):
+        parts = sorted(map(str, value))
+    elif isinstance(value, partial):
+        parts = value.func, value.args, value.keywords
+    elif isinstance(value, types.MethodType):
+        parts = value.__func__, value.__self__
+    elif isinstance(value, types.FunctionType):
+        parts = _function(value)
+    elif isinstance(value, types.CodeType):
+        parts = value.co_code, value.co_names, value.co_consts
+    elif hasattr(value, "to_diff_dict"):  # a configuration
+        found = value.to_dict()
+        parts = [[name, found[name]] for name in sorted(found) if not name.startswith(("_name", "transformers_"))]
+    elif hasattr(value, "__dict__"):
+        parts = [each for pair in sorted(vars(value).items()) for each in pair]
+    for part in parts:
+        _describe(part, update, seen)
+    return update(b")")
+
+
+def _plain(key: Any) -> Any:
+    """A key of a dictionary; the handle of a hook is a number that says nothing."""
+    return key if isinstance(key, str) else type(key).__name__
+
+
+def _function(value: types.FunctionType) -> Iterable[Any]:
+    """A library's function by its name; another by its code and all that this refers to."""
+    yield f"{value.__module__}.{value.__qualname__}"
+    if value.__module__ is not None and value.__module__.partition(".")[0] in _LIBRARIES:
+        if "<locals>" in value.__qualname__:
+            yield from _cells(value)
+        return
+    yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
+    yield from _cells(value)
+    yield from (value.__globals__.get(name) for name in value.__code__.co_names)
+
+
+def _cells(value: types.FunctionType) -> list[Any]:
+    filled = []
+    for cell in value.__closure__ or ():
+        try:
+            filled.append(cell.cell_contents)
+        except ValueError:  # not yet given a value
+            continue
+    return filled
+
+
+def fresh(model: Any, written: Iterable[str] = ()) -> Any:
+    """A copy of a model that shares its weights, ready for inference: no dropout, no mixed precision, uncompiled.
+
+    written: the names of weights of which it has copies. Raises DataError for a model that cannot be copied.
+    """
+    model = getattr(model, "_orig_mod", model)  # as torch.compile wraps it
+    apart = {id(model.get_parameter(name.removeprefix("."))) for name in written}
+    shared: dict[int, Any] = {id(each): each for each in model.parameters() if id(each) not in apart}
+    shared |= {id(each): each for each in waiting(model)}
+    try:
+        twin = copy.deepcopy(model, shared)
+    except Exception as error:  # of any kind: a lock, a tensor that is no leaf of a graph
+        what = f"the model holds what cannot be copied: {first_line(error)}"
+        raise DataError(what, type(model).__name__, "Save it with save_pretrained, and give the folder.") from None
+    plain = vars(twin).pop("_original_forward", None)  # as accelerate wraps it, and so Trainers do
+    if plain is not None:
+        vars(twin).pop("forward", None)
+        if getattr(plain, "__func__", None) is not type(twin).forward:
+            twin.forward = plain
+    return twin.eval()
+
+
+class Guard:
+    """Keeps a model's weights and buffers as they are: what an operation writes to one is undone.
+
+    written: the names of those that were written to.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.written: set[str] = set()
+        tensors = [each for each in (*model.named_parameters(), *model.named_buffers()) if not each[1].is_meta]
+        self._known = {each.untyped_storage().data_ptr(): (name, each.detach()) for name, each in tensors}
+        self._before: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """While the model runs in this thread."""
+        try:
+            with _Writes(self._keep):  # type: ignore[no-untyped-call]
+                yield
+        finally:
+            with torch.inference_mode():
+                for values, before in self._before.values():
+                    values.copy_(before)
+            self._before = {}
+
+    def _keep(self, target: Any) -> None:
+        for each in target if isinstance(target, list | tuple) else [target]:
+            known = self._known.get(each.untyped_storage().data_ptr()) if isinstance(each, torch.Tensor) else None
+            if known is not None and known[0] not in self._before:
+                name, values = known
+                self.written.add(name)
+                self._before[name] = values, values.clone()
+
+
+class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Tells of each tensor that an operation is about to write to."""
+
+    def __init__(self, tell: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """So that entering it in one thread keeps no other from compiling."""
+        return True
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if function._schema.is_mutable:
+            for i, argument in enumerate(function._schema.arguments):
+                if argument.is_write:
+                    self._tell(args[i] if i < len(args) else kwargs.get(argument.name))
+        return function(*args, **kwargs)
+
+
+@contextmanager
+def untouched(model: nn.Module) -> Iterator[None]:
+    """While a model's copies are run: its attributes, modes and configuration are as before afterwards.
+
+    Copies leave the model alone, unless its forward pass was replaced by a function that holds the model itself.
+    """
+    config = getattr(model, "config", None)
+    holders = [*model.modules(), *([] if config is None else [config])]
+    before = [(vars(each), dict(vars(each)), {n: copy.copy(vars(each)[n]) for n in _PARTS if n in vars(each)}) for each in holders]
+    training = [each for each in model.modules() if each.training]
+    for each in training:
+        each.training = False
+    try:
+        yield
+    finally:
+        for now, attributes, parts in before:
+            now.clear()
+            now.update(attributes)
+            for name, content in parts.items():
+                now[name].clear()
+                now[name].update(content)
