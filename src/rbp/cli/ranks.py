@@ -356,7 +356,8 @@ def _read(store: "RankStore") -> str:
 
 def _checked(asked: "Asked", tokens: int) -> str:
     found = "none differs" if not asked.differ else f"{asked.differ:,} differ by rounding, by {asked.largest:,} at most"
-    return f"checked: {asked.tokens:,} of {tokens:,} tokens, {found}"
+    missed = f"were up to {asked.unseen:.0%} of the rows wrong, so small a sample could have missed it (5%)"
+    return f"checked: {asked.tokens:,} of {tokens:,} tokens, {found}; {missed}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
