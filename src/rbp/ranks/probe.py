@@ -9,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import and_more
 from rbp.ranks.head import Head, head_logits, tolerance, wide
 from rbp.ranks.models import LanguageModel
 from rbp.ranks.protocols import Row
@@ -63,6 +64,9 @@ def probe_model(
     head = _judged(reader, short, head)
     for ids in short:
         _check_causal(reader, head, ids)
+    if reader.guard is not None and reader.guard.written:
+        what = f"a copy of the model, too, writes to the model's own {and_more(sorted(reader.guard.written))}"
+        raise DataError(what, language.name, "It is as before. Save it with save_pretrained, and give the folder.")
     padded = width is not None and _padding_is_unseen(reader, head, rows, width)
     if width is not None and not padded:
         log.warning("the model looks at the length of its input: rows are read unpadded, which is slower")

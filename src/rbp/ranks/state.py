@@ -62,11 +62,15 @@ def state_of(model: nn.Module) -> State:
     """Note all that determines a model's logits: no weight is copied, and none is read before a digest is asked for."""
     weights: dict[str, tuple[torch.Tensor, int | str]] = {}
     entries: dict[str, str] = {}
+    known: set[int] = set()  # configurations, which many modules share
     for place, module in model.named_modules():
         for name, weight in module.named_parameters(recurse=False):
             weights[f"{place}.{name}"] = weight, 0 if weight.is_meta else _version(weight)
         noted = {name: value for name, value in vars(module).items() if name not in _INTERNAL | _BESIDE}
-        noted = {name: value for name, value in noted.items() if value or name not in _HOOKS}
+        noted = {name: value for name, value in noted.items() if name not in _HOOKS or value}
+        configs = {name: id(value) for name, value in noted.items() if hasattr(value, "to_diff_dict")}
+        noted = {name: value for name, value in noted.items() if configs.get(name) not in known}
+        known |= {*configs.values()}
         noted |= dict(module.named_buffers(recurse=False)) | {"class": type(module)}
         for name, value in noted.items():
             found = sha256()
@@ -156,7 +160,7 @@ def fresh(model: Any, written: Iterable[str] = ()) -> Any:
     written: the names of weights of which it has copies. Raises DataError for a model that cannot be copied.
     """
     model = getattr(model, "_orig_mod", model)  # as torch.compile wraps it
-    apart = {id(model.get_parameter(name.removeprefix("."))) for name in written}
+    apart = {id(each) for name, each in model.named_parameters() if name in written}
     shared: dict[int, Any] = {id(each): each for each in model.parameters() if id(each) not in apart}
     shared |= {id(each): each for each in waiting(model)}
     try:
