@@ -92,7 +92,9 @@ def test_the_head_is_found_through_an_adapter(options, matrix):
     assert (find_head(model) is not None) is matrix
 
 
-@pytest.mark.parametrize(("name", "value"), [("logits_scaling", 0), ("logit_scale", -1), ("final_logit_softcapping", 0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("logits_scaling", 0), ("logit_scale", -1), ("final_logit_softcapping", 0)]
+)
 def test_a_scale_that_is_none_leaves_the_model_s_own_logits(name, value):
     model = random_model("llama")
     setattr(model.config, name, value)

@@ -1,4 +1,4 @@
-"""What is found out of a model before it is ranked: what it keeps and writes, whether it sees ahead, its output layer."""
+"""What is found out of a model before it is ranked: what it keeps and writes, if it sees ahead, its output layer."""
 
 import numpy as np
 import pytest

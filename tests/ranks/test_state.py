@@ -33,7 +33,12 @@ def rwkv():
     """Of more layers than are rescaled together, as transformers does in place when it first reads in eval mode."""
     torch.manual_seed(0)
     config = RwkvConfig(
-        vocab_size=320, hidden_size=32, num_hidden_layers=5, attention_hidden_size=32, rescale_every=2, context_length=256
+        vocab_size=320,
+        hidden_size=32,
+        num_hidden_layers=5,
+        attention_hidden_size=32,
+        rescale_every=2,
+        context_length=256,
     )
     return RwkvForCausalLM(config).eval()
 
@@ -205,11 +210,15 @@ def test_copies_share_weights_and_nothing_else():
 def test_writes_are_undone_in_place_and_named():
     model = random_model("gpt2")
     before, guard = held(model), Guard(model)
-    with pytest.raises(ZeroDivisionError), torch.no_grad(), untouched(model), guard.watch():
+
+    def fails():
         model.transformer.wte.weight[3:5].fill_(7)
         torch._foreach_add_([model.transformer.ln_f.weight], 1)
         torch.add(torch.ones(32), 1, out=model.transformer.ln_f.bias)
         raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), torch.no_grad(), untouched(model), guard.watch():
+        fails()
     assert_as_before(model, before)
     assert guard.written == {"transformer.wte.weight", "transformer.ln_f.weight", "transformer.ln_f.bias"}
 

@@ -38,7 +38,7 @@ from rbp.ranks.cost import (
     product_rate,
     ranking_seconds,
 )
-from rbp.ranks.devices import limits, must_be_installed
+from rbp.ranks.devices import find_device, limits, must_be_installed
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import Backend, backend_for, compiling_pays
 from rbp.ranks.kernel.problem import Rounding, ieee
@@ -311,21 +311,6 @@ def _looked_at(
         found,
         [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
     )
-
-
-def find_device(name: str) -> torch.device:
-    """The device `name`; "auto" takes a GPU where there is one. Raises ParameterError if it is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-        usable = device.type in ("cpu", "cuda")
-    except (RuntimeError, AssertionError):  # the latter from a PyTorch without CUDA
-        usable = False
-    if not usable:
-        raise ParameterError(f"there is no device {name!r}", "--device", "Take --device cpu.")
-    return device
 
 
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:

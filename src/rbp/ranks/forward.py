@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from rbp.ranks.probe import Probe, probe_model
 from rbp.ranks.protocols import Row, longest_input
 from rbp.ranks.reader import Reader, out_of_memory
 from rbp.ranks.state import fresh
+
 
 def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
     """The ranks of target [T] among logits [T, V] that are at hand.
@@ -135,8 +136,8 @@ class Ranker:
                 ends = np.cumsum([len(row.scored) for row in chosen])[:-1]
                 pieces = zip(*(np.split(column, ends) for column in ranks), strict=True)
                 parts |= {i: Ranks(*piece) for i, piece in zip(some, pieces, strict=True)}
-        if self.reader.guard is not None and self.reader.guard.written:
-            what = f"the model writes to its weights when it reads some rows: {and_more(sorted(self.reader.guard.written))}"
+        if written := self.reader.written_to:
+            what = f"the model writes to its weights when it reads some rows: {and_more(written)}"
             raise DataError(what, self.language.name, "They are as before. Save the model, and give its folder.")
         return Ranks(*(np.concatenate([parts[i][c] for i in range(len(rows))]) for c in range(3)))
 

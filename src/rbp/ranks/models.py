@@ -4,7 +4,6 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 """
 
 import copy
-import json
 import logging
 import re
 import warnings
@@ -61,11 +60,11 @@ def _adapters(model: nn.Module) -> tuple[tuple[str, ...], bool]:
         return (), False
     from peft.mapping import PEFT_TYPE_TO_PREFIX_MAPPING
 
-    prefixes = {PEFT_TYPE_TO_PREFIX_MAPPING[each.peft_type] for each in configs.values()}
+    prefixes = (PEFT_TYPE_TO_PREFIX_MAPPING[each.peft_type] for each in configs.values())
+    named = {prefix.replace("adaption_prompt_", "adaption_") for prefix in prefixes}  # whose gates begin so, too
     replicated = any(getattr(each, "layer_replication", None) for each in configs.values())
-    prefixes = {prefix.replace("adaption_prompt_", "adaption_") for prefix in prefixes}  # whose gates go by another name
     # an adapter has what it trains in full beside the original, which is as large
-    return ("modules_to_save", "prompt_encoder", *sorted(prefix for prefix in prefixes if prefix)), replicated
+    return ("modules_to_save", "prompt_encoder", *sorted(filter(None, named))), replicated
 
 
 log = logging.getLogger(__name__)

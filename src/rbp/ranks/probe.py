@@ -64,8 +64,8 @@ def probe_model(
     head = _judged(reader, short, head)
     for ids in short:
         _check_causal(reader, head, ids)
-    if reader.guard is not None and reader.guard.written:
-        what = f"a copy of the model, too, writes to the model's own {and_more(sorted(reader.guard.written))}"
+    if written := reader.written_to:
+        what = f"a copy of the model, too, writes to the model's own {and_more(written)}"
         raise DataError(what, language.name, "It is as before. Save it with save_pretrained, and give the folder.")
     padded = width is not None and _padding_is_unseen(reader, head, rows, width)
     if width is not None and not padded:
@@ -88,8 +88,8 @@ def _steadied(language: LanguageModel, short: torch.Tensor, longest: torch.Tenso
     for ids in (short, longest):
         reader.hidden(ids, twin)
     changed = state_of(twin).changed_since(before)
-    if written := reader.guard.written if reader.guard else set():
-        log.info("the model writes to its weights: each row is read by a copy with its own of %s", ", ".join(sorted(written)))
+    if written := reader.written_to:
+        log.info("the model writes to its weights: each row is read by a copy with its own of %s", and_more(written))
     elif changed:
         log.info("the model keeps something of what it reads (%s): each row is read by a copy", changed[0])
     return Reader(language, steady=not changed and not written, written=frozenset(written))
@@ -115,23 +115,27 @@ def _agree(logits: torch.Tensor, hidden: torch.Tensor, head: Head) -> bool:
     if logits.shape != product.shape:
         return False
     near = tolerance(product, dtype, hidden, head)
-    return bool(((wide(logits) - product).abs() <= near).logical_or(wide(logits) == product).logical_or(product.isnan()).all())
+    same = (wide(logits) == product) | product.isnan()  # NaN is the ranking's to name
+    return bool((same | ((wide(logits) - product).abs() <= near)).all())
 
 
 def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
     """Raise DataError if what ranks are made of depends on later tokens, or on chance."""
     length, dtype = ids.shape[1], getattr(torch, reader.language.dtype)
+    kind, first = reader.language.model.config.model_type, _made_of(reader, head, ids)
 
     def differs(cut: int) -> bool:
         others = torch.cat([ids[:, :cut], (ids[:, cut:] + 1) % reader.language.vocabulary], 1)
-        return any(differ(a[0, :cut], b[0, :cut], dtype) for a, b in zip(first, _made_of(reader, head, others), strict=True))
+        pairs = zip(first, _made_of(reader, head, others), strict=True)
+        return any(differ(a[0, :cut], b[0, :cut], dtype) for a, b in pairs)
 
-    kind, first = reader.language.model.config.model_type, _made_of(reader, head, ids)
     if differs(length):
-        raise DataError("the model gives other logits each time it reads", kind, "Switch off what is random in it, such as dropout.")
+        what = "the model gives other logits each time it reads"
+        raise DataError(what, kind, "Switch off what is random in it, such as dropout.")
     # the other tokens are as many: positions may be encoded by how many there are
     if any(differs(cut) for cut in sorted({1, length // 2, length - 1} - {0})):
-        raise DataError("the model sees the tokens that it is asked to predict", kind, "Take a causal model, not a masked one.")
+        what = "the model sees the tokens that it is asked to predict"
+        raise DataError(what, kind, "Take a causal model, not a masked one.")
 
 
 def _made_of(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:

@@ -61,6 +61,11 @@ class Reader:
         return None
 
     @property
+    def written_to(self) -> list[str]:
+        """The names of weights that were written to, and are as before."""
+        return sorted(self.guard.written) if self.guard else []
+
+    @property
     def keeps_some(self) -> bool:
         """Whether the model can give the logits of some places alone."""
         return "logits_to_keep" in inspect.signature(self.language.model.forward).parameters
@@ -93,7 +98,7 @@ class Reader:
     def _aligned(self, given: torch.Tensor, places: int) -> torch.Tensor:
         """What is given for the tokens themselves: an adapter may put virtual ones before them."""
         surplus = given.shape[1] - places
-        adapter = getattr(self.language.model, "active_peft_config", None)
+        adapter: Any = getattr(self.language.model, "active_peft_config", None)
         if surplus and surplus != (adapter.num_virtual_tokens if getattr(adapter, "is_prompt_learning", False) else 0):
             what = f"the model gives logits for {given.shape[1]} places where it reads {places} tokens"
             raise DataError(what, self.language.name, "Give a model that has one prediction for each token.")

@@ -6,7 +6,6 @@ weight all the same is undone (`Guard`).
 
 import copy
 import json
-import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -22,12 +21,13 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.core.errors import DataError, first_line
-from rbp.ranks.devices import waiting
+from rbp.ranks.devices import hooks, waiting
 
 _LIBRARIES = ("torch", "transformers", "peft", "accelerate")  # whose functions are named, not described
 _PARTS = ("_parameters", "_buffers", "_modules")  # of a module, which are noted by themselves
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs")
-_BESIDE = {"name_or_path", "generation_config", "warnings_issued"}  # where a model came from, and what it was told
+# where a model came from, what it was told, and where its parts lie
+_BESIDE = {"name_or_path", "generation_config", "warnings_issued", "_hf_hook", "hf_device_map"}
 _INTERNAL = vars(nn.Module()).keys() - {*_HOOKS, "training"}
 
 
@@ -35,11 +35,11 @@ _INTERNAL = vars(nn.Module()).keys() - {*_HOOKS, "training"}
 class State:
     """All that determines a model's logits, by name.
 
-    weights: the parameters themselves, each with how often it was written to; entries: a digest each of buffers, other
-    tensors, numbers and words, hooks, adapters, modes, classes and the configuration.
+    weights: the parameters themselves, or what fetches them, each with how often it was written to; entries: a digest
+    each of buffers, other tensors, numbers and words, hooks, adapters, modes, classes and the configuration.
     """
 
-    weights: dict[str, tuple[torch.Tensor, int | str]]
+    weights: dict[str, tuple[Any, int | str]]
     entries: dict[str, str]
 
     @cached_property
@@ -53,19 +53,22 @@ class State:
 
     def changed_since(self, before: "State") -> list[str]:
         """The names of what is not as it was."""
-        versions = [{name: version for name, (_, version) in each.weights.items()} for each in (before, self)]
-        old, new = (each.entries | versions[i] for i, each in enumerate((before, self)))
+        old, new = (
+            {**each.entries, **{name: str(version) for name, (_, version) in each.weights.items()}}
+            for each in (before, self)
+        )
         return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
 
 
 def state_of(model: nn.Module) -> State:
     """Note all that determines a model's logits: no weight is copied, and none is read before a digest is asked for."""
-    weights: dict[str, tuple[torch.Tensor, int | str]] = {}
+    weights: dict[str, tuple[Any, int | str]] = {}
     entries: dict[str, str] = {}
     known: set[int] = set()  # configurations, which many modules share
     for place, module in model.named_modules():
         for name, weight in module.named_parameters(recurse=False):
-            weights[f"{place}.{name}"] = weight, 0 if weight.is_meta else _version(weight)
+            waits = [partial(each.weights_map.__getitem__, name) for each in hooks(module) if weight.is_meta]
+            weights[f"{place}.{name}"] = (waits[0], 0) if waits else (weight, _version(weight))
         noted = {name: value for name, value in vars(module).items() if name not in _INTERNAL | _BESIDE}
         noted = {name: value for name, value in noted.items() if name not in _HOOKS or value}
         configs = {name: id(value) for name, value in noted.items() if hasattr(value, "to_diff_dict")}
@@ -80,10 +83,11 @@ def state_of(model: nn.Module) -> State:
 
 
 def _version(weight: torch.Tensor) -> int | str:
-    return _tensor(weight) if weight.is_inference() else weight._version
+    return _tensor(weight) if weight.is_inference() else int(weight._version)
 
 
-def _tensor(values: torch.Tensor) -> str:
+def _tensor(values: Any) -> str:
+    values = values() if callable(values) else values
     digest = sha256(f"{values.dtype} {tuple(values.shape)}".encode())
     if not values.is_meta:
         digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
@@ -93,14 +97,18 @@ def _tensor(values: torch.Tensor) -> str:
 def _describe(value: Any, update: Any, seen: set[int]) -> None:
     """Feed a digest with a value: its contents, where it has any, and never a place in memory."""
     if isinstance(value, bool | int | float | complex | str | bytes | None | torch.dtype | torch.device):
-        return update(f"{value!r};".encode())
+        update(f"{value!r};".encode())
+        return
     if isinstance(value, torch.Tensor):
-        return update(_tensor(value).encode())
+        update(_tensor(value).encode())
+        return
     if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
-        return update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)};".encode())
+        update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)};".encode())
+        return
     update(f"{type(value).__qualname__}(".encode())
     if id(value) in seen or isinstance(value, nn.Module):  # which is noted where it stands
-        return update(b")")
+        update(b")")
+        return
     seen.add(id(value))
     parts: Iterable[Any] = ()
     if isinstance(value, dict):
@@ -124,7 +132,7 @@ def _describe(value: Any, update: Any, seen: set[int]) -> None:
         parts = [each for pair in sorted(vars(value).items()) for each in pair]
     for part in parts:
         _describe(part, update, seen)
-    return update(b")")
+    update(b")")
 
 
 def _plain(key: Any) -> Any:
@@ -192,7 +200,7 @@ class Guard:
     def watch(self) -> Iterator[None]:
         """While the model runs in this thread."""
         try:
-            with _Writes(self._keep):  # type: ignore[no-untyped-call]
+            with _Writes(self._keep):
                 yield
         finally:
             with torch.inference_mode():
@@ -213,7 +221,7 @@ class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Tells of each tensor that an operation is about to write to."""
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._tell = tell
 
     @classmethod
@@ -237,8 +245,11 @@ def untouched(model: nn.Module) -> Iterator[None]:
     Copies leave the model alone, unless its forward pass was replaced by a function that holds the model itself.
     """
     config = getattr(model, "config", None)
-    holders = [*model.modules(), *([] if config is None else [config])]
-    before = [(vars(each), dict(vars(each)), {n: copy.copy(vars(each)[n]) for n in _PARTS if n in vars(each)}) for each in holders]
+    holders: list[Any] = [*model.modules(), *([] if config is None else [config])]
+    before = [
+        (vars(each), dict(vars(each)), {n: copy.copy(vars(each)[n]) for n in _PARTS if n in vars(each)})
+        for each in holders
+    ]
     training = [each for each in model.modules() if each.training]
     for each in training:
         each.training = False

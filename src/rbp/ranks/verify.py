@@ -9,6 +9,7 @@ tokens are accounted for is a question for `rbp.ranks.tokenizers`.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,12 +30,12 @@ SHAKES = 8  # how often a row is read again, moved by rounding, before a rank is
 class Logits(NamedTuple):
     """The logits [T, V] before some scored tokens of a row, and what rounding may move each of them by.
 
-    part: which of the row's scored tokens; near: gives the latter, [t, V], for indices [t] into the former.
+    part: [T], which of the row's scored tokens; near: gives the latter, [T, V].
     """
 
-    part: slice
+    part: npt.NDArray[np.int64]
     logits: torch.Tensor
-    near: Callable[[torch.Tensor], torch.Tensor]
+    near: Callable[[], torch.Tensor]
 
 
 Forward = Callable[[Row, int | None], Iterator[Logits]]
@@ -96,7 +97,7 @@ def choose_sample(rows: Sequence[Row], seed: str, share: float = SHARE, least: i
     them.
     """
     draw = np.random.default_rng(list(seed.encode()))
-    order = np.lexsort((draw.random(len(rows)), [len(row.ids) for row in rows]))
+    order = np.lexsort((draw.random(len(rows)), np.array([len(row.ids) for row in rows])))
     tokens, begin = np.array([len(row.scored) for row in rows])[order], draw.random()
     count = max(least, int(share * len(rows)))
     while count < len(rows):
@@ -114,6 +115,8 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
     apart: whether the ranks come from other hidden states than these: of another batch, kernel or machine.
     """
     reader, language, head = ranker.probe.reader(ranker.language), ranker.language, ranker.head
+    dtype = getattr(torch, language.dtype)
+    rounding = None if ranker.rounding is None else getattr(torch, ranker.rounding)
 
     def forward(row: Row, shake: int | None) -> Iterator[Logits]:
         ids, places = torch.from_numpy(row.ids)[None].to(language.device), torch.from_numpy(row.scored - 1)
@@ -123,22 +126,14 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
             wanted = places[start : start + step].to(language.device)
             given, read = reader.logits(ids, None if whole else wanted, shake)
             at = wanted if whole else torch.arange(len(wanted), device=language.device)
-            logits = given[0, at[0] : at[-1] + 1]  # a slice, where indices would copy all logits
-            hidden = None if read is None else read[0, at[0] : at[-1] + 1]
-            if len(logits) > len(at):
-                logits, hidden = logits[at - at[0]], None if hidden is None else hidden[at - at[0]]
-            if head is not None:  # of a model in several places, it lies in one of them
-                logits, hidden = (None if x is None else x.to(head.weight.device) for x in (logits, hidden))
-            logits = logits[:, : ranker.vocabulary]
-            if ranker.rounding is not None:
-                logits = logits.to(getattr(torch, ranker.rounding))
-            dtype = getattr(torch, ranker.rounding or language.dtype)
-
-            def near(some: torch.Tensor, logits: torch.Tensor = logits, hidden: Any = hidden) -> torch.Tensor:
-                chosen = None if hidden is None else hidden[some]
-                return tolerance(logits[some], dtype, chosen, head, apart=apart)
-
-            yield Logits(slice(start, start + len(wanted)), logits, near)
+            place = given.device if head is None else head.weight.device  # of a model in several places
+            logits, hidden = given[0].to(place)[:, : ranker.vocabulary], None if read is None else read[0].to(place)
+            for some in torch.split(torch.arange(len(at)), PLACES):
+                chosen = at[some].to(place)
+                part = logits[chosen] if rounding is None else logits[chosen].to(rounding)
+                states = None if hidden is None else hidden[chosen]
+                near = partial(tolerance, part, rounding or dtype, states, head, apart=apart)
+                yield Logits(start + some.numpy(), part, near)
 
     return forward
 
@@ -172,20 +167,16 @@ def verify_sample(
         yield from pool.map(verify, range(len(rows)))
 
 
-def _verified(
-    parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool
-) -> tuple[Asked, list[Wrong]]:
+def _verified(parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool) -> tuple[Asked, list[Wrong]]:
     asked, wrong = Asked(rows=1), list[Wrong]()
     for part, logits, near in parts:
-        for some in torch.split(torch.arange(len(logits)), PLACES):
-            indices = np.arange(len(row.scored))[part][some.numpy()]
-            target = torch.from_numpy(row.ids[row.scored[indices]]).to(logits.device)
-            ranks = Ranks(*(column[indices] for column in stored))
-            found, bad = _compared(logits[some], target, ranks, lambda at, some=some: near(some[at]), cross_entropies)
-            asked += found
-            for at, plain in bad:
-                was = int(ranks.greater[at]), int(ranks.equal[at]), float(ranks.nll[at])
-                wrong.append(Wrong(row, int(indices[at]), was, plain))
+        target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
+        ranks = Ranks(stored.greater[part], stored.equal[part], stored.nll[part])
+        found, bad = _compared(logits, target, ranks, near, cross_entropies)
+        asked += found
+        for at, plain in bad:
+            was = int(ranks.greater[at]), int(ranks.equal[at]), float(ranks.nll[at])
+            wrong.append(Wrong(row, int(part[at]), was, plain))
     return asked, wrong
 
 
@@ -193,7 +184,7 @@ def _compared(
     logits: torch.Tensor,
     target: torch.Tensor,
     ranks: Ranks,
-    near: Callable[[torch.Tensor], torch.Tensor],
+    near: Callable[[], torch.Tensor],
     cross_entropies: bool,
 ) -> tuple[Asked, list[tuple[int, tuple[int, int, float]]]]:
     """What counting among logits [T, V] finds beside ranks, and, of each that rounding does not explain, the plain one.
@@ -207,13 +198,13 @@ def _compared(
     apart = torch.where(plain.nll == nll, 0.0, (plain.nll - nll).abs()) if cross_entropies else torch.zeros_like(nll)
     # most are the same, or as near as sums of exponentials come: rounding is looked at for the rest alone
     at = torch.nonzero(other | ~(apart <= 3e-5 * (1 + plain.nll.abs())))[:, 0]
-    values, moved = wide(logits[at]), near(at.cpu()).to(wide(logits).dtype)
+    values = wide(logits[at])
+    moved = near()[at].to(values.dtype) if len(at) else values
     truth, own = (each.gather(1, target[at, None]) for each in (values, moved))
     surely, possibly = (values - moved > truth + own).sum(1), (values + moved >= truth - own).sum(1)
     mean = own[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
     right = (surely <= greater[at]) & (greater[at] + equal[at] <= possibly) & (apart[at] <= mean)
-    rank = zip(plain.greater.tolist(), plain.equal.tolist(), plain.nll.tolist(), strict=True)
-    listed = list(rank)
+    listed = list(zip(plain.greater.tolist(), plain.equal.tolist(), plain.nll.tolist(), strict=True))
     asked = Asked(
         tokens=len(target),
         differ=int(other.sum()),
