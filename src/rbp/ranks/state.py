@@ -5,6 +5,7 @@ weight all the same is undone (`Guard`).
 """
 
 import copy
+import inspect
 import json
 import types
 from collections import deque
@@ -24,6 +25,7 @@ from rbp.core.errors import DataError, first_line
 from rbp.ranks.devices import hooks, waiting
 
 _LIBRARIES = ("torch", "transformers", "peft", "accelerate")  # whose functions are named, not described
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 _PARTS = ("_parameters", "_buffers", "_modules")  # of a module, which are noted by themselves
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs")
 # where a model came from, what it was told, and where its parts lie
@@ -77,7 +79,7 @@ def state_of(model: nn.Module) -> State:
         noted |= dict(module.named_buffers(recurse=False)) | {"class": type(module)}
         for name, value in noted.items():
             found = sha256()
-            _describe(value, found.update, set())
+            _describe(value, found.update, {})
             entries[f"{place}.{name}"] = found.hexdigest()
     return State(weights, entries)
 
@@ -94,72 +96,50 @@ def _tensor(values: Any) -> str:
     return digest.hexdigest()
 
 
-def _describe(value: Any, update: Any, seen: set[int]) -> None:
+def _describe(value: Any, update: Any, seen: dict[int, Any]) -> None:
     """Feed a digest with a value: its contents, where it has any, and never a place in memory."""
-    if isinstance(value, bool | int | float | complex | str | bytes | None | torch.dtype | torch.device):
-        update(f"{value!r};".encode())
-        return
     if isinstance(value, torch.Tensor):
-        update(_tensor(value).encode())
-        return
-    if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
-        update(f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)};".encode())
-        return
-    update(f"{type(value).__qualname__}(".encode())
-    if id(value) in seen or isinstance(value, nn.Module):  # which is noted where it stands
-        update(b")")
-        return
-    seen.add(id(value))
-    parts: Iterable[Any] = ()
-    if isinstance(value, dict):
-        parts = [each for key, content in value.items() for each in (_plain(key), content)]
-    elif isinstance(value, list | tuple | deque):
-        parts = value
-    elif isinstance(value, set | frozenset):
-        parts = sorted(map(str, value))
-    elif isinstance(value, partial):
-        parts = value.func, value.args, value.keywords
-    elif isinstance(value, types.MethodType):
-        parts = value.__func__, value.__self__
-    elif isinstance(value, types.FunctionType):
-        parts = _function(value)
-    elif isinstance(value, types.CodeType):
-        parts = value.co_code, value.co_names, value.co_consts
-    elif hasattr(value, "to_diff_dict"):  # a configuration
-        found = value.to_dict()
-        parts = [[name, found[name]] for name in sorted(found) if not name.startswith(("_name", "transformers_"))]
-    elif hasattr(value, "__dict__"):
-        parts = [each for pair in sorted(vars(value).items()) for each in pair]
-    for part in parts:
-        _describe(part, update, seen)
+        name = _tensor(value)
+    elif isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
+        name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+    else:
+        name = repr(value) if isinstance(value, _PLAIN) else type(value).__qualname__
+    update(f"{name}(".encode())
+    if id(value) not in seen:
+        seen[id(value)] = value  # kept, so that no other gets its place
+        for part in _parts(value):
+            _describe(part, update, seen)
     update(b")")
 
 
-def _plain(key: Any) -> Any:
-    """A key of a dictionary; the handle of a hook is a number that says nothing."""
-    return key if isinstance(key, str) else type(key).__name__
-
-
-def _function(value: types.FunctionType) -> Iterable[Any]:
-    """A library's function by its name; another by its code and all that this refers to."""
-    yield f"{value.__module__}.{value.__qualname__}"
-    if value.__module__ is not None and value.__module__.partition(".")[0] in _LIBRARIES:
-        if "<locals>" in value.__qualname__:
-            yield from _cells(value)
-        return
-    yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
-    yield from _cells(value)
-    yield from (value.__globals__.get(name) for name in value.__code__.co_names)
-
-
-def _cells(value: types.FunctionType) -> list[Any]:
-    filled = []
-    for cell in value.__closure__ or ():
-        try:
-            filled.append(cell.cell_contents)
-        except ValueError:  # not yet given a value
-            continue
-    return filled
+def _parts(value: Any) -> Iterable[Any]:
+    """What a value holds that is described by itself."""
+    match value:
+        case nn.Module() | type() | types.ModuleType() | torch.Tensor():  # a module is noted where it stands
+            return ()
+        case dict():  # a key that is no text, such as a hook's number, says nothing
+            return [each for key, content in value.items() for each in (key if isinstance(key, str) else "", content)]
+        case list() | tuple() | deque():
+            return value
+        case set() | frozenset():
+            return sorted(map(str, value))
+        case partial():
+            return value.func, value.args, value.keywords
+        case types.MethodType():
+            return value.__func__, value.__self__
+        case types.CodeType():
+            return value.co_code, value.co_names, value.co_consts
+        case types.FunctionType():  # a library's by its name; another by its code and all that this refers to
+            around = inspect.getclosurevars(value)
+            parts = [value.__module__, value.__qualname__, around.nonlocals, value.__defaults__, value.__kwdefaults__]
+            ours = str(value.__module__).partition(".")[0] not in _LIBRARIES
+            return [*parts, value.__code__, around.globals] if ours else parts
+    if hasattr(value, "to_diff_dict"):  # a configuration
+        found = value.to_dict()
+        return [[name, found[name]] for name in sorted(found) if not name.startswith(("_name", "transformers_"))]
+    if hasattr(value, "tobytes"):  # an array
+        return (value.tobytes(),)
+    return [each for pair in sorted(vars(value).items()) for each in pair] if hasattr(value, "__dict__") else ()
 
 
 def fresh(model: Any, written: Iterable[str] = ()) -> Any:
