@@ -82,7 +82,7 @@ class Reader:
         twin, seen = self.twin(), list[torch.Tensor]()
         layer = output_layer(twin)
         if layer is not None:
-            layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+            layer.register_forward_pre_hook(lambda _, given: seen.extend(given[:1]))
         if shake is not None:
             _shake(twin, shake)
         some = {} if keep is None else {"logits_to_keep": keep}
@@ -127,7 +127,8 @@ def stopping(twin: Any) -> Any:
     layer = output_layer(twin)
 
     def stop(_: Any, given: tuple[torch.Tensor, ...]) -> None:
-        raise _Read(given[0])
+        if given:
+            raise _Read(given[0])
 
     if layer is not None:
         layer.register_forward_pre_hook(stop)
