@@ -298,7 +298,7 @@ def _compared(exact: Outcome, language: LanguageModel) -> Outcome:
     result = exact._replace(
         route="one matrix" if alone.head is not None else "own logits",
         padding="unseen" if padded.padded else "seen",
-        memory="none" if alone.steady else "kept",
+        memory="none" if alone.probe.steady else "kept",
         tokens=len(logits),
         near=int((possibly - surely > 1).sum()),
     )

@@ -13,8 +13,8 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from rbp.core.errors import DataError, ParameterError
 from rbp.integrations import transformers as integration
 from rbp.integrations.transformers import RankCallback, rank_metrics
+from rbp.ranks import probe
 from rbp.ranks.extraction import extract
-from rbp.ranks.forward import Ranker
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import open_store
 
@@ -125,14 +125,12 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
 @pytest.mark.builds
 def test_what_weights_do_not_change_is_asked_once(tmp_path, monkeypatch):
     """Of three evaluations, whether the model sees later tokens once; the output layer is looked at each time."""
-    asked = []
-    for name in ("_read_some", "_head_agrees"):
-        own = getattr(Ranker, name)
-        monkeypatch.setattr(
-            Ranker, name, lambda self, *given, own=own, name=name: asked.append(name) or own(self, *given)
-        )
+    seen = []
+    for name in ("_check_causal", "_judged"):
+        own = getattr(probe, name)
+        monkeypatch.setattr(probe, name, lambda *given, own=own, name=name: seen.append(name) or own(*given))
     trained(tmp_path, [lambda _: RankCallback(tiny.texts(1, seed=1), ks=[1], every=1)], steps=3)
-    assert asked == ["_head_agrees", "_read_some", "_head_agrees", "_head_agrees"]
+    assert seen == ["_judged", "_check_causal", "_check_causal", "_judged", "_judged"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_the_ranks_of_the_longest_n_grams_are_kept_and_of_the_others_sums(made: 
         assert Entropies(store).entropy.shape == (len(ranks),)
         assert store.family == "ngrams"
         assert store.vocabulary == 280
-        assert store.asked.rows >= 8
+        assert store.asked.rows >= 2
         assert store.asked.tokens >= 0.02 * store.tokens
 
 

@@ -90,7 +90,7 @@ def test_a_model_in_memory_that_was_spread_by_its_user(tmp_path, corpus):
     for ranker in (spread, plain):
         ranker.check(rows)
     assert spread.head is None
-    assert spread.steady
+    assert spread.probe.steady
     assert spread.rank(rows).greater.tolist() == plain.rank(rows).greater.tolist()
 
 

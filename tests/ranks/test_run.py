@@ -214,13 +214,13 @@ def test_another_models_tokenizer(saved, corpus, tmp_path):
 
 
 def test_nan_leaves_no_store(saved, corpus, tmp_path, monkeypatch):
-    each, calls = Ranker._each, []
+    each, calls = Ranker._hidden, []
 
-    def broken(self, some, run):
+    def broken(self, some):
         calls.append(some)
-        return each(self, some, run) * (np.nan if len(calls) > 1 else 1)  # the first is the look at the model
+        return each(self, some) * (np.nan if len(calls) > 1 else 1)  # the first is the look at the model
 
-    monkeypatch.setattr(Ranker, "_each", broken)
+    monkeypatch.setattr(Ranker, "_hidden", broken)
     with pytest.raises(DataError, match="NaN"):
         extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     assert list((tmp_path / "out").iterdir()) == []

@@ -279,7 +279,7 @@ def _device(name: str) -> str:
         raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu or cuda.")
     if name == "cpu":
         return name
-    from rbp.ranks.extraction import find_device
+    from rbp.ranks.devices import find_device
 
     return find_device(name).type
 

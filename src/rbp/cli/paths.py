@@ -53,7 +53,8 @@ def run(
     from rbp.evidence.paths import open_paths, write_tables
     from rbp.ranks import paths as measuring
     from rbp.ranks.corpora import open_corpus
-    from rbp.ranks.extraction import find_device, say_on_stderr
+    from rbp.ranks.devices import find_device
+    from rbp.ranks.extraction import say_on_stderr
     from rbp.ranks.models import find_model
 
     say_on_stderr()

@@ -261,8 +261,8 @@ def check(
     if model is None:
         return
 
-    from rbp.ranks.check import missed
     from rbp.ranks.extraction import ask_again
+    from rbp.ranks.verify import missed
 
     for store in _stores(context, paths):
         asked, rows = ask_again(store, model, corpus or (), share, seed)
@@ -339,7 +339,8 @@ def _read(store: "RankStore") -> str:
 
 def _checked(asked: "Asked", tokens: int) -> str:
     found = "none differs" if not asked.differ else f"{asked.differ:,} differ by rounding, by {asked.largest:,} at most"
-    return f"checked: {asked.tokens:,} of {tokens:,} tokens, {found}"
+    missed = f"were up to {asked.unseen:.0%} of the rows wrong, so small a sample could have missed it (5%)"
+    return f"checked: {asked.tokens:,} of {tokens:,} tokens, {found}; {missed}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:

@@ -94,8 +94,24 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
             name = f"{dataset}-{code}" if len(codes) > 1 and code else dataset
             found |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(own)}
     chosen = [found[str(store.folder)] for store in asked if str(store.folder) in found]
+    _must_rank_alike(chosen)
     _warn_of_readings(chosen)
     return chosen
+
+
+def _must_rank_alike(stores: Sequence[RankStore]) -> None:
+    """Raise DataError where ranks of rounded logits, of which many are equal, stand beside ranks of others."""
+    kinds: dict[tuple[str, str], dict[bool, RankStore]] = {}
+    for store in stores:
+        if store.logits is not None:
+            rounded = store.logits not in ("float32", "float64")
+            kinds.setdefault((store.dataset, store.family), {})[rounded] = store
+    for (dataset, family), each in kinds.items():
+        if len(each) > 1:
+            what = f"of {family} on {dataset}, {each[True].model} was ranked by logits rounded to {each[True].logits}, "
+            what += f"and {each[False].model} was not: their ranks do not compare"
+            remedy = "Rank all in float32 (--dtype float32), or all with --round-logits bfloat16."
+            raise DataError(what, f"{each[True].folder}; {each[False].folder}", remedy)
 
 
 def _warn_of_readings(stores: Sequence[RankStore]) -> None:

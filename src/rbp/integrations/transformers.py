@@ -12,13 +12,15 @@ from transformers.trainer_callback import CallbackHandler
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.corpora import given_corpus
 from rbp.ranks.extraction import quiet
-from rbp.ranks.forward import Nature, Ranker
+from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import backend_for, compiling_pays, linear_rank
 from rbp.ranks.kernel.names import forget
 from rbp.ranks.kernel.problem import ieee
 from rbp.ranks.metric import rank, rbp
 from rbp.ranks.models import Loaded, load_model
+from rbp.ranks.probe import Probe
 from rbp.ranks.protocols import RowPlan, plan_rows, protocol, window_length
+from rbp.ranks.state import untouched
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers
@@ -83,7 +85,7 @@ class RankCallback(TrainerCallback):
         self.texts = given_corpus(eval_texts, "eval_texts")
         self.ks, self.every, self.tokenizer, self.length = tuple(ks), every, tokenizer, length
         self._plan: RowPlan | None = None
-        self._nature: Nature | None = None
+        self._probe: Probe | None = None
         self._found: dict[str, float] = {}
 
     def on_train_begin(
@@ -99,7 +101,7 @@ class RankCallback(TrainerCallback):
             remedy = "Save checkpoints, and give their folders to rbp extract."
             raise DataError("the weights are cut among processes", "RankCallback", remedy)
         _thresholds(self.ks, model.get_output_embeddings().weight.shape[0])
-        self._nature = None
+        self._probe = None
         self._loaded = Loaded("the model in training", model, self.tokenizer or given.get("processing_class"))
         length = self.length or window_length([self._loaded.config])
         self._plan = plan_rows(self.texts, self._loaded.tokenizer, protocol("windows", length=length))
@@ -135,9 +137,9 @@ class RankCallback(TrainerCallback):
         forget(language.model.get_output_embeddings().weight)
         batch = 4 * torch.get_num_threads() if device.type == "cpu" else 32
         compiled = compiling_pays(self._plan.tokens * language.vocabulary)
-        with quiet(), ieee(device), self._loaded.evaluated():
+        with quiet(), ieee(device), untouched(self._loaded.model):
             ranker = Ranker(language, backend, batch, compiled=compiled)
-            self._nature = ranker.check(self._plan.rows, self._nature)
+            self._probe = ranker.check(self._plan.rows, self._probe)
             return _metrics(*ranker.rank(self._plan.rows), self.ks)
 
 

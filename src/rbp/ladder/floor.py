@@ -159,11 +159,11 @@ NEAR = 1e-9  # by so much of itself a probability may differ between two reckoni
 
 def _asked_again(making: Making, store: Store, plan: RowPlan) -> dict[str, Asked]:
     """What was found when a sample of rows was ranked by dictionaries. Raises DataError if a stored rank is another."""
-    from rbp.ranks.check import Stored, Wrong, drawn, verdict
+    from rbp.ranks.verify import Stored, Wrong, choose_sample, verdict
 
     (path,) = store.parts()[0].values()
     ranks, asked, wrong = Stored(read_part(path), str(store.folder)), Asked(slack=NEAR), list[Wrong]()
-    sample = [plan.rows[i] for i in drawn(plan.rows, store.manifest["digest"])]
+    sample = [plan.rows[i] for i in choose_sample(plan.rows, store.manifest["digest"])]
     context = ORDERS[-1] - 1
     before = [[row.ids[max(0, at - context) : at].tolist() for at in row.scored.tolist()] for row in sample]
     vocabulary = making.base.text.vocabulary

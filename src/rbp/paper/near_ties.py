@@ -12,7 +12,8 @@ import torch
 
 from rbp.core.arrays import Integers, Reals
 from rbp.ranks.corpora import open_corpus
-from rbp.ranks.extraction import Settings, find_device, quiet
+from rbp.ranks.devices import find_device
+from rbp.ranks.extraction import Settings, quiet
 from rbp.ranks.kernel.problem import Rounding
 from rbp.ranks.metric import TieRule, rank
 from rbp.ranks.models import find_model, load_model, load_tokenizer

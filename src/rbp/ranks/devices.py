@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rbp.core.errors import DataError
+from rbp.core.errors import DataError, ParameterError
 
 Limits = dict[int | str, int]
 SHARE = 0.9  # of what is free, for weights: the rest is for what is computed
@@ -22,6 +22,21 @@ def must_be_installed() -> None:
     if find_spec("accelerate") is None:
         what = "accelerate, which spreads a model over devices, is not installed"
         raise DataError(what, "--devices", "pip install 'rbp[devices]'")
+
+
+def find_device(name: str) -> torch.device:
+    """The device `name`; "auto" takes a GPU where there is one. Raises ParameterError if it is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+        usable = device.type in ("cpu", "cuda")
+    except (RuntimeError, AssertionError):  # the latter from a PyTorch without CUDA
+        usable = False
+    if not usable:
+        raise ParameterError(f"there is no device {name!r}", "--device", "Take --device cpu.")
+    return device
 
 
 def limits(reserved: int) -> Limits:
@@ -41,7 +56,7 @@ def hold_head(model: Any, device: torch.device) -> None:
     layer = model.get_output_embeddings()
     if layer is None or not layer.weight.is_meta:
         return
-    weights = next(hook.weights_map for hook in _hooks(layer) if hook.weights_map is not None)
+    weights = next(hook.weights_map for hook in hooks(layer) if hook.weights_map is not None)
     remove_hook_from_module(layer)
     for name, _ in list(layer.named_parameters()):
         set_module_tensor_to_device(layer, name, device, value=weights[name])
@@ -50,7 +65,7 @@ def hold_head(model: Any, device: torch.device) -> None:
 
 def places(model: Any) -> tuple[str, ...]:
     """Where the parts of a model lie that accelerate spreads, such as "cuda:0", "cpu" and "disk"; of another, none."""
-    if not any(_hooks(module) for module in model.modules()):
+    if not any(hooks(module) for module in model.modules()):
         return ()
     found = {f"cuda:{place}" if isinstance(place, int) else str(place) for place in _map(model).values()}
     return tuple(sorted(found)) or ("elsewhere",)
@@ -59,7 +74,7 @@ def places(model: Any) -> tuple[str, ...]:
 def waiting(model: nn.Module) -> Iterator[Any]:
     """What a spread model fetches its weights from: its copies can share that."""
     for module in model.modules():
-        for hook in _hooks(module):
+        for hook in hooks(module):
             yield from (hook.weights_map, hook.tied_params_map)
 
 
@@ -67,7 +82,7 @@ def _map(model: Any) -> dict[str, Any]:
     return getattr(model, "hf_device_map", None) or {}
 
 
-def _hooks(module: nn.Module) -> list[Any]:
-    """Those of accelerate that know where a module's weights are."""
+def hooks(module: nn.Module) -> list[Any]:
+    """The hooks of accelerate that know where a module's weights are."""
     hook = vars(module).get("_hf_hook")
     return [each for each in getattr(hook, "hooks", [hook]) if hasattr(each, "weights_map")]

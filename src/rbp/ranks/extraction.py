@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from importlib.metadata import version
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -24,7 +23,6 @@ from rbp.core import __version__, registry
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.processes import Task, Tell, board, run_tasks
-from rbp.ranks.check import SHARE, Stored, Wrong, ask, drawn, verdict
 from rbp.ranks.corpora import Corpus, open_corpus
 from rbp.ranks.cost import (
     BYTES,
@@ -38,7 +36,7 @@ from rbp.ranks.cost import (
     product_rate,
     ranking_seconds,
 )
-from rbp.ranks.devices import limits, must_be_installed
+from rbp.ranks.devices import find_device, limits, must_be_installed
 from rbp.ranks.forward import Ranker
 from rbp.ranks.kernel import Backend, backend_for, compiling_pays
 from rbp.ranks.kernel.problem import Rounding, ieee
@@ -53,9 +51,11 @@ from rbp.ranks.models import (
     load_tokenizer,
     looks_at_length,
 )
-from rbp.ranks.protocols import Protocol, RowPlan, added_tokens, longest_input, plan_rows
+from rbp.ranks.protocols import Protocol, Row, RowPlan, added_tokens, longest_input, plan_rows
+from rbp.ranks.state import untouched
 from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
 from rbp.ranks.training import TABLE, Training, training_of
+from rbp.ranks.verify import SHARE, Stored, Wrong, choose_sample, plain_logits, verdict, verify_sample
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,7 @@ def circumstances(ranker: Ranker) -> dict[str, Any]:
         "size": language.size,
         "vocabulary": ranker.vocabulary or language.vocabulary,
         "head": "one matrix" if ranker.head is not None else "the model's own logits",
+        "logits": ranker.rounding_of_logits,
         "rows": "padded" if ranker.padded else "unpadded",
         "versions": {"rbp": __version__, "python": platform.python_version(), **{p: version(p) for p in packages}},
         "device": torch.cuda.get_device_name(language.device) if cuda else platform.machine(),
@@ -84,12 +85,19 @@ def circumstances(ranker: Ranker) -> dict[str, Any]:
     }
 
 
-def warn_of_versions(store: Store) -> None:
-    """Say so if a store that goes on was begun with another PyTorch or transformers."""
+def _must_go_on_alike(store: Store, logits: str) -> None:
+    """Say so if a store that goes on was begun with another PyTorch or transformers.
+
+    Raises DataError if its ranks are of logits in another dtype than `logits`.
+    """
     try:
-        before = store.manifest["about"]["versions"]
+        about = store.manifest["about"]
+        before, rounding = about["versions"], about["logits"]
     except (DataError, KeyError):
         return
+    if rounding != logits:
+        what = f"the store was begun with ranks of {rounding} logits, and would go on with ranks of {logits} ones"
+        raise DataError(what, str(store.folder), "Remove it, and extract anew.")
     for name in ("torch", "transformers"):
         if before.get(name) != version(name):
             log.warning("begun with %s %s, going on with %s: last bits may differ", name, before[name], version(name))
@@ -233,7 +241,7 @@ def extract(
         given = settings, device
         if isinstance(files, Loaded):
             given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
-        with quiet(), ieee(given[1]), files.evaluated() if isinstance(files, Loaded) else nullcontext():
+        with quiet(), ieee(given[1]), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
             model = _Model(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
     return stores
@@ -300,21 +308,6 @@ def _looked_at(
         found,
         [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
     )
-
-
-def find_device(name: str) -> torch.device:
-    """The device `name`; "auto" takes a GPU where there is one. Raises ParameterError if it is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-        usable = device.type in ("cpu", "cuda")
-    except (RuntimeError, AssertionError):  # the latter from a PyTorch without CUDA
-        usable = False
-    if not usable:
-        raise ParameterError(f"there is no device {name!r}", "--device", "Take --device cpu.")
-    return device
 
 
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
@@ -396,7 +389,7 @@ def _fill(
     """Rank the packs that are missing."""
     if shard is None:
         store.clear()
-    warn_of_versions(store)
+    _must_go_on_alike(store, ranker.rounding_of_logits)
     whole, rest = store.parts()
     for path in rest:
         if shard is None:
@@ -444,30 +437,39 @@ def _fill(
     if unasked:
         start = time.monotonic()
         earlier = {name: noted[name] for pack in mine if (name := whole[pack].name) in noted}  # which stays
-        found = earlier | _asked_again(store, model, rows, unasked)
+        found = earlier | _verified(store, ranker, rows, unasked)
         store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", found)
         done["check_seconds"] = round(time.monotonic() - start, 3)
     if store.checked() is not None:
         store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **done})
 
 
-def _asked_again(store: Store, model: _Model, rows: RowPlan, packs: Sequence[int]) -> dict[str, Asked]:
+def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, Asked]:
     """What was found when a sample of the rows of some packs was ranked again, by the names of the parts.
 
     Raises DataError if a stored rank is not that of the model's own logits.
     """
     places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
-    sample = [places[i] for i in drawn([row for _, row in places], store.manifest["digest"])]
+    sample = [places[i] for i in choose_sample([row for _, row in places], store.manifest["digest"])]
     parts, wrong = store.parts()[0], list[Wrong]()
     found = {parts[pack].name: Asked() for pack in packs}
-    for pack, some in groupby(sample, key=lambda place: place[0]):
-        ranks, settings = Stored(read_part(parts[pack]), str(store.folder)), model.settings
-        for asked, bad in ask(model.language, [row for _, row in some], ranks, model.limit, settings.round_logits):
-            found[parts[pack].name] += asked
-            wrong += bad
+    columns = [read_part(parts[pack]) for pack in sorted({pack for pack, _ in sample})]
+    ranks = Stored({name: np.concatenate([each[name] for each in columns]) for name in columns[0]}, str(store.folder))
+    for (pack, _), (asked, bad) in zip(sample, _again(ranker, [row for _, row in sample], ranks), strict=True):
+        found[parts[pack].name] += asked
+        wrong += bad
     if wrong:
         raise verdict(wrong, sum(found.values(), Asked()), str(store.folder))
     return found
+
+
+def _again(
+    ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
+) -> Iterator[tuple[Asked, list[Wrong]]]:
+    """`verify_sample`, as this machine can; elsewhere: whether another may have made the ranks."""
+    alone = ranker.language.device.type == "cpu" and not ranker.language.places  # as rows are ranked there
+    forward = plain_logits(ranker, apart=elsewhere or not alone)
+    return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
 
 
 def ask_again(
@@ -497,11 +499,12 @@ def ask_again(
             what = f"{', '.join(text.name for text in texts)} is not the text that was ranked, or not as it was"
             raise DataError(what, where, "Give it by --corpus, with the same fields.")
         rows = plan_rows(corpus, found.tokenizer, Protocol(**key["protocol"])).rows
-        sample = [rows[i] for i in drawn(rows, seed or store.manifest["digest"], share=share)]
+        sample = [rows[i] for i in choose_sample(rows, seed or store.manifest["digest"], share)]
         columns = {str(name): column.to_numpy() for name, column in store.ranks().items()}
         exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
-        ranks, limit, rounding = Stored(columns, where), found.limit, settings.round_logits
-        answers = list(ask(found.language, sample, ranks, limit, rounding, cross_entropies=exact))
+        ranker = Ranker(found.language, "reference", 1, found.limit, settings.round_logits, compiled=False)
+        ranker.check(sample)
+        answers = list(_again(ranker, sample, Stored(columns, where), elsewhere=True, cross_entropies=exact))
     asked = sum((one for one, _ in answers), Asked())
     if wrong := [each for _, some in answers for each in some]:
         raise verdict(wrong, asked, where)

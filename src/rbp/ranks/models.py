@@ -4,13 +4,12 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 """
 
 import copy
-import json
 import logging
 import re
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -27,6 +26,7 @@ from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.names import and_more
 from rbp.ranks import devices, gguf
+from rbp.ranks.state import fresh, state_of
 from rbp.ranks.training import ADAPTER, checkpoints
 
 
@@ -34,16 +34,36 @@ def non_embedding_params(model: nn.Module) -> int:
     """S: all parameters but the input, output and learned position embeddings (the paper's section 3.2).
 
     A weight that is shared (a tied output layer) counts once, and not at all where it is an embedding. Layers
-    that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Works on the meta
-    device. Gives the authors' `non_embedding_params` for their 24 models.
+    that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. An adapter counts as merged.
+    Works on the meta device. Gives the authors' `non_embedding_params` for their 24 models.
     """
     embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
     if isinstance(output, nn.Module):
         embeddings.append(output)
     left_out = {id(parameter) for module in embeddings for parameter in module.parameters()}
-    # `parameters` gives a shared one once
-    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in left_out)
+    added, replicated = _adapters(model)
+    # a shared one is given once, but by an adapter that has layers share their weights until it is merged
+    parameters = model.named_parameters(remove_duplicate=not replicated)
+    return sum(
+        parameter.numel()
+        for name, parameter in parameters
+        if id(parameter) not in left_out and not any(part.startswith(added) for part in name.split("."))
+    )
+
+
+def _adapters(model: nn.Module) -> tuple[tuple[str, ...], bool]:
+    """How the names of weights begin that merging an adapter takes away, and whether it gives shared ones copies."""
+    configs = getattr(model, "peft_config", None)
+    if not isinstance(configs, dict) or not configs:
+        return (), False
+    from peft.mapping import PEFT_TYPE_TO_PREFIX_MAPPING
+
+    prefixes = (PEFT_TYPE_TO_PREFIX_MAPPING[each.peft_type] for each in configs.values())
+    named = {prefix.replace("adaption_prompt_", "adaption_") for prefix in prefixes}  # whose gates begin so, too
+    replicated = any(getattr(each, "layer_replication", None) for each in configs.values())
+    # an adapter has what it trains in full beside the original, which is as large
+    return ("modules_to_save", "prompt_encoder", *sorted(filter(None, named))), replicated
 
 
 log = logging.getLogger(__name__)
@@ -132,7 +152,7 @@ class LanguageModel:
     """A model ready to run.
 
     name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name; device: of what it reads;
-    places: where its parts lie, if these are several (`rbp.ranks.devices`).
+    places: where its parts lie, if these are several (`rbp.ranks.devices`); borrowed: it is the caller's, in memory.
     """
 
     name: str
@@ -142,6 +162,7 @@ class LanguageModel:
     dtype: Dtype
     device: torch.device
     places: tuple[str, ...] = ()
+    borrowed: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,31 +209,9 @@ class Loaded:
         """Of its weights. Raises ParameterError for one that is not ranked in."""
         return known_dtype(str(self.model.dtype).removeprefix("torch."))
 
-    @contextmanager
-    def evaluated(self) -> Iterator[None]:
-        """While it is ranked: no dropout, no mixed precision. Afterwards each of its modules is as it was."""
-        modes = [(module, module.training) for module in self.model.modules()]
-        own = vars(self.model)
-        mixed, plain = own.get("forward"), own.get("_original_forward")  # as accelerate wraps it, and so Trainers do
-        if plain is not None:
-            self.model.forward = plain
-        self.model.eval()
-        try:
-            yield
-        finally:
-            if plain is not None:
-                self.model.forward = mixed
-            for module, training in modes:
-                module.training = training
-
     def fingerprint(self) -> str:
-        """A digest of the weights and the configuration: of its contents, not of where they came from."""
-        config = {key: value for key, value in self.config.items() if not key.startswith(("_", "transformers_"))}
-        digest = sha256(json.dumps(config, sort_keys=True, default=str).encode())
-        for name, values in sorted(self.model.state_dict().items()):
-            digest.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
-            digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        return digest.hexdigest()
+        """A digest of all that determines its logits: of its contents, not of where they came from."""
+        return state_of(fresh(self.model)).digest
 
     def tokenizer_fingerprint(self) -> str:
         """A digest of the tokenizer's files, as they would be saved."""
@@ -307,7 +306,7 @@ def load_model(
     from transformers import AutoModelForCausalLM
 
     if isinstance(files, Loaded):
-        return _language(files.name, files.model, files.dtype, device)
+        return replace(_language(files.name, files.model, files.dtype, device), borrowed=True)
     known_dtype(dtype)
     if files.base is not None:
         return _adapted(files, files.base, dtype, device)

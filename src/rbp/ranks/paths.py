@@ -15,11 +15,11 @@ from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.corpora import Corpus
 from rbp.ranks.extraction import circumstances, quiet
 from rbp.ranks.forward import Ranker
+from rbp.ranks.head import wide
 from rbp.ranks.kernel.problem import ieee
 from rbp.ranks.models import Dtype, ModelFiles, load_model, load_tokenizer
 from rbp.ranks.path_sums import EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
 from rbp.ranks.protocols import Protocol, Row, longest_input, plan_rows, window_length
-from rbp.ranks.soundness import wide
 from rbp.ranks.store import find_place
 from rbp.ranks.worse import CONTEXTS, Reading, Step, made_worse, readings, steps
 

@@ -26,7 +26,7 @@ from rbp.ranks.training import NAMES, Training
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
+FORMAT = 2  # 1: without the dtype of the logits that are ranked
 MANIFEST, CHECKS = "manifest.json", "checks"
 _OWN = re.compile(
     r"manifest\.json|parts|checks|(entropy|temperatures)\.parquet|lock(-\d+-of-\d+)?|\..*\.tmp"
@@ -63,7 +63,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         raise DataError("the manifest cannot be read", str(path), REDO) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        what = "the store was written by another version of rbp"
+        there = f"format {manifest.get('format')}" if isinstance(manifest, dict) else "no format"
+        what = f"the store was written by another version of rbp: {there}, and this one reads format {FORMAT}"
         raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
     try:
         whole = _is_whole(manifest)
@@ -147,8 +148,8 @@ class Asked:
     """What was found when rows were asked again.
 
     rows, tokens: how many were; differ: tokens whose counts differ, but by no more than rounding; largest: by how much
-    `greater` differs there, at most; slack: how far rounding can move the logit of a token that was asked; nll: by how
-    much a cross-entropy differs (nats), at most.
+    `greater` differs there, at most; slack: how far rounding can move the logits of those, at most; nll: by how much a
+    cross-entropy differs (nats), at most.
     """
 
     rows: int = 0
@@ -162,6 +163,11 @@ class Asked:
         counts = self.rows + other.rows, self.tokens + other.tokens, self.differ + other.differ
         most = (max(getattr(self, name), getattr(other, name)) for name in ("largest", "slack", "nll"))
         return Asked(*counts, *most)
+
+    @property
+    def unseen(self) -> float:
+        """The share of all rows that may be wrong without one of them among so many, with a probability of 5%."""
+        return 1 - 0.05 ** (1 / self.rows) if self.rows else 1.0
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, for a manifest."""
@@ -188,7 +194,7 @@ class Store:
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
     def note(self, share: str, found: Mapping[str, Asked]) -> None:
-        """Keep what was found when rows were asked again (`rbp.ranks.check`), by the names of the parts they lie in.
+        """Keep what was found when rows were asked again (`rbp.ranks.verify`), by the names of the parts they lie in.
 
         share: which part of the work this was; parts of which no row was drawn have their entry too.
         """
@@ -406,6 +412,12 @@ class RankStore:
         """How the text was read: `Protocol.as_dict`; {} where the manifest does not say."""
         found = self.manifest["key"].get("protocol")
         return found if isinstance(found, dict) else {}
+
+    @property
+    def logits(self) -> str | None:
+        """The dtype that the logits which are ranked are rounded to; None where no model gave any."""
+        found = self.manifest["about"].get("logits")
+        return found if isinstance(found, str) else None
 
     @property
     def read(self) -> tuple[int, int] | None:
