@@ -84,6 +84,8 @@ CASES = {
         {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
         change=LLAMA,
     ),
+    "llama, 256": Case("llama", {"hidden_size": 256, "intermediate_size": 256, "head_dim": 64},
+                       {"embedding_length": 256, "feed_forward_length": 256}, change=LLAMA),
     "qwen2": Case("qwen2", {}, {}),
     "qwen3": Case("qwen3", {"head_dim": 24}, WIDE),
     "qwen2moe": Case("qwen2_moe", {**EXPERTS, "shared_expert_intermediate_size": 48, "norm_topk_prob": False},
@@ -207,10 +209,12 @@ def write_case(
                 stored = change(stored)
         large = stored.ndim > 1 and "ssm_conv1d" not in place
         as_ = gguf.GGMLQuantizationType[kind if large else "F32"]
-        blocks = gguf.quantize(np.ascontiguousarray(stored, dtype=np.float32), as_)
+        blocks = packed(np.ascontiguousarray(stored, dtype=np.float32), as_)
         writer.add_tensor(place, blocks, raw_dtype=as_)
-        if key in state and arch in ("llama", "qwen2"):  # a row is quantized by itself, so that order does not matter
-            state[key] = gguf.dequantize(gguf.quantize(weight, as_), as_)
+        if as_.name != "F32":  # of Llama and Qwen 2
+            left, heads = gguf.dequantize(blocks, as_), HEADS if "attn_q" in place else GROUPS
+            turned = left.reshape(heads, -1, 2, left.shape[1]).swapaxes(1, 2).reshape(left.shape)
+            state[key] = turned if stored is not weight else left
     for key, values in (extra or {}).items():
         writer.add_tensor(key, values)
     writer.write_header_to_file()
@@ -219,6 +223,34 @@ def write_case(
     writer.close()
     save_file({key: torch.from_numpy(values.copy()) for key, values in state.items()}, folder / "model.safetensors",
               {"format": "pt"})  # fmt: skip
+    return file
+
+
+def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
+    """A matrix in blocks; of a kind that gguf only reads, blocks of random bytes whose values are moderate."""
+    try:
+        return gguf.quantize(weight, kind)
+    except NotImplementedError:
+        length, size = gguf.GGML_QUANT_SIZES[kind]
+        drawn = np.random.default_rng(0).integers(0, 256, (20_000, size), dtype=np.uint8)
+        with np.errstate(all="ignore"):
+            values = gguf.dequantize(drawn, kind)
+            fine = drawn[np.isfinite(values).all(1) & (np.abs(values).max(1) < 1)]
+        rows, columns = weight.shape
+        return np.resize(fine, (rows * columns // length, size)).reshape(rows, -1)
+
+
+def write_bare(name: str, folder: Path, file: Path, more: dict[str, Any], tokens: dict[str, Any] | None = None) -> Path:
+    """A file that has all fields of a case, and no weights but an embedding."""
+    writer = gguf.GGUFWriter(file, name)
+    for key, value in {**stated(name), **more}.items():
+        put(writer, f"{name}.{key}", value)
+    write_tokenizer(writer, folder, tokens or {})
+    writer.add_tensor("token_embd.weight", np.zeros((VOCAB, 4), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
     return file
 
 

@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -274,13 +274,16 @@ def find_model(name: str, revision: str | None = None, tokenizer: str | None = N
     if not _has_tokenizer(files.tokenizer):
         remedy = "Save the tokenizer beside it (save_pretrained), or give its folder: --tokenizer."
         raise DataError("the model has no tokenizer", name, remedy)
-    others = ("config.json", *(path.name for path in tokenizers.files_of(folder)))
-    for file in (*weights, *(path for path in sorted(folder.iterdir()) if path.name in others)):
-        with file.open("rb") as stream:
-            if stream.read(len(_LFS)) == _LFS:
-                what = f"{file.name} is a pointer of git LFS, not the file itself"
-                raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
+    for file in (*weights, *tokenizers.files_of(folder)):
+        _must_be_no_pointer(file, name)
     return files
+
+
+def _must_be_no_pointer(file: Path, name: str) -> None:
+    with file.open("rb") as stream:
+        if stream.read(len(_LFS)) == _LFS:
+            what = f"{file.name} is a pointer of git LFS, not the file itself"
+            raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
 
 
 def _listed_checkpoints(folder: Path) -> str:
@@ -288,10 +291,9 @@ def _listed_checkpoints(folder: Path) -> str:
     return f"There is: {there}." if there else "It has no sub-folders with models."
 
 
-def load_tokenizer(files: ModelFiles | Loaded, texts: Iterable[str] = ()) -> Any:
-    """The model's tokenizer; texts that are too long are cut at their end, whatever it would do by itself.
+def load_tokenizer(files: ModelFiles | Loaded) -> Any:
+    """The model's tokenizer, as its file has it; texts that are too long are cut at their end.
 
-    texts: what it is to cut as its file says; where transformers would not, the file is followed, and that is said.
     Raises DataError if it cannot be read.
     """
     from transformers import AutoTokenizer
@@ -306,7 +308,7 @@ def load_tokenizer(files: ModelFiles | Loaded, texts: Iterable[str] = ()) -> Any
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
     if stated:
         return tokenizers.cut_as_stated(loaded, files.contents.tokenizer, files.name)
-    return tokenizers.verify_tokens(loaded, tokenizers.raw_file(files.tokenizer), texts, files.name)
+    return tokenizers.verify_tokens(loaded, tokenizers.raw_file(files.tokenizer), files.name)
 
 
 def load_model(
@@ -499,6 +501,7 @@ def _folder(folder: Path) -> AbstractContextManager[dict[str, Any]]:
 
 def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
     """The files that transformers reads, by its rules: what config.json names, else the one file, else the shards."""
+    _must_be_no_pointer(folder / "config.json", name)
     config = _json(folder / "config.json")
     if "configuration_files" in config:
         what = "config.json names other configurations for other versions of transformers (configuration_files)"

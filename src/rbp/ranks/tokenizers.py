@@ -7,8 +7,6 @@ define (`llama-vocab.cpp`), and the table here says the same.
 
 import logging
 import re
-from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +110,12 @@ def files_of(folder: Path) -> list[Path]:
     return [path for name in names if (path := folder / name).is_file()]
 
 
-def verify_tokens(tokenizer: Any, file: Path | None, texts: Iterable[str], name: str) -> Any:
-    """The tokenizer, if it cuts the texts as its file says; else one made of the file alone, which is said aloud.
+def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
+    """The tokenizer, if it has all that cuts text from its file; else one made of the file, which is said aloud.
 
-    file: its `tokenizer.json`, None where there is nothing to compare with. Start and end tokens are not compared.
+    file: its `tokenizer.json`, None where there is nothing to compare with. What is equal in its parts cuts every text
+    alike; whether texts get a start or end token, the tokenizer's configuration may say otherwise. name: what errors
+    call the model. Raises DataError if the file cannot be read.
     """
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
@@ -126,30 +126,29 @@ def verify_tokens(tokenizer: Any, file: Path | None, texts: Iterable[str], name:
         raw = Tokenizer.from_file(str(file))
     except Exception as error:  # it has one kind, plain Exception
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", name, "Save it again.") from None
+    other = _other_parts(getattr(tokenizer, "backend_tokenizer", None), raw)
+    if not other:
+        return tokenizer
+    kind = type(tokenizer).__name__
+    log.warning("%s: %s is followed; transformers' %s has another %s", name, file.name, kind, and_more(other))
     raw.no_truncation()
     raw.no_padding()
-    if _same_parts(tokenizer, raw):
-        return tokenizer
-    documents = iter(texts)
-    while some := list(islice(documents, 64)):
-        loaded = tokenizer(some, add_special_tokens=False, verbose=False)["input_ids"]
-        wanted = [each.ids for each in raw.encode_batch(some, add_special_tokens=False)]
-        if loaded != wanted:
-            kind = type(tokenizer).__name__
-            log.warning("%s: %s is followed, which transformers' %s cuts otherwise", name, file.name, kind)
-            return PreTrainedTokenizerFast(
-                tokenizer_object=raw, truncation_side="right", **tokenizer.special_tokens_map
-            )
-    return tokenizer
+    added = {
+        key: tokenizer.init_kwargs[key] for key in ("add_bos_token", "add_eos_token") if key in tokenizer.init_kwargs
+    }
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw, truncation_side="right", **added, **tokenizer.special_tokens_map
+    )
 
 
-def _same_parts(tokenizer: Any, raw: Any) -> bool:
-    """Whether a loaded tokenizer has all that cuts text from its file: then there is nothing to compare."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
+def _other_parts(backend: Any, raw: Any) -> list[str]:
+    """The parts that cut text, as far as a loaded tokenizer differs from its file; more added tokens are none."""
     if backend is None:
-        return False
-    one, other = (parse_json(each.to_str()) for each in (backend, raw))
-    return all(one.get(part) == other.get(part) for part in ("normalizer", "pre_tokenizer", "model", "added_tokens"))
+        return ["program"]
+    loaded, stated = (parse_json(each.to_str()) for each in (backend, raw))
+    other = [part for part in ("normalizer", "pre_tokenizer", "model") if loaded.get(part) != stated.get(part)]
+    tokens = [[{**each, "special": None} for each in one.get("added_tokens", [])] for one in (loaded, stated)]
+    return other if all(each in tokens[0] for each in tokens[1]) else [*other, "added token"]
 
 
 def cut_as_stated(tokenizer: Any, fields: dict[str, Any], name: str) -> Any:
