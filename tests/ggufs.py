@@ -119,6 +119,15 @@ CASES = {
                                {"rope.dimension_count": 8, "use_parallel_residual": True}, (LN, "layer_norm_eps")),
     "nemotron": Case("nemotron", {"rope_parameters": PART, "head_dim": 16},
                      {"rope.dimension_count": 8, "rope.scaling.type": "none"}, (LN, "norm_eps"), change=ONE_MORE),
+    "falcon": Case("falcon", {"ffn_hidden_size": INNER, "num_kv_heads": 1}, {"attention.head_count_kv": 1,
+                   "tensor_data_layout": "jploski"}, (LN, "layer_norm_epsilon")),
+    "lfm2": Case(
+        "lfm2",
+        {"layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 3, "block_auto_adjust_ff_dim": False},
+        {"attention.head_count_kv": [0, GROUPS, 0], "shortconv.l_cache": 3},
+        ("attention.layer_norm_rms_epsilon", "norm_eps"),
+        change={"shortconv.conv.weight": lambda w: w[:, 0]},
+    ),
     "gpt2": Case(
         "gpt2",
         {"n_positions": 128, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_inner": INNER},

@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 import pytest
 import torch
+from draws import rest_slow
 from ggufs import CASES, HEADS, VOCAB, save_case, write_bare, write_case
 from safetensors.torch import load_file
 from tiny import make_tokenizer, texts, write_texts
@@ -42,7 +43,13 @@ def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
     assert (found - expected).abs().max() <= (5e-5 if name == "mamba" else 1e-5) * expected.abs().max()
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in gguf.quants._type_traits])
+QUANTIZATIONS = ("BF16", "F16", "Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K", "IQ4_XS")
+OTHERS = (
+    "Q5_0 Q5_1 Q2_K Q3_K Q5_K TQ1_0 TQ2_0 MXFP4 NVFP4 IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S IQ1_S IQ1_M IQ4_NL".split()
+)
+
+
+@pytest.mark.parametrize("kind", rest_slow(QUANTIZATIONS, OTHERS))
 def test_every_quantization_gives_its_dequantized_weights(kind, tmp_path):
     folder = save_case("llama, 256", tmp_path / "whole")
     file = write_case("llama, 256", folder, tmp_path / "a.gguf", kind)
@@ -233,6 +240,18 @@ def test_a_file_that_is_cut_short(whole, tmp_path, keep):
     with pytest.raises(DataError, match="cannot read the GGUF file") as refused:
         find_model(str(file))
     assert "\n" not in refused.value.what
+
+
+def dequantized(kind: gguf.GGMLQuantizationType) -> bool:
+    try:
+        gguf.dequantize(np.zeros((1, gguf.GGML_QUANT_SIZES[kind][1]), np.uint8), kind)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def test_these_are_all_quantizations_that_gguf_reads():
+    assert {kind.name for kind in gguf.GGMLQuantizationType if dequantized(kind)} == {"F32", *QUANTIZATIONS, *OTHERS}
 
 
 def test_an_architecture_that_is_not_read(tmp_path):

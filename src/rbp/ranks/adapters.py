@@ -17,7 +17,7 @@ from rbp.core.names import and_more
 from rbp.ranks.training import ADAPTER
 
 
-def weights_as_merged(module: nn.Module) -> Iterator[tuple[Any, nn.Parameter]]:
+def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
     """The parameters of a model as they would be with its adapters merged, each with what tells it from the others.
 
     A shared one has one key, unless an adapter adds to it in some place: merged, that place has its own.
@@ -33,6 +33,9 @@ def weights_as_merged(module: nn.Module) -> Iterator[tuple[Any, nn.Parameter]]:
         if isinstance(module, BaseTunerLayer):
             for parameter in module.get_base_layer().parameters():
                 yield (id(parameter), id(module)), parameter
+            return
+        if hasattr(module, "adaption_gate"):  # which stands around an attention, and does not merge into it
+            yield from weights_as_merged(module.model)
             return
         if isinstance(module, peft.PeftModel):
             module = module.get_base_model()

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from rbp.core.errors import DataError, first_line
 from rbp.core.names import and_more
@@ -48,9 +47,9 @@ class _Architecture:
     """How the fields of one architecture reach a configuration of transformers.
 
     kind: transformers' model type; norm: the field and the attribute of the norms' epsilon; fields: further ones, by
-    field; optional: likewise, where a file may lack them; rotary: whether all of a head is rotated, a part, or nothing;
-    heads: whether the width of a head is free; fixed: what llama.cpp computes without any field; must: values that
-    alone it computes; more: what takes further fields.
+    field; optional: likewise, where a file may lack them; rotary: whether all of a head is rotated, a part, or nothing,
+    or `more` says it; heads: whether the width of a head is free; fixed: what llama.cpp computes without any field;
+    must: values that alone it computes; more: what takes further fields.
     """
 
     kind: str
@@ -154,6 +153,20 @@ def _biases(fields: _Fields, values: dict[str, Any]) -> None:
     values["mlp_bias"] = "blk.0.ffn_up.bias" in fields.tensors
 
 
+def _falcon(fields: _Fields, values: dict[str, Any]) -> None:
+    if (groups := values.pop("num_key_value_heads")) != 1:
+        what = f"falcon.attention.head_count_kv is {groups}, whose matrices transformers leaves in the file's order"
+        raise fields.refused(what)
+
+
+def _lfm2(fields: _Fields, values: dict[str, Any]) -> None:
+    groups = fields.left.pop("attention.head_count_kv")  # of each layer, and none of one that convolves
+    values["layer_types"] = ["full_attention" if each else "conv" for each in groups]
+    values["num_key_value_heads"] = max(groups)
+    values["conv_bias"] = "blk.0.shortconv.in_proj.bias" in fields.tensors
+    values["rope_parameters"] = {"rope_type": "default", "rope_theta": _short(fields.take("rope.freq_base"))}
+
+
 _EPSILON = "attention.layer_norm_epsilon"
 _GPT = {"embedding_length": "hidden_size", "block_count": "n_layer", "attention.head_count": "n_head"}
 ARCHITECTURES = {
@@ -168,6 +181,27 @@ ARCHITECTURES = {
     "starcoder2": _Architecture("starcoder2", (_EPSILON, "norm_epsilon")),
     "stablelm": _Architecture("stablelm", (_EPSILON, "layer_norm_eps"), rotary="part", more=_stablelm),
     "nemotron": _Architecture("nemotron", (_EPSILON, "norm_eps"), rotary="part", heads=True, more=_biases),
+    "falcon": _Architecture(
+        "falcon",
+        (_EPSILON, "layer_norm_epsilon"),
+        {
+            "context_length": "max_position_embeddings",
+            "embedding_length": "hidden_size",
+            "block_count": "num_hidden_layers",
+            "feed_forward_length": "ffn_hidden_size",
+            "attention.head_count": "num_attention_heads",
+        },
+        fixed={"multi_query": True, "parallel_attn": True, "new_decoder_architecture": False, "alibi": False},
+        more=_falcon,
+    ),
+    "lfm2": _Architecture(
+        "lfm2",
+        ("attention.layer_norm_rms_epsilon", "norm_eps"),
+        rotary="own",
+        fixed={"block_auto_adjust_ff_dim": False},
+        optional={"shortconv.l_cache": "conv_L_cache"},
+        more=_lfm2,
+    ),
     "gpt2": _Architecture(
         "gpt2",
         (_EPSILON, "layer_norm_epsilon"),
@@ -285,7 +319,7 @@ def _values(fields: _Fields, which: _Architecture) -> dict[str, Any]:
         fields.left.pop("context_length", None)  # of a model without position embeddings
         if "n_inner" not in values and heads:
             fields.need("feed_forward_length", 4 * values["hidden_size"])
-    else:
+    elif which.rotary != "own":
         _attention(fields, which, values)
     if which.more is not None:
         which.more(fields, values)
@@ -328,7 +362,7 @@ def _short(value: float) -> float:
     return float(str(np.float32(value)))
 
 
-def finish(model: nn.Module, contents: Contents, file: Path, name: str) -> None:
+def finish(model: Any, contents: Contents, file: Path, name: str) -> None:
     """Scale the model's positions as the file does. Raises DataError unless the model took all numbers of the file.
 
     transformers passes over tensors that it cannot place. name: what the error names.
@@ -338,11 +372,11 @@ def finish(model: nn.Module, contents: Contents, file: Path, name: str) -> None:
     tensors = {tensor.name: int(tensor.n_elements) for tensor in GGUFReader(file).tensors}
     if contents.frequencies is not None:
         tensors.pop(_FREQUENCIES)
-        rotary = model.model.rotary_emb  # type: ignore[union-attr]
-        if rotary.inv_freq.shape != contents.frequencies.shape:  # type: ignore[union-attr]
+        rotary = model.model.rotary_emb
+        if rotary.inv_freq.shape != contents.frequencies.shape:
             raise DataError(f"{_FREQUENCIES} is not as long as half a head", name, INSTEAD)
-        rotary.inv_freq /= contents.frequencies  # type: ignore[union-attr, operator]
-        rotary.original_inv_freq /= contents.frequencies  # type: ignore[union-attr, operator]
+        rotary.inv_freq /= contents.frequencies
+        rotary.original_inv_freq /= contents.frequencies
     own = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
     if sum(own.values()) != (there := sum(tensors.values())):
         what = f"transformers takes {sum(own.values()):,} of the {there:,} numbers in the GGUF file"
