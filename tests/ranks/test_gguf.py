@@ -44,9 +44,25 @@ def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
 
 
 QUANTIZATIONS = ("BF16", "F16", "Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K", "IQ4_XS")
-OTHERS = (
-    "Q5_0 Q5_1 Q2_K Q3_K Q5_K TQ1_0 TQ2_0 MXFP4 NVFP4 IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S IQ1_S IQ1_M IQ4_NL".split()
-)
+OTHERS = [
+    "Q5_0",
+    "Q5_1",
+    "Q2_K",
+    "Q3_K",
+    "Q5_K",
+    "TQ1_0",
+    "TQ2_0",
+    "MXFP4",
+    "NVFP4",
+    "IQ2_XXS",
+    "IQ2_XS",
+    "IQ2_S",
+    "IQ3_XXS",
+    "IQ3_S",
+    "IQ1_S",
+    "IQ1_M",
+    "IQ4_NL",
+]
 
 
 @pytest.mark.parametrize("kind", rest_slow(QUANTIZATIONS, OTHERS))
