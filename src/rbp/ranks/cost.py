@@ -50,16 +50,30 @@ def config_size(folder: Path) -> Size:
 
     Raises DataError for one that transformers cannot build.
     """
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig
 
-    from rbp.ranks.models import non_embedding_params
-
+    where = str(folder / "config.json")
     try:
         kind = parse_json((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
         if entry := registry.entries("architectures").get(str(kind)):
             entry.load()()
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # transformers raises many kinds
+        raise DataError(f"cannot build the model: {first_line(error)}", where, _KNOWN) from None
+    return size_of(config, "config.json", where)
+
+
+_KNOWN = "It must be a causal language model that transformers itself knows."
+
+
+def size_of(config: Any, source: str, where: str) -> Size:
+    """The size of the model that a configuration of transformers describes. Raises DataError as `config_size`."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from rbp.ranks.models import non_embedding_params
+
+    try:
         with torch.device("meta"):
             model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
         text = config.get_text_config()
@@ -68,12 +82,10 @@ def config_size(folder: Path) -> Size:
             total=sum(parameter.numel() for parameter in model.parameters()),
             head=int(text.vocab_size) * int(text.hidden_size),
             vocabulary=int(text.vocab_size),
-            source="config.json",
+            source=source,
         )
     except Exception as error:  # transformers raises many kinds
-        what = f"cannot build the model: {first_line(error)}"
-        remedy = "It must be a causal language model that transformers itself knows."
-        raise DataError(what, str(folder / "config.json"), remedy) from None
+        raise DataError(f"cannot build the model: {first_line(error)}", where, _KNOWN) from None
 
 
 BYTES: "dict[Dtype, int]" = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}

@@ -35,6 +35,7 @@ from rbp.ranks.cost import (
     operations,
     product_rate,
     ranking_seconds,
+    size_of,
 )
 from rbp.ranks.devices import find_device, limits, must_be_installed
 from rbp.ranks.forward import Ranker
@@ -264,7 +265,11 @@ def planned(
         if isinstance(files, Loaded):
             raise ParameterError("a model in memory has no plan", files.name, "Give its folder.")
         with quiet():
-            tokenizer, size = load_tokenizer(files), config_size(files.base.folder if files.base else files.folder)
+            tokenizer = load_tokenizer(files)
+            if files.gguf:
+                size = size_of(files.contents.config, files.gguf.name, files.name)
+            else:
+                size = config_size(files.base.folder if files.base else files.folder)
             for corpus in texts:
                 start = time.monotonic()
                 rows = _rows(files, tokenizer, corpus, protocol)
@@ -568,9 +573,8 @@ def extract_on_gpus(
 
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
-    for model in models:  # what is missing is downloaded once, before the processes start
-        if isinstance(model, str):
-            find_model(model, settings.revision)
+    # what is missing is downloaded once, before the processes start
+    models = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
     for name in corpora:
         open_corpus(name, settings.fields)
     every = range(1, len(gpus) + 1)

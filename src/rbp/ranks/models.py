@@ -6,9 +6,7 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 import copy
 import logging
 import re
-import warnings
 import weakref
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +23,8 @@ from rbp.core.errors import DataError, ParameterError, first_line
 from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.files import sha256 as checksum
 from rbp.core.names import and_more
-from rbp.ranks import devices, gguf
+from rbp.ranks import adapters, devices, gguf, tokenizers
+from rbp.ranks.gguf import Contents
 from rbp.ranks.state import fresh, state_of
 from rbp.ranks.training import ADAPTER, checkpoints
 
@@ -34,36 +33,16 @@ def non_embedding_params(model: nn.Module) -> int:
     """S: all parameters but the input, output and learned position embeddings (the paper's section 3.2).
 
     A weight that is shared (a tied output layer) counts once, and not at all where it is an embedding. Layers
-    that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. An adapter counts as merged.
-    Works on the meta device. Gives the authors' `non_embedding_params` for their 24 models.
+    that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Adapters count as if they were
+    merged. Works on the meta device. Gives the authors' `non_embedding_params` for their 24 models.
     """
     embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
     if isinstance(output, nn.Module):
         embeddings.append(output)
     left_out = {id(parameter) for module in embeddings for parameter in module.parameters()}
-    added, replicated = _adapters(model)
-    # a shared one is given once, but by an adapter that has layers share their weights until it is merged
-    parameters = model.named_parameters(remove_duplicate=not replicated)
-    return sum(
-        parameter.numel()
-        for name, parameter in parameters
-        if id(parameter) not in left_out and not any(part.startswith(added) for part in name.split("."))
-    )
-
-
-def _adapters(model: nn.Module) -> tuple[tuple[str, ...], bool]:
-    """How the names of weights begin that merging an adapter takes away, and whether it gives shared ones copies."""
-    configs = getattr(model, "peft_config", None)
-    if not isinstance(configs, dict) or not configs:
-        return (), False
-    from peft.mapping import PEFT_TYPE_TO_PREFIX_MAPPING
-
-    prefixes = (PEFT_TYPE_TO_PREFIX_MAPPING[each.peft_type] for each in configs.values())
-    named = {prefix.replace("adaption_prompt_", "adaption_") for prefix in prefixes}  # whose gates begin so, too
-    replicated = any(getattr(each, "layer_replication", None) for each in configs.values())
-    # an adapter has what it trains in full beside the original, which is as large
-    return ("modules_to_save", "prompt_encoder", *sorted(filter(None, named))), replicated
+    weights = dict(adapters.weights_as_merged(model))
+    return sum(parameter.numel() for parameter in weights.values() if id(parameter) not in left_out)
 
 
 log = logging.getLogger(__name__)
@@ -74,9 +53,9 @@ _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _MASK = re.compile(r"\.(masked_)?bias")  # how old versions of transformers saved causal masks
 _LFS = b"version https://git-lfs.github.com/spec/"
-_TOKENIZER = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 _SMALL = ("*.json", "*.txt", "*.model", "*.jinja")  # what is downloaded first: no weights among it
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
+_SPREAD = "shard-*-model-*-of-*.safetensors"  # how torch.distributed saves: transformers prefers it to all others
 
 
 @dataclass(frozen=True)
@@ -84,8 +63,9 @@ class ModelFiles:
     """A model's files on this machine.
 
     name: as it was asked for, a hub id, a folder or a GGUF file; folder: where the files lie; revision: the commit on
-    the hub, else None; weights: the safetensors files, in order, or the one GGUF file, which holds all; base: of an
-    adapter, the model that it adapts; checkpoint: the revision as it was asked for, if one was.
+    the hub, else None; weights: the safetensors files that are read, in order, or the one GGUF file, which holds all;
+    base: of an adapter, the model that it adapts; checkpoint: the revision as it was asked for, if one was; by_hand:
+    the folder of another tokenizer than the model's own.
     """
 
     name: str
@@ -94,12 +74,13 @@ class ModelFiles:
     weights: tuple[Path, ...]
     base: "ModelFiles | None" = None
     checkpoint: str | None = None
+    by_hand: Path | None = None
 
     @property
     def config(self) -> dict[str, Any]:
         """The model's configuration file, or what a GGUF file says. Raises DataError if that cannot be read."""
         if self.gguf:
-            return dict(self._stated[0])
+            return dict(self.contents.config.to_dict())
         return self.base.config if self.base else _json(self.folder / "config.json")
 
     @property
@@ -110,10 +91,11 @@ class ModelFiles:
     @property
     def quantization(self) -> str | None:
         """Of a GGUF file: how most of the numbers in its matrices are stored, as "Q4_0" or "F32"."""
-        return self._stated[1] if self.gguf else None
+        return self.contents.quantization if self.gguf else None
 
     @cached_property
-    def _stated(self) -> tuple[dict[str, Any], str]:
+    def contents(self) -> Contents:
+        """What a GGUF file says. Raises DataError if it cannot be read."""
         return gguf.read(self.weights[0], self.name)
 
     @property
@@ -122,9 +104,10 @@ class ModelFiles:
 
         Models of another package may share one.
         """
-        own = any((self.folder / name).is_file() for name in _TOKENIZER)
-        run = self.folder.parent
-        if not own and self.checkpoint and self.revision is None and any((run / name).is_file() for name in _TOKENIZER):
+        if self.by_hand is not None:
+            return self.by_hand
+        own, run = _has_tokenizer(self.folder), self.folder.parent
+        if not own and self.checkpoint and self.revision is None and _has_tokenizer(run):
             return run
         if not own and self.base is None:
             return next(registry.answers("tokenizers", self.folder), self.folder)
@@ -136,15 +119,15 @@ class ModelFiles:
             return checksum(self.gguf)
         if self.base is None:
             return _digest([self.folder / "config.json", *self.weights])
-        # "untied": what was measured while adapters of tied embeddings were merged into both is another measurement
-        parts = _digest([self.folder / ADAPTER, *self.weights]), self.base.fingerprint(), "untied"
+        # "unmerged": what was measured of merged weights is another measurement
+        parts = _digest([self.folder / ADAPTER, *self.weights]), self.base.fingerprint(), "unmerged"
         return sha256("".join(parts).encode()).hexdigest()
 
     def tokenizer_fingerprint(self) -> str:
         """A digest of the tokenizer's files; of one in a GGUF file, as they would be saved."""
-        if self.gguf:
+        if self.gguf and self.by_hand is None:
             return _saved_digest(load_tokenizer(self))
-        return _tokenizer_digest(self.tokenizer)
+        return _digest(tokenizers.files_of(self.tokenizer))
 
 
 @dataclass(frozen=True)
@@ -218,21 +201,23 @@ class Loaded:
         return _saved_digest(self.tokenizer)
 
 
-def find_model(name: str, revision: str | None = None) -> ModelFiles:
+def find_model(name: str, revision: str | None = None, tokenizer: str | None = None) -> ModelFiles:
     """The files of the model `name`: a folder, a GGUF file, or a hub id, whose missing files are downloaded.
 
     On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
     sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
-    adapted. Raises DataError if there is no such model or revision, for a part that is missing (configuration,
-    tokenizer, weights in safetensors), weights beside an adapter, and a GGUF file that cannot be read.
+    adapted. tokenizer: a folder with another tokenizer than the model's own. Raises DataError if there is no such model
+    or revision, for a part that is missing (configuration, tokenizer, weights in safetensors), weights beside an
+    adapter, and a GGUF file that cannot be read.
     """
+    by_hand = None if tokenizer is None else _given_tokenizer(tokenizer)
     path = home_expanded(name)
     if exists(path) and path.is_dir():
         if revision is not None and revision not in (checkpoints(name, path) or []):
             raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
         folder, commit = path / (revision or ""), None
     elif path.suffix == gguf.SUFFIX and path.is_file():
-        return _in_one_file(path, name, revision)
+        return _in_one_file(path, name, revision, by_hand=by_hand)
     elif exists(path) or path.suffix == gguf.SUFFIX or name.startswith(("/", ".", "~")) or name.count("/") > 1:
         remedy = "Give a folder with config.json, a GGUF file, or a hub id."
         raise DataError("there is no such model folder or file", name, remedy)
@@ -245,7 +230,7 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
     elif commit is None and ggufs and not any((folder / file).is_file() for file in (_SINGLE, _INDEX)):
         if len(ggufs) > 1:
             raise DataError(f"the folder holds {len(ggufs)} GGUF files", name, f"Give one: {folder / ggufs[0].name}.")
-        return _in_one_file(ggufs[0], name, None, revision)
+        return _in_one_file(ggufs[0], name, None, revision, by_hand)
     elif (folder / "config.json").is_file():
         wanted = _weight_names(folder, name)
     else:
@@ -255,21 +240,27 @@ def find_model(name: str, revision: str | None = None) -> ModelFiles:
         raise DataError("the folder holds no model: no config.json", name, remedy)
     if commit is not None:
         folder = _download(name, commit, (*wanted, _SINGLE) if adapter else wanted)
+        wanted = wanted if adapter else _weight_names(folder, name)  # of what is here by now
     if adapter and ((folder / _SINGLE).is_file() or (folder / _INDEX).is_file()):
         what = f"the folder holds weights and an adapter beside them ({ADAPTER}): which model is meant is not clear"
         raise DataError(what, name, "Move the adapter to a folder of its own to apply it, or take it away.")
     weights = tuple(folder / file for file in wanted)
     if missing := [file.name for file in weights if not file.is_file()]:
         raise _no_weights(folder, name, missing[0])
-    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None, revision)
-    if not any((files.tokenizer / file).is_file() for file in _TOKENIZER):
-        raise DataError("the model has no tokenizer", name, "Save the tokenizer beside it: save_pretrained.")
-    for file in (*weights, *(path for path in sorted(folder.iterdir()) if path.name in ("config.json", *_TOKENIZER))):
-        with file.open("rb") as stream:
-            if stream.read(len(_LFS)) == _LFS:
-                what = f"{file.name} is a pointer of git LFS, not the file itself"
-                raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
+    files = ModelFiles(name, folder, commit, weights, _base(folder, name) if adapter else None, revision, by_hand)
+    if not _has_tokenizer(files.tokenizer):
+        remedy = "Save the tokenizer beside it (save_pretrained), or give its folder: --tokenizer."
+        raise DataError("the model has no tokenizer", name, remedy)
+    for file in (*weights, *tokenizers.files_of(folder)):
+        _must_be_no_pointer(file, name)
     return files
+
+
+def _must_be_no_pointer(file: Path, name: str) -> None:
+    with file.open("rb") as stream:
+        if stream.read(len(_LFS)) == _LFS:
+            what = f"{file.name} is a pointer of git LFS, not the file itself"
+            raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
 
 
 def _listed_checkpoints(folder: Path) -> str:
@@ -278,7 +269,7 @@ def _listed_checkpoints(folder: Path) -> str:
 
 
 def load_tokenizer(files: ModelFiles | Loaded) -> Any:
-    """The model's own tokenizer; texts that are too long are cut at their end, whatever it would do by itself.
+    """The model's tokenizer, as its file has it; texts that are too long are cut at their end.
 
     Raises DataError if it cannot be read.
     """
@@ -286,11 +277,15 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
 
     if isinstance(files, Loaded):
         return files.tokenizer
+    stated = files.gguf is not None and files.by_hand is None
     try:
-        with _source(files, files.tokenizer) as source:
-            return AutoTokenizer.from_pretrained(**source, trust_remote_code=False, truncation_side="right")
+        with gguf.alone(files.weights[0]) if stated else _folder(files.tokenizer) as source:
+            loaded = AutoTokenizer.from_pretrained(**source, trust_remote_code=False, truncation_side="right")
     except Exception as error:  # transformers raises many kinds for a broken file
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
+    if stated:
+        return tokenizers.cut_as_stated(loaded, files.contents.tokenizer, files.name)
+    return tokenizers.verify_tokens(loaded, tokenizers.raw_file(files.tokenizer), files.name)
 
 
 def load_model(
@@ -309,7 +304,10 @@ def load_model(
         return replace(_language(files.name, files.model, files.dtype, device), borrowed=True)
     known_dtype(dtype)
     if files.base is not None:
-        return _adapted(files, files.base, dtype, device)
+        language, shapes = load_model(files.base, dtype, device), _shapes(files)
+        model = adapters.adapt(language.model, files.folder, shapes, files.name, files.base.name).eval()
+        log.info("%s: the adapter runs beside the weights of %s", files.name, files.base.name)
+        return _language(files.name, model, dtype, device)
     if entry := registry.entries("architectures").get(str(files.config.get("model_type"))):
         entry.load()()
     quantized = _quantization(files)
@@ -318,11 +316,11 @@ def load_model(
     if files.gguf:
         from transformers import GgufConfig
 
-        how = {"quantization_config": GgufConfig(dequantize=True)}
+        how = {"quantization_config": GgufConfig(dequantize=True), "config": files.contents.config}
     if most is not None:  # what is no copy of a part of the files, such as experts that are put together, is written
         how |= {"device_map": "auto", "max_memory": most, "offload_folder": (aside := TemporaryDirectory()).name}
     try:
-        with _source(files, files.folder) as source:
+        with gguf.alone(files.gguf) if files.gguf else _folder(files.folder) as source:
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 **source,
                 **how,
@@ -340,9 +338,9 @@ def load_model(
             remedy = "Give the model before it was quantized, or install what reads it."
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
-    _fits(report, shapes, files.name)
+    _fits(report, shapes, files)
     if files.gguf:
-        gguf.must_take_all(model, files.gguf, files.name)
+        gguf.finish(model, files.contents, files.gguf, files.name)
     if most is None:
         return _language(files.name, model.eval().to(device), dtype, device)
     weakref.finalize(model, aside.cleanup)
@@ -395,59 +393,6 @@ def _base(folder: Path, name: str) -> ModelFiles:
     return found
 
 
-def _adapted(files: ModelFiles, base: ModelFiles, dtype: Dtype, device: torch.device) -> LanguageModel:
-    """The base model with the adapter's weights added to its own. Raises DataError if that cannot be done."""
-    try:
-        from peft import PeftModel, get_peft_model_state_dict
-    except ImportError:
-        what = "this is an adapter, which peft has to apply, and peft is not installed"
-        remedy = "pip install 'rbp[adapters]', or merge it (merge_and_unload) and give the merged model."
-        raise DataError(what, files.name, remedy) from None
-    given = _shapes(files)
-    language = load_model(base, dtype, device)
-    _untie(language.model, given)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of what is checked here, and of ties, which are cut
-            adapted = PeftModel.from_pretrained(language.model, str(files.folder), ignore_mismatched_sizes=True)
-            needed = get_peft_model_state_dict(adapted, save_embedding_layers=False)
-            taken = needed | get_peft_model_state_dict(adapted, save_embedding_layers=True)
-            model = adapted.merge_and_unload(safe_merge=True).eval()
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # of a kind that is not added to weights, or of another model's shape
-        what = f"cannot apply the adapter: {first_line(error)}"
-        remedy = "It must be one that is added to the weights of this base model, such as LoRA."
-        raise DataError(what, files.name, remedy) from None
-    # what two modules share, the file may hold of one
-    there = {values.untyped_storage().data_ptr() for name, values in taken.items() if name in given}
-    lacking = {name for name, values in needed.items() if values.untyped_storage().data_ptr() not in there}
-    if other := sorted((given.keys() - taken.keys()) | lacking):
-        what = f"the adapter and the model {base.name} do not fit together in {and_more(other)}"
-        raise DataError(what, files.name, f"Check {ADAPTER}: is it this model's adapter?")
-    if other := [name for name in sorted(given) if given[name] != list(taken[name].shape)]:
-        found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
-        what = f"{and_more(other)} has the shape {found} in the adapter, and {wanted} by the model {base.name}"
-        remedy = "Is it this model's adapter? If its vocabulary was changed, merge it with peft, and give that model."
-        raise DataError(what, files.name, remedy)
-    log.info("%s: the adapter is merged into %s", files.name, base.name)
-    return replace(language, name=files.name, model=model, size=non_embedding_params(model))
-
-
-def _untie(model: nn.Module, adapter: Iterable[str]) -> None:
-    """Give each module a weight of its own where several share one, and the adapter has something for one of them.
-
-    What is added to the output layer's weight would be added to the input embedding's too. adapter: its weights' names.
-    """
-    shared: dict[nn.Parameter, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        shared.setdefault(parameter, []).append(name)
-    modules = {name.removeprefix("base_model.model.") for name in adapter}
-    for parameter, names in shared.items():
-        if any(name.startswith(f"{own.rpartition('.')[0]}.") for own in names for name in modules):
-            for path, _, name in (own.rpartition(".") for own in names[1:]):
-                setattr(model.get_submodule(path), name, nn.Parameter(parameter.detach().clone(), requires_grad=False))
-
-
 def _quantization(files: ModelFiles) -> str | None:
     """How the weights are quantized, if they are. Raises DataError for a way that transformers would pass over."""
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
@@ -478,23 +423,25 @@ def _shapes(files: ModelFiles) -> dict[str, list[int]]:
     return shapes
 
 
-def _fits(report: dict[str, Any], shapes: dict[str, list[int]], name: str) -> None:
+def _fits(report: dict[str, Any], shapes: dict[str, list[int]], files: ModelFiles) -> None:
     """Raise DataError unless the model takes every weight of the files, and lacks none."""
+    name, stated = files.name, "the fields of the GGUF file" if files.gguf else "config.json"
     if packed := sorted(key for key in report["unexpected_keys"] if key.endswith((".qweight", ".qzeros"))):
         what = f"the weights are quantized (GPTQ or AWQ: {packed[0]}), and config.json does not say so"
         raise DataError(what, name, "Give the model before it was quantized.")
     if lacking := sorted(report["missing_keys"]):
         what = f"the weights lack {and_more(lacking)}"
-        raise DataError(what, name, "Ranks of a partly random model mean nothing: check the folder.")
+        raise DataError(what, name, "Ranks of a partly random model mean nothing: check the weights.")
     if other := sorted(report["mismatched_keys"]):
         key, found, wanted = other[0]
-        what = f"{key} has the shape {tuple(found)}, and {tuple(wanted)} by config.json"
-        raise DataError(what, name, "One of the two files is another model's, or was edited: compare vocab_size.")
+        what = f"{key} has the shape {tuple(found)}, and {tuple(wanted)} by {stated}"
+        remedy = "One of the two files is another model's, or was edited: compare vocab_size."
+        raise DataError(what, name, gguf.INSTEAD if files.gguf else remedy)
     extra = [key for key in sorted(report["unexpected_keys"]) if not _is_mask(key, shapes.get(key))]
     if extra:
-        what = f"the model that config.json describes does not take {and_more(extra)} of the weights"
+        what = f"the model that {stated} describes does not take {and_more(extra)} of the weights"
         remedy = "Check config.json (num_hidden_layers). If it is meant so, load and save it with transformers first."
-        raise DataError(what, name, remedy)
+        raise DataError(what, name, gguf.INSTEAD if files.gguf else remedy)
 
 
 def _is_mask(key: str, shape: list[int] | None) -> bool:
@@ -502,29 +449,56 @@ def _is_mask(key: str, shape: list[int] | None) -> bool:
     return masks and _MASK.search(key) is not None
 
 
-def _in_one_file(path: Path, name: str, revision: str | None, checkpoint: str | None = None) -> ModelFiles:
+def _in_one_file(
+    path: Path, name: str, revision: str | None, checkpoint: str | None = None, by_hand: Path | None = None
+) -> ModelFiles:
     """The model in a GGUF file. Raises DataError if it cannot be read."""
     if revision is not None:
         raise DataError("a GGUF file has no revisions", name, "Leave --revision away.")
-    files = ModelFiles(name, path.parent, None, (path,), None, checkpoint)
-    files.config  # noqa: B018  # which refuses what cannot be read
+    files = ModelFiles(name, path.parent, None, (path,), None, checkpoint, by_hand)
+    files.contents  # noqa: B018  # which refuses what cannot be read
     return files
 
 
-def _source(files: ModelFiles, folder: Path) -> AbstractContextManager[dict[str, Any]]:
-    """Where transformers is to read: `folder`, or a GGUF file alone, whatever lies beside it."""
-    return gguf.alone(files.gguf) if files.gguf else nullcontext({"pretrained_model_name_or_path": folder})
+def _given_tokenizer(name: str) -> Path:
+    folder = home_expanded(name)
+    if not (exists(folder) and _has_tokenizer(folder)):
+        raise DataError("the folder holds no tokenizer", f"{name}, --tokenizer", "Give one that save_pretrained wrote.")
+    return folder
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in tokenizers.FILES)
+
+
+def _folder(folder: Path) -> AbstractContextManager[dict[str, Any]]:
+    """As `gguf.alone`, of a folder."""
+    return nullcontext({"pretrained_model_name_or_path": folder})
 
 
 def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
-    if (folder / _INDEX).is_file():
-        table = _json(folder / _INDEX).get("weight_map")
-        files = sorted(set(table.values())) if isinstance(table, dict) else []
-        # a name that leads out of the folder would read a file that is none of the model's
-        if not files or any(not isinstance(f, str) or Path(f).name != f for f in files):
-            raise DataError("the index of the weights is malformed", f"{name}, {_INDEX}", "Save the model again.")
-        return tuple(files)
-    return (_SINGLE,)
+    """The files that transformers reads, by its rules: what config.json names, else the one file, else the shards."""
+    _must_be_no_pointer(folder / "config.json", name)
+    config = _json(folder / "config.json")
+    if "configuration_files" in config:
+        what = "config.json names other configurations for other versions of transformers (configuration_files)"
+        raise DataError(what, name, "Take that field away, and keep in config.json what is meant.")
+    if any(folder.glob(_SPREAD)):
+        what = "the weights are saved as torch.distributed saves them (shard-…-model-….safetensors)"
+        raise DataError(what, name, "Load and save the model with transformers first, or move these files away.")
+    named = config.get("transformers_weights") or (_INDEX if not (folder / _SINGLE).is_file() else _SINGLE)
+    # a name that leads out of the folder would read a file that is none of the model's
+    if not isinstance(named, str) or Path(named).name != named or not named.endswith((".safetensors", ".index.json")):
+        raise DataError(f"config.json names no file of weights: {named}", name, "Correct transformers_weights.")
+    if not named.endswith(".index.json"):
+        return (named,)
+    if not (folder / named).is_file():
+        return (_SINGLE if named == _INDEX else named,)
+    table = _json(folder / named).get("weight_map")
+    files = sorted(set(table.values())) if isinstance(table, dict) else []
+    if not files or any(not isinstance(f, str) or Path(f).name != f for f in files):
+        raise DataError("the index of the weights is malformed", f"{name}, {named}", "Save the model again.")
+    return tuple(files)
 
 
 def _no_weights(folder: Path, name: str, file: str) -> DataError:
@@ -565,15 +539,10 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _tokenizer_digest(folder: Path) -> str:
-    names = (*_TOKENIZER, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-    return _digest([path for name in names if (path := folder / name).is_file()])
-
-
 def _saved_digest(tokenizer: Any) -> str:
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        return _tokenizer_digest(Path(folder))
+        return _digest(tokenizers.files_of(Path(folder)))
 
 
 def _digest(files: list[Path]) -> str:

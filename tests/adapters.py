@@ -1,0 +1,112 @@
+"""Adapters of every kind that peft has, on a tiny Llama: what a folder gives, against peft's own forward pass."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from tiny import save_model
+from transformers import AutoModelForCausalLM
+
+from rbp.core.errors import RbpError
+from rbp.ranks.extraction import quiet
+from rbp.ranks.models import find_model, load_model, non_embedding_params
+
+CPU = torch.device("cpu")
+TARGETS = ["q_proj", "v_proj"]
+SETTINGS: dict[str, dict[str, Any]] = {  # of kinds that need more than the layers they change
+    "ADALORA": {"total_step": 10, "init_r": 2, "target_r": 2},
+    "ADAPTION_PROMPT": {"adapter_len": 4, "adapter_layers": 1, "target_modules": None},
+    "C3A": {"block_size": 8},
+    "CPT": {"cpt_token_ids": [1, 2], "cpt_mask": [1, 1], "cpt_tokens_type_mask": [1, 1]},
+    "FOURIERFT": {"n_frequency": 8},
+    "IA3": {"target_modules": [*TARGETS, "down_proj"], "feedforward_modules": ["down_proj"]},
+    "LN_TUNING": {"target_modules": ["input_layernorm"]},
+    "LOHA": {"r": 2},
+    "LOKR": {"r": 2},
+    "LORA": {"r": 2},
+    "MISS": {"r": 2},
+    "MULTITASK_PROMPT_TUNING": {"num_virtual_tokens": 4},
+    "OFT": {"oft_block_size": 4},
+    "P_TUNING": {"num_virtual_tokens": 4, "encoder_hidden_size": 16},
+    "PREFIX_TUNING": {"num_virtual_tokens": 4},
+    "PROMPT_TUNING": {"num_virtual_tokens": 4},
+    "PSOFT": {"r": 2},
+    "ROAD": {"group_size": 8},
+    "SHIRA": {"r": 2},
+    "TRAINABLE_TOKENS": {"token_indices": [7, 80], "target_modules": ["embed_tokens"]},
+    "VBLORA": {"num_vectors": 8, "vector_length": 16, "r": 2},
+    "VERA": {"r": 4},
+    "WAVEFT": {"n_frequency": 8},
+}
+# variants of LoRA: peft's settings
+VARIANTS: dict[str, dict[str, Any]] = {
+    "DoRA": {"use_dora": True},
+    "rank-stabilized, biases": {"use_rslora": True, "bias": "lora_only"},
+    "layer_replication": {"layer_replication": [[0, 2], [1, 2]]},
+    "whole head": {"modules_to_save": ["lm_head"]},
+    "whole embedding": {"modules_to_save": ["embed_tokens"]},
+    "on the head": {"target_modules": ["lm_head", "q_proj"]},
+    "on the embedding": {"target_modules": ["embed_tokens", "q_proj"]},
+    "some tokens": {"trainable_token_indices": [7, 80]},
+}
+
+
+class Found(NamedTuple):
+    """What became of an adapter: "exact", "wrong", "refused" or "not built"; and why, where it is not exact."""
+
+    kind: str
+    outcome: str
+    reason: str = ""
+
+
+def kinds() -> list[str]:
+    """All kinds and variants."""
+    import peft
+
+    return [*(kind.name for kind in peft.PeftType), *VARIANTS]
+
+
+def adapter(kind: str, folder: Path) -> Any:
+    """Save an adapter of a kind, all of whose weights have moved, as `folder`/adapter; gives peft's own model."""
+    import peft
+    from peft.mapping import PEFT_TYPE_TO_CONFIG_MAPPING
+
+    base = save_model(folder / "base", "llama")
+    torch.manual_seed(5)
+    net = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    name = "LORA" if kind in VARIANTS else kind
+    options = {"target_modules": TARGETS, **SETTINGS.get(name, {}), **VARIANTS.get(kind, {}), "task_type": "CAUSAL_LM"}
+    known = PEFT_TYPE_TO_CONFIG_MAPPING[peft.PeftType[name]]
+    fields = known.__dataclass_fields__
+    config = known(**{key: value for key, value in options.items() if key in fields})
+    model = peft.get_peft_model(net, config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.requires_grad and parameter.is_floating_point():
+                parameter.add_(torch.randn_like(parameter) * 0.3)
+    model.save_pretrained(folder / "adapter")
+    return model
+
+
+def survey_adapter(kind: str, folder: Path) -> Found:
+    """What a folder with an adapter of a kind gives: the logits are peft's, bit for bit, and S the base model's."""
+    with quiet():
+        try:
+            own = adapter(kind, folder)
+            ids = torch.arange(3, 43)[None]
+            with torch.inference_mode():
+                expected = own(input_ids=ids).logits
+        except Exception as error:  # of any kind: what peft cannot build by these means is no adapter to apply
+            return Found(kind, "not built", f"{type(error).__name__}: {error}"[:120])
+        try:
+            loaded = load_model(find_model(str(folder / "adapter")), "float32", CPU)
+        except RbpError as error:
+            return Found(kind, "refused", error.what.replace(str(folder), "…")[:120])
+        with torch.inference_mode():
+            found = loaded.model(input_ids=ids).logits
+        base = load_model(find_model(str(folder / "base")), "float32", CPU)
+        if not torch.equal(found, expected):
+            return Found(kind, "wrong", f"logits differ by {(found - expected).abs().max():.2g}")
+        if loaded.size != non_embedding_params(own) or (kind != "layer_replication" and loaded.size != base.size):
+            return Found(kind, "wrong", f"S {loaded.size}, of the base {base.size}")
+    return Found(kind, "exact")

@@ -1,0 +1,312 @@
+"""GGUF files of tiny models, written as llama.cpp's converter writes them."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from tiny import make_tokenizer
+
+WIDTH, HEADS, GROUPS, LAYERS, INNER, VOCAB = 64, 4, 2, 3, 96, 320
+
+
+@dataclass
+class Case:
+    """An architecture: transformers' model type, what its configuration says, and what the converter writes.
+
+    settings: the configuration's, unusual ones; fields: the architecture's in the file; renamed: names of tensors that
+    gguf's table lacks, or has otherwise; change: what the converter does to a tensor, by parts of its name.
+    """
+
+    kind: str
+    settings: dict[str, Any]
+    fields: dict[str, Any]
+    norm: tuple[str, str] = ("attention.layer_norm_rms_epsilon", "rms_norm_eps")
+    change: dict[str, Any] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
+    """Rows of a query or key matrix in the order that llama.cpp's rotary positions want for Llama."""
+    return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
+
+
+def bloomed(values: np.ndarray) -> np.ndarray:
+    """Queries, keys and values of BLOOM one after the other, not by heads."""
+    by_heads = values.reshape(HEADS, 3, -1, *values.shape[1:])
+    return by_heads.swapaxes(0, 1).reshape(values.shape)
+
+
+COMMON = {
+    "vocab_size": VOCAB,
+    "hidden_size": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": GROUPS,
+    "intermediate_size": INNER,
+    "max_position_embeddings": 128,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "pad_token_id": None,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 700.0},
+}
+STATED = {
+    "context_length": 128,
+    "embedding_length": WIDTH,
+    "block_count": LAYERS,
+    "feed_forward_length": INNER,
+    "attention.head_count": HEADS,
+    "attention.head_count_kv": GROUPS,
+    "rope.freq_base": 700.0,
+}
+WIDE = {"attention.key_length": 24, "attention.value_length": 24}
+LN = "attention.layer_norm_epsilon"
+LLAMA = {"attn_q.weight": lambda w: permuted(w, HEADS), "attn_k.weight": lambda w: permuted(w, GROUPS)}
+ONE_MORE = {"norm.weight": lambda w: w + 1}
+PART = {"rope_type": "default", "rope_theta": 700.0, "partial_rotary_factor": 0.5}
+GEMMA = {"head_dim": 24, "sliding_window": 8, "query_pre_attn_scalar": 144}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+EXPERT_FIELDS = {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 32}
+CASES = {
+    "llama": Case("llama", {"head_dim": 16}, {"rope.dimension_count": 16}, change=LLAMA),
+    "llama, biases": Case("llama", {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}, {},
+                          change=LLAMA | {"attn_q.bias": lambda b: permuted(b[:, None], HEADS)[:, 0],
+                                          "attn_k.bias": lambda b: permuted(b[:, None], GROUPS)[:, 0]}),
+    "llama, wide heads": Case("llama", {"head_dim": 24}, {**WIDE, "rope.dimension_count": 24}, change=LLAMA),
+    "llama, linear": Case(
+        "llama",
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 700.0, "factor": 4.0}},
+        {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
+        change=LLAMA,
+    ),
+    "llama, 256": Case("llama", {"hidden_size": 256, "intermediate_size": 256, "head_dim": 64},
+                       {"embedding_length": 256, "feed_forward_length": 256}, change=LLAMA),
+    "qwen2": Case("qwen2", {}, {}),
+    "qwen3": Case("qwen3", {"head_dim": 24}, WIDE),
+    "qwen2moe": Case("qwen2_moe", {**EXPERTS, "shared_expert_intermediate_size": 48, "norm_topk_prob": False},
+                     {**EXPERT_FIELDS, "expert_shared_feed_forward_length": 48},
+                     change={"ffn_gate_inp_shexp.weight": lambda w: w[0]}),
+    "qwen3moe": Case("qwen3_moe", {**EXPERTS, "norm_topk_prob": True, "head_dim": 24}, {**EXPERT_FIELDS, **WIDE}),
+    "gemma2": Case(
+        "gemma2",
+        {**GEMMA, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
+        {**WIDE, "attention.sliding_window": 8, "attention.scale": 1 / 12, "attn_logit_softcapping": 2.0,
+         "final_logit_softcapping": 3.0},
+        change=ONE_MORE,
+    ),
+    "gemma3": Case(
+        "gemma3_text",
+        {**GEMMA, "rope_parameters": {
+            "full_attention": {"rope_type": "linear", "rope_theta": 700.0, "factor": 8.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 90.0}},
+         "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
+        {**WIDE, "attention.sliding_window": 8, "attention.scale": 1 / 12, "rope.freq_base_swa": 90.0,
+         "rope.scaling.type": "linear", "rope.scaling.factor": 8.0, "attention.sliding_window_pattern": 2},
+        change=ONE_MORE,
+    ),
+    "phi3": Case("phi3", {"sliding_window": 8, "rope_parameters": PART},
+                 {"rope.dimension_count": 8, "attention.sliding_window": 8,
+                  "rope.scaling.original_context_length": 128}),
+    "starcoder2": Case("starcoder2", {}, {}, (LN, "norm_epsilon")),
+    "stablelm": Case("stablelm", {"rope_parameters": PART, "use_qkv_bias": True},
+                     {"rope.dimension_count": 8}, (LN, "layer_norm_eps")),
+    "stablelm, parallel": Case("stablelm", {"rope_parameters": PART, "use_parallel_residual": True},
+                               {"rope.dimension_count": 8, "use_parallel_residual": True}, (LN, "layer_norm_eps")),
+    "nemotron": Case("nemotron", {"rope_parameters": PART, "head_dim": 16},
+                     {"rope.dimension_count": 8, "rope.scaling.type": "none"}, (LN, "norm_eps"), change=ONE_MORE),
+    "falcon": Case("falcon", {"ffn_hidden_size": INNER, "num_kv_heads": 1}, {"attention.head_count_kv": 1,
+                   "tensor_data_layout": "jploski"}, (LN, "layer_norm_epsilon")),
+    "lfm2": Case(
+        "lfm2",
+        {"layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 3, "block_auto_adjust_ff_dim": False},
+        {"attention.head_count_kv": [0, GROUPS, 0], "shortconv.l_cache": 3},
+        ("attention.layer_norm_rms_epsilon", "norm_eps"),
+        change={"shortconv.conv.weight": lambda w: w[:, 0]},
+    ),
+    "gpt2": Case(
+        "gpt2",
+        {"n_positions": 128, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_inner": INNER},
+        {},
+        (LN, "layer_norm_epsilon"),
+        change={part: lambda w: w.T for part in ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight",
+                                                 "attn_output.weight")},
+    ),
+    "bloom": Case("bloom", {"hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS}, {},
+                  (LN, "layer_norm_epsilon"), change={"attn_qkv": bloomed}),
+    "mamba": Case("mamba", {"state_size": 8, "conv_kernel": 3, "time_step_rank": 5, "expand": 2},
+                  {"ssm.conv_kernel": 3, "ssm.inner_size": 2 * WIDTH, "ssm.state_size": 8, "ssm.time_step_rank": 5,
+                   "ssm.dt_b_c_rms": False},
+                  ("attention.layer_norm_rms_epsilon", "layer_norm_epsilon"),
+                  change={"ssm_conv1d.weight": lambda w: w[:, 0], "ssm_a": lambda a: -np.exp(a)}),
+}  # fmt: skip
+
+
+def stated(name: str) -> dict[str, Any]:
+    """What the converter says of an architecture."""
+    case, arch = CASES[name], name.partition(",")[0]
+    fields = {**STATED, **case.fields}
+    if arch in ("gpt2", "bloom", "mamba"):
+        fields = {key: value for key, value in fields.items() if not key.startswith(("rope.", "attention.head_count_"))}
+        kv = {"attention.head_count_kv": HEADS} if arch == "bloom" else {}
+        fields |= {"feed_forward_length": {"gpt2": INNER, "bloom": 4 * WIDTH, "mamba": 0}[arch], **kv}
+    if arch == "mamba":
+        fields["attention.head_count"] = 0
+    return fields | {case.norm[0]: 0.003}
+
+
+def config_of(name: str) -> Any:
+    """The configuration of a case, with unusual values."""
+    case = CASES[name]
+    plain = COMMON if case.kind not in ("gpt2", "bloom", "mamba") else {"vocab_size": VOCAB, "hidden_size": WIDTH}
+    if case.kind == "gpt2":
+        plain = {"vocab_size": VOCAB}
+    if case.kind == "mamba":
+        plain |= {"num_hidden_layers": LAYERS, "pad_token_id": None, "bos_token_id": 0, "eos_token_id": 0}
+    return transformers.AutoConfig.for_model(case.kind, **{**plain, **case.settings, case.norm[1]: 0.003})
+
+
+def save_case(name: str, folder: Path) -> Path:
+    """The folder of a random model of a case, with a tokenizer."""
+    torch.manual_seed(1)
+    model = transformers.AutoModelForCausalLM.from_config(config_of(name)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    model.save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def write_case(
+    name: str,
+    folder: Path,
+    file: Path,
+    kind: str = "F32",
+    more: dict[str, Any] | None = None,
+    without: tuple[str, ...] = (),
+    extra: dict[str, np.ndarray] | None = None,
+    tokens: dict[str, Any] | None = None,
+) -> Path:
+    """The model in `folder` as a GGUF file, its matrices stored as `kind`; `folder` gets the weights that this leaves.
+
+    more, without: fields that are added, changed or left out, by their whole names or those of the architecture; extra:
+    further tensors; tokens: fields of the tokenizer that are added or changed.
+    """
+    case, arch = CASES[name], name.partition(",")[0]
+    which = next(key for key, value in gguf.MODEL_ARCH_NAMES.items() if value == arch)
+    names = gguf.get_tensor_name_map(which, LAYERS)
+    writer = gguf.GGUFWriter(file, arch)
+    for key, value in {**stated(name), "vocab_size": VOCAB, **(more or {})}.items():
+        if key not in without:
+            put(writer, key if "." in key and key.split(".")[0] in ("general", "split") else f"{arch}.{key}", value)
+    write_tokenizer(writer, folder, tokens or {})
+    state = {key: values.numpy() for key, values in load_file(folder / "model.safetensors").items()}
+    experts = fused_experts(state)
+    for key, weight in {**state, **experts}.items():
+        if ".experts." in key and key in state:
+            continue
+        stem = next((key.removesuffix(end) for end in (".weight", ".bias") if key.endswith(end)), key)
+        place = tensor_name(names, arch, stem) + key.removeprefix(stem)
+        stored = weight
+        for part, change in case.change.items():
+            if part in place:
+                stored = change(stored)
+        large = stored.ndim > 1 and "ssm_conv1d" not in place
+        as_ = gguf.GGMLQuantizationType[kind if large else "F32"]
+        blocks = packed(np.ascontiguousarray(stored, dtype=np.float32), as_)
+        writer.add_tensor(place, blocks, raw_dtype=as_)
+        if as_.name != "F32":  # of Llama and Qwen 2
+            left, heads = gguf.dequantize(blocks, as_), HEADS if "attn_q" in place else GROUPS
+            turned = left.reshape(heads, -1, 2, left.shape[1]).swapaxes(1, 2).reshape(left.shape)
+            state[key] = turned if stored is not weight else left
+    for key, values in (extra or {}).items():
+        writer.add_tensor(key, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    save_file({key: torch.from_numpy(values.copy()) for key, values in state.items()}, folder / "model.safetensors",
+              {"format": "pt"})  # fmt: skip
+    return file
+
+
+def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
+    """A matrix in blocks; of a kind that gguf only reads, blocks of random bytes whose values are moderate."""
+    try:
+        return gguf.quantize(weight, kind)
+    except NotImplementedError:
+        length, size = gguf.GGML_QUANT_SIZES[kind]
+        drawn = np.random.default_rng(0).integers(0, 256, (20_000, size), dtype=np.uint8)
+        with np.errstate(all="ignore"):
+            values = gguf.dequantize(drawn, kind)
+            fine = drawn[np.isfinite(values).all(1) & (np.abs(values).max(1) < 1)]
+        rows, columns = weight.shape
+        return np.resize(fine, (rows * columns // length, size)).reshape(rows, -1)
+
+
+def write_bare(name: str, folder: Path, file: Path, more: dict[str, Any], tokens: dict[str, Any] | None = None) -> Path:
+    """A file that has all fields of a case, and no weights but an embedding."""
+    writer = gguf.GGUFWriter(file, name)
+    for key, value in {**stated(name), **more}.items():
+        put(writer, f"{name}.{key}", value)
+    write_tokenizer(writer, folder, tokens or {})
+    writer.add_tensor("token_embd.weight", np.zeros((VOCAB, 4), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    """A field, by the type of its value."""
+    if isinstance(value, list):
+        writer.add_array(key, value)
+    else:
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+        add[type(value)](key, value)
+
+
+def tensor_name(names: Any, arch: str, stem: str) -> str:
+    """The name that the converter gives a tensor."""
+    name = names.get_name(stem) or names.get_name(stem.removeprefix("transformer."))
+    assert name is not None, (arch, stem)
+    return name
+
+
+def fused_experts(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The experts of a mixture as three tensors a layer, as the converter stacks them."""
+    found: dict[str, np.ndarray] = {}
+    for layer in range(LAYERS):
+        start = f"model.layers.{layer}.mlp.experts"
+        for part in ("gate_proj", "up_proj", "down_proj"):
+            each = [state[key] for i in range(64) if (key := f"{start}.{i}.{part}.weight") in state]
+            if each:
+                found[f"{start}.{part}.weight"] = np.stack(each)
+    return found
+
+
+def write_tokenizer(writer: gguf.GGUFWriter, folder: Path, fields: dict[str, Any]) -> None:
+    """The byte-level tokenizer in `folder`, cut as "gpt-2" unless `fields` say otherwise."""
+    raw = json.loads((folder / "tokenizer.json").read_text())
+    words = sorted(raw["model"]["vocab"], key=raw["model"]["vocab"].get)
+    control = {each["content"] for each in raw["added_tokens"]}
+    unused = [f"[PAD{i}]" for i in range(len(words), VOCAB)]
+    types = [3 if word in control else 1 for word in words] + [5] * len(unused)
+    for key, value in {
+        "model": "gpt2",
+        "pre": "gpt-2",
+        "tokens": words + unused,
+        "token_type": types,
+        "merges": [" ".join(pair) for pair in raw["model"]["merges"]],
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+        **fields,
+    }.items():
+        if value is not None:
+            put(writer, f"tokenizer.ggml.{key}", value)
