@@ -38,14 +38,10 @@ _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them
 _DEVICES = "auto: one model over all GPUs, memory and disk, where it is too large for one device (extra devices)."
 _IMPORTED = (
     "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll. lm-eval: its log of samples, of which RBP_1 and "
-    "the cross-entropy of targets of one token follow, and no more: a measurement table, .csv."
+    "csv: columns document, position, token, rank, and logprob or nll."
 )
-_ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict. lm-eval takes one of the highest."
-_COUNTS = "lm-eval: folder or hub id of the model's tokenizer, which tells the targets of one token."
+_ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict."
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
-_FORMAT = "tokens: a row each, document, position, token, greater, equal, nll. lm-eval: JSON lines, one per document."
-_EXPORTED = "A .csv or .parquet file, for lm-eval a .jsonl file; default: standard output."
 _INTERVALS = (
     "Add 95% intervals: of independent tokens (low, high), and with documents as the units (document_low, "
     "document_high)."
@@ -186,15 +182,14 @@ def import_(
         str | None, typer.Option(help="What the text is called.", show_default="the file's name")
     ] = None,
     family: Annotated[str, typer.Option(help="The family the model belongs to.")] = "unknown",
-    tokenizer: Annotated[str | None, typer.Option(help=_COUNTS)] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
 ) -> None:
-    """Keep the ranks that another program found as a rank store, which all commands read; of lm-eval, a table."""
+    """Keep the ranks that another program found as a rank store, which all commands read."""
     from rbp.integrations.engines import Said, import_ranks
 
     said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule)
     project: Project = context.find_root().obj
-    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks", tokenizer)))
+    typer.echo(str(import_ranks(file, form, said, out or project.runs / "ranks")))
 
 
 @ranks.command()
@@ -310,24 +305,12 @@ def summary(
 def export(
     context: typer.Context,
     store: Annotated[Path, typer.Argument(help="One rank store.")],
-    form: Annotated[str, typer.Option("--format", help=_FORMAT)] = "tokens",
-    k: Annotated[str, typer.Option("-k", "--k", help="lm-eval: thresholds, with commas.")] = "1,10,100",
-    out: Annotated[Path | None, typer.Option(help=_EXPORTED)] = None,
+    out: Out = None,
 ) -> None:
-    """The ranks of one store for other programs: as a table of tokens, or as lm-evaluation-harness logs samples."""
+    """Write the ranks of one store as a table, a row per token: document, position, token, greater, equal, nll."""
     from rbp.ranks.store import open_store
 
-    if form == "tokens":
-        _put(open_store(store).ranks(), out)
-    elif form == "lm-eval":
-        from rbp.ranks.harness import samples
-
-        if out is not None and out.suffix != ".jsonl":
-            raise ParameterError(f"cannot write {out.name}", "--out", "Give a name that ends in .jsonl.")
-        lines = samples(open_store(store), sorted(set(split_numbers(k, "thresholds", "-k", least=1))))
-        _write("".join(f"{line}\n" for line in lines), out)
-    else:
-        raise ParameterError(f"unknown format {form!r}", "--format", "There is: tokens, lm-eval.")
+    _put(open_store(store).ranks(), out)
 
 
 @ranks.command()

@@ -1,23 +1,20 @@
-"""What other programs found: ranks, as a rank store (vLLM, tables), or what sample logs of lm-eval tell of them."""
+"""Import ranks that other programs computed, of vLLM or in a table, as a rank store."""
 
-import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from rbp.core.errors import DataError, ParameterError, first_line
-from rbp.core.files import home_expanded, parse_json, sha256, write_file
+from rbp.core.errors import DataError, ParameterError
+from rbp.core.files import home_expanded, parse_json, sha256
 from rbp.core.paths import label
 from rbp.ranks.models import Dtype
-from rbp.ranks.store import SCHEMA, find_place, full_disk, store_name
+from rbp.ranks.store import SCHEMA, find_place
 
-log = logging.getLogger(__name__)
-
-FORMS = ("vllm", "csv", "lm-eval")
+FORMS = ("vllm", "csv")
 RULES = ("paper", "strict")  # of ranks that are whole numbers
 SLACK = 1e-3  # by which R · p may pass 1: engines round what they print
 
@@ -61,31 +58,16 @@ class Token(NamedTuple):
     nll: float
 
 
-class Target(NamedTuple):
-    """What a sample log says of a target: how many tokens it has, its −ln p (nats), whether all are the likeliest."""
-
-    tokens: int
-    nll: float
-    greedy: bool
-
-
-def import_ranks(path: str | Path, form: str, said: Said, out: Path, tokenizer: str | None = None) -> Path:
-    """Keep what a file of another program says of ranks in the folder `out`; gives the place.
+def import_ranks(path: str | Path, form: str, said: Said, out: Path) -> Path:
+    """Keep the ranks in a file of another program as a rank store below the folder `out`; gives its place.
 
     form: "vllm", JSON lines with prompt_logprobs, or "csv", columns document, position, token, rank, and logprob or
-    nll: these become a rank store, read under no other tie rule than it was counted by. "lm-eval", a log of samples of
-    a task with targets: it tells whether a token is the likeliest, no ranks, so it becomes a measurement table, .csv,
-    of RBP_1 and the cross-entropy of the targets that are one token by the `tokenizer`, a hub id or a folder. Raises
-    DataError for a file that is malformed or not whole, and for a rank and a probability that cannot both be.
+    nll. The store is read under no other tie rule than it was counted by. Raises DataError for a file that is malformed
+    or not whole, and for a rank and a probability that cannot both be.
     """
     if form not in FORMS:
         raise ParameterError(f"ranks of {form!r}", "--from", f"There is: {', '.join(FORMS)}.")
-    if (form == "lm-eval") != (tokenizer is not None):
-        what = "a sample log does not say how many tokens a target has" if form == "lm-eval" else f"{form} needs none"
-        raise ParameterError(what, "--tokenizer", "Give the model's with --from lm-eval, and with no other.")
     source = home_expanded(str(path))
-    if tokenizer is not None:
-        return _table(source, said, out, list(_lm_eval(source, said, _counter(tokenizer))))
     tokens = list((_vllm if form == "vllm" else _csv)(source, said))
     if not tokens:
         raise DataError("no token is ranked in it", str(path), "Ask the engine for the prompt's log-probabilities.")
@@ -102,7 +84,8 @@ def import_ranks(path: str | Path, form: str, said: Said, out: Path, tokenizer: 
     store = find_place(out, named, key)
     with store.lock():
         store.clear()
-        store.begin(key, _about(said), 1, len(tokens))
+        about = {name: value for name, value in asdict(said).items() if name not in ("dtype", "tie_rule")}
+        store.begin(key, about, 1, len(tokens))
         for old in (store.folder / "parts").glob("*"):
             old.unlink()
         above = columns["rank"].astype(np.int64) - 1
@@ -110,10 +93,6 @@ def import_ranks(path: str | Path, form: str, said: Said, out: Path, tokenizer: 
         store.write(0, {name: columns[name] for name in SCHEMA.names})
         store.finish({})
     return store.folder
-
-
-def _about(said: Said) -> dict[str, Any]:
-    return {name: value for name, value in asdict(said).items() if name not in ("dtype", "tie_rule")}
 
 
 def _checked(token: Token, said: Said, where: str) -> Token:
@@ -210,95 +189,3 @@ def _csv(path: Path, said: Said) -> Iterator[Token]:
             raise DataError(what, where, "Each token has one row.")
         seen.add((document, position))
         yield _checked(ranked, said, where)
-
-
-def _lm_eval(path: Path, said: Said, count: Callable[[str, str], int]) -> Iterator[Target]:
-    """The targets of a sample log of lm-evaluation-harness, each once; count: the tokens of one after a context."""
-    seen: dict[Any, str] = {}
-    for where, sample in _json_lines(path):
-        try:
-            name, place = sample["doc_id"], str(sample["filter"])
-            asked = [(str(each["arg_0"]), str(each["arg_1"])) for each in sample["arguments"].values()]
-            found = [(float(ll), {"True": True, "False": False}[greedy]) for ll, greedy in sample["filtered_resps"]]
-        except (TypeError, ValueError, KeyError, AttributeError):
-            what = "there are no log-likelihoods of targets, with is_greedy beside them"
-            remedy = "It must be a log (--log_samples) of a loglikelihood or multiple_choice task."
-            raise DataError(what, where, remedy) from None
-        if place != seen.get(name, place):  # the same answers through another filter
-            continue
-        if name in seen:
-            raise DataError(f"document {name} is there twice", where, "Give the log of one task and one run.")
-        seen[name] = place
-        if len(found) != len(asked):
-            what = f"{len(asked)} targets, and {len(found)} log-likelihoods"
-            raise DataError(what, where, "Is the log whole?")
-        right = _right([continuation for _, continuation in asked], str(sample.get("target")), where)
-        target = Target(count(*asked[right]), -found[right][0] + 0.0, found[right][1])
-        if not target.nll >= 0:
-            what = f"{-target.nll:g} is no logarithm of a probability"
-            raise DataError(what, where, "Log-probabilities are 0 at most.")
-        p = math.exp(-target.nll)
-        if target.tokens == 1 and (p * said.vocabulary < 1 - SLACK if target.greedy else 2 * p > 1 + SLACK):
-            what = (
-                f"a token of the probability {p:.3g} cannot be {'the' if target.greedy else 'other than the'} likeliest"
-            )
-            raise DataError(what, where, "Is it the right --vocabulary, and the model's own --tokenizer?")
-        yield target
-
-
-def _right(continuations: list[str], target: str, where: str) -> int:
-    """Which of the continuations of a sample is the right one: its only one, or the choice that is its target."""
-    if len(continuations) == 1:
-        return 0
-    named = {continuations.index(text) for i, text in enumerate(continuations) if target in (str(i), text.strip())}
-    if len(named) != 1 or len({*continuations}) == 1:  # of which contexts are to be chosen, say
-        what = f"which of the {len(continuations)} continuations is the target {target!r} is not clear"
-        raise DataError(what, where, "Tasks that choose among targets are read, with one right choice.")
-    return named.pop()
-
-
-def _counter(name: str) -> Callable[[str, str], int]:
-    """How many tokens the harness scores of a target after a context, with the tokenizer of this name."""
-    from transformers import AutoTokenizer
-
-    try:
-        encode = AutoTokenizer.from_pretrained(home_expanded(name), trust_remote_code=False).encode
-    except Exception as error:  # transformers raises many kinds
-        what = f"cannot read the tokenizer: {first_line(error)}"
-        raise DataError(what, name, "Give the hub id or the folder of the model.") from None
-
-    def count(context: str, target: str) -> int:
-        # as its TemplateLM._encode_pair does: spaces go to the target, whose tokens come after the context's own
-        before = context.rstrip()
-        if not before:
-            return len(encode(context + target, add_special_tokens=False))
-        return len(encode(context + target)) - len(encode(before))
-
-    return count
-
-
-def _table(source: Path, said: Said, out: Path, targets: list[Target]) -> Path:
-    """Write the measurement table of the targets of one token; gives the file."""
-    import pandas as pd
-
-    one = [target for target in targets if target.tokens == 1]
-    if not one:
-        what = f"none of the {len(targets)} targets is one token"
-        remedy = "A log says whether all tokens of a target are the likeliest: of one token alone that is RBP_1."
-        raise DataError(what, str(source), remedy)
-    if len(one) < len(targets):
-        log.warning("%d of %d targets are one token: the others are left out", len(one), len(targets))
-    hits, entropy = sum(target.greedy for target in one), math.fsum(target.nll for target in one) / len(one)
-    if not (hits or math.isfinite(entropy)):
-        raise DataError("no target is a hit, and one has the probability 0", str(source), "There is nothing to keep.")
-    rows: list[tuple[str, int | None, float, int | None]]
-    rows = [("neg_log_rbp", 1, -math.log(hits / len(one)) + 0.0, hits)] if hits else []
-    rows += [("cross_entropy", None, entropy, None)] if math.isfinite(entropy) else []
-    table = pd.DataFrame(rows, columns=["metric", "k", "value", "hits"]).astype({"k": "Int64", "hits": "Int64"})
-    about = {name: value for name, value in _about(said).items() if name != "vocabulary"}
-    told = f"lm-eval, targets of one token, {said.dtype}, ties: {said.tie_rule}"
-    key = {"imported": sha256(source), "form": "lm-eval", "dtype": said.dtype, "tie_rule": said.tie_rule}
-    place = out / f"{store_name(f'{Path(said.model).name}-{said.dataset}', key)}.csv"
-    with full_disk(out):
-        write_file(place, table.assign(**about, tokens=len(one), source=told).to_csv(index=False))
-    return place
