@@ -27,7 +27,7 @@ from rbp.core.names import split_names
 from rbp.core.paths import DATA
 from rbp.core.processes import Task, Tell, board, run_tasks
 from rbp.ranks.check import SHARE, Stored, Wrong, ask, drawn, verdict
-from rbp.ranks.corpora import Corpus, open_corpus
+from rbp.ranks.corpora import STDIN, Corpus, open_corpus
 from rbp.ranks.cost import (
     BYTES,
     ROWS,
@@ -576,10 +576,10 @@ def extract_on_gpus(
     """
     for name in models:  # what is missing is downloaded once, before the processes start
         find_model(name, settings.revision)
-    for name in corpora:
-        open_corpus(name, settings.fields)
+    # standard input can be read by this process alone
+    texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
     every = range(1, len(gpus) + 1)
-    shared = models, corpora, protocol, out, settings
+    shared = models, texts, protocol, out, settings
     todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]
     for name, error in run_tasks(todo, len(gpus), lambda name, line: None).items():
         raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Mend it, and run again to go on.")

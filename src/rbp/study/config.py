@@ -18,7 +18,7 @@ from rbp.core.files import canonical_json, home_expanded, parse_json
 from rbp.core.names import nearest
 from rbp.core.paths import DATA, Project
 from rbp.ladder import TEXTS
-from rbp.ranks.corpora import CORPORA, SUFFIXES
+from rbp.ranks.corpora import CORPORA, split_suffix
 from rbp.ranks.protocols import Name, Protocol, own_protocol, window_length
 from rbp.ranks.protocols import protocol as make_protocol
 from rbp.ranks.training import Training, checkpoints, step_of, training_of
@@ -306,7 +306,7 @@ def dataset_name(corpus: str) -> str:
     name = Path(corpus).name
     if corpus in CORPORA or corpus.startswith(TEXTS):
         return name
-    return next((name[: -len(s)] for s in sorted(SUFFIXES, key=len, reverse=True) if name.lower().endswith(s)), name)
+    return split_suffix(name)[0]
 
 
 def published_models() -> dict[str, dict[str, str]]:
@@ -406,9 +406,9 @@ def find_corpora(content: "StudyFile", path: Path) -> "tuple[CorpusEntry, ...]":
                     "a corpus by name has its own fields", f"{where}: {corpus.name}", "Leave them out."
                 )
             found.append(corpus)
-        elif local.is_file() and local.name.lower().endswith(SUFFIXES):
+        elif local.is_file() and split_suffix(local.name)[1]:
             found.append(corpus.model_copy(update={"name": str(local)}))
-        elif corpus.name.lower().endswith(SUFFIXES):
+        elif split_suffix(corpus.name)[1]:
             remedy = "Give its path, relative to the study's file."
             raise ParameterError(f"there is no file {corpus.name}", where, remedy)
         else:
