@@ -23,7 +23,7 @@ SLACK = 1e-3  # by which R · p may pass 1: engines round what they print
 #: nats by which batching moves a log-probability, generously; ranks of R move by this share of R + 2
 NOISE = {"float64": 0.01, "float32": 0.01, "float16": 0.1, "bfloat16": 0.5}
 MOST = 2**31 - 1  # documents, positions and tokens are kept as 32-bit numbers
-GREEDY = 20.0  # nats: a text of which the model is so unsure has all tokens the likeliest once in 10^8
+GREEDY = 20.0  # nats: a text of which the model is so unsure has all tokens the likeliest less than once in 10^8
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,8 @@ def _prompt(output: Any, document: int, said: Said, where: str) -> tuple[tuple[A
             raise DataError("rank or logprob is no number", at, "Is the file whole?") from None
         tokens.append(_checked(ranked, said, at))
         _must_be_in_order(ranked, place, at)
-    return (ids[0], *(each.token for each in tokens)), tokens
+    first = ids[0] if isinstance(ids[0], int) else None
+    return (first, *(each.token for each in tokens)), tokens
 
 
 def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> None:

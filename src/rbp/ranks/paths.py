@@ -87,6 +87,7 @@ def run(
             for path, other in others:
                 language = load_model(other, dtype, device)
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
+                kept.identify(path, number, other.name, other.fingerprint())
                 if kept.lacks(*Step(path, number), other.name):
                     _along(kept, _ranker(language, rows), rows, [Step(path, number)], other.name)
     return place.folder
