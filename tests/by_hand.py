@@ -27,11 +27,11 @@ def token_by_token(
         for position in range(before + 1, len(ids) - after):
             if {ids[position], ids[position - 1]} & set(tokenizer.all_special_ids):
                 continue
-            first = 0
-            if context is not None and position >= length:
-                first = ((position - length) // (length - context) + 1) * (length - context)
+            first, stop, opening = 0, length, []
+            while context is not None and position >= stop:  # every window begins as the text does
+                first, stop, opening = stop - context, stop - context + length - before, ids[:before]
             with torch.inference_mode():
-                logits = net(torch.tensor([ids[first:position]])).logits[0, -1].double().numpy()
+                logits = net(torch.tensor([[*opening, *ids[first:position]]])).logits[0, -1].double().numpy()
             yield (document, position), ids[position], logits
 
 

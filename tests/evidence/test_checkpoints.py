@@ -11,7 +11,7 @@ from toy_stores import make_store
 from rbp.core.errors import DataError
 from rbp.core.paths import LADDER
 from rbp.evidence import COLUMNS, open_source
-from rbp.evidence.checkpoints import amount, runs
+from rbp.evidence.checkpoints import amount, names_in_time, runs
 
 HEAD = "dataset,model,family,size,metric,k,value"
 
@@ -258,3 +258,95 @@ def test_a_run_is_named_by_its_model_or_by_its_size_where_each_time_has_a_name()
     rows += [("c", "B", 4000, 2), ("c", "B", 4000, 2)]
     table = pd.DataFrame(rows, columns=["model", "family", "size", "seed"]).astype({"seed": "Int64"})
     assert runs(table).tolist() == ["a", "a", "B of 4,000", "B of 4,000", "c-seed2", "c-seed2"]
+
+
+@pytest.fixture
+def weighed(tmp_path):
+    """weighed(model, weights): a store of a model with these weights."""
+    made = iter(range(100))
+
+    def make(model, weights, greater=(0, 1, 2, 7), size=1000, **options):
+        key = {"corpus": {"sha256": "one"}, "protocol": way(), "dtype": "float32", "weights": weights}
+        key |= options.pop("key", {})
+        folder = tmp_path / "ranks" / f"s{next(made)}"
+        return make_store(
+            folder, [*greater], [len(greater)], model=model, dataset="mine", key=key, size=size, **options
+        )
+
+    return make
+
+
+def test_copies_of_a_checkpoint_are_no_checkpoints(weighed, tmp_path, caplog):
+    """Which of the steps they are is not known: the law against steps goes without all of them."""
+    for step, weights in ((1, "a"), (100, "b"), (200, "b"), (300, "b"), (400, "c")):
+        weighed("run", weights, step=step)
+    table = ranks(tmp_path).checkpoints
+    assert sorted({*table["step"]}) == [1, 400]
+    assert "run@step100, run@step200, run@step300 are copies of one another" in caplog.text
+
+
+def test_all_copies_is_refused(weighed, tmp_path):
+    for step in (100, 200):
+        weighed("run", "b", step=step)
+    with pytest.raises(DataError, match="all of the stores are copies"):
+        _ = ranks(tmp_path).table
+
+
+def test_one_model_by_two_names_counts_once(weighed, tmp_path, caplog):
+    """As main and its last step are one, in Pythia."""
+    weighed("a", "x", revision="main", step=1000, training_tokens=64_000)
+    weighed("a", "x", revision="step1000", step=1000, training_tokens=64_000)
+    weighed("b", "y", size=30)
+    weighed("copy-of-b", "y", size=30)
+    source = ranks(tmp_path)
+    assert [store.model for store in source.stores] == ["b", "a"]
+    assert "b, copy-of-b are copies of one another: the first stays" in caplog.text
+
+
+def test_one_imported_file_is_not_two_sizes(weighed, tmp_path, caplog):
+    for model, size in (("A", 10), ("B", 20)):
+        weighed(model, None, size=size, key={"imported": "f"})
+    weighed("C", None, size=40, key={"imported": "g"})
+    assert [store.model for store in ranks(tmp_path).stores] == ["C"]
+    assert "A, B are copies of one another, and cannot all be what they are called" in caplog.text
+
+
+def test_seeds_that_begin_with_the_same_weights_are_one_run(weighed, tmp_path, caplog):
+    for seed, first in ((0, "zero"), (1, "zero"), (2, "two")):
+        weighed("run", first, seed=seed, step=0)
+        weighed("run", f"last of {seed}", seed=seed, step=100)
+    assert {*ranks(tmp_path).checkpoints["seed"]} == {0, 2}
+    assert "they are no independent runs" in caplog.text
+
+
+def test_windows_that_begin_otherwise_are_not_mixed(weighed, tmp_path):
+    weighed("a", "x", size=10)
+    weighed("b", "y", size=20, key={"bos": ["<s>"]})
+    with pytest.raises(DataError, match="a with nothing, b with <s>") as error:
+        _ = ranks(tmp_path).table
+    assert "--bos" in error.value.remedy
+
+
+def test_a_family_is_not_one_whose_name_begins_like_its(tmp_path):
+    lines = [
+        f"mine,{name}{size},{name},{size},cross_entropy,,{3 - size / 100}"
+        for name in ("A at home",)
+        for size in (10, 20)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join([HEAD, *lines]))
+    refused(here("law", "t.csv", "--family", "A", cwd=tmp_path), "there is no family 'A'", "A at home")
+    rows = [
+        f"mine,a{size},A,{size},cross_entropy,,{4 - t / 10**7 - size / 100},{t}"
+        for size in (10, 20)
+        for t in (10**6, 2 * 10**6)
+    ]
+    table = tmp_path / "times.csv"
+    table.write_text("\n".join([f"{HEAD},training_tokens", *rows, *(f"{line},1000000" for line in lines)]))
+    assert names_in_time(open_source(table).checkpoints, "A") == {"A", "A at 1 M"}
+
+
+def test_other_columns_of_a_table_are_ignored(tmp_path, caplog):
+    table = tmp_path / "t.csv"
+    table.write_text(f"{HEAD},Notes,token\nmine,a,A,10,cross_entropy,,3,mine own,7\n")
+    assert len(open_source(table).table) == 1
+    assert "columns are ignored: Notes, token" in caplog.text

@@ -75,6 +75,8 @@ OTHER = {
     "seed": 7,
     "tokens": 50,
     "pack": 5,
+    "bos": "always",
+    "special": "text",
 }
 
 

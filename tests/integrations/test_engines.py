@@ -15,7 +15,7 @@ from rbp.evidence.ranked import Ranked
 from rbp.integrations.engines import Said, import_ranks
 from rbp.ranks.extraction import extract
 from rbp.ranks.protocols import protocol
-from rbp.ranks.store import open_store
+from rbp.ranks.store import open_store, rename
 
 SAID = Said("mine/tiny", "held", "tiny", 1000, tiny.VOCAB, "float32", "paper")
 
@@ -134,3 +134,87 @@ def test_tables_that_are_not_whole(tmp_path):
 def test_what_the_file_does_not_say_must_be_said(wrong):
     with pytest.raises(ParameterError):
         Said(**{**vars(SAID), **wrong})
+
+
+def imported(tmp_path, lines, **said):
+    tmp_path.mkdir(exist_ok=True)
+    path = written(tmp_path / "outputs.jsonl", lines)
+    return open_store(import_ranks(path, "vllm", Said(**{**vars(SAID), **said}), tmp_path / "out"))
+
+
+def test_choices_of_one_prompt_count_once(ranked, tmp_path, caplog):
+    """In one answer, with and without the tokens' numbers, and from a log that was appended to twice."""
+    plain = ranked[0]
+    once = imported(tmp_path, plain).ranks()
+    bare = [{"prompt_logprobs": each["prompt_logprobs"]} for each in plain]
+    logs = [*plain, *plain], [{"choices": [each, each]} for each in plain], [{"choices": [*bare, *bare]}]
+    for number, lines in enumerate(logs):
+        caplog.clear()
+        found = imported(tmp_path / str(number), lines).ranks()
+        assert found.equals(once)
+        assert f"{len(plain)} prompts are copies" in caplog.text
+
+
+def changed(line, length, place, **numbers):
+    """The first tokens of a prompt, one of them with other numbers."""
+    line = json.loads(json.dumps({name: values[:length] for name, values in line.items()}))
+    next(iter(line["prompt_logprobs"][place].values())).update(numbers)
+    return line
+
+
+@pytest.mark.parametrize("rest", [{}, {"prompt_token_ids": None}], ids=["prefix", "whole, without numbers"])
+@pytest.mark.parametrize("numbers", [{"logprob": -9.0}, {"rank": 300}])
+def test_a_prefix_has_the_same_numbers_wherever_it_stands(ranked, tmp_path, numbers, rest):
+    length = None if rest else 9
+    other = changed(ranked[0][0], length, 5, **numbers) | rest
+    with pytest.raises(DataError, match="after the same tokens") as error:
+        imported(tmp_path, [ranked[0][0] | rest, other])
+    assert "line 2, position 5" in error.value.where
+    rounded = changed(ranked[0][0], length, 5) | rest
+    found = next(iter(rounded["prompt_logprobs"][5].values()))
+    found["logprob"] -= 1e-4  # as another batch gives it
+    assert imported(tmp_path / "rounded", [ranked[0][0] | rest, rounded]).tokens
+
+
+def test_ranks_that_nobody_counted(ranked, tmp_path):
+    ones = [json.loads(json.dumps(line)) for line in ranked[0]]
+    for line in ones:
+        for place in line["prompt_logprobs"][1:]:
+            next(iter(place.values())).update(rank=1)
+    with pytest.raises(DataError, match=r"all .* ranks are 1|the likeliest of 320 tokens cannot"):
+        imported(tmp_path, ones)
+    for line in ones:
+        for place in line["prompt_logprobs"][1:]:
+            next(iter(place.values())).update(logprob=-2.0)
+    with pytest.raises(DataError, match=r"all .* ranks are 1, with a cross-entropy of 2.00 nats"):
+        imported(tmp_path, ones)
+    odd = {"7": {"rank": 320, "logprob": -0.01}}
+    alternatives = broken(ranked[1], lambda line: line["prompt_logprobs"][3].update(odd))
+    with pytest.raises(DataError, match="and token 7 rank 320") as error:
+        imported(tmp_path, alternatives)
+    assert "line 2, position 3" in error.value.where
+
+
+def test_one_file_under_two_names_is_two_stores(ranked, tmp_path):
+    one = imported(tmp_path, ranked[0], engine_version="0.11.0")
+    other = imported(tmp_path, ranked[0], engine_version="0.11.0", model="mine/other")
+    assert one.folder != other.folder
+    assert open_store(one.folder).model == "mine/tiny"
+    assert open_store(one.folder).manifest["about"]["engine_version"] == "0.11.0"
+    new = rename(one.folder, {"model": "mine/renamed"})
+    with pytest.raises(DataError, match="the model mine/renamed, not mine/tiny"):
+        imported(tmp_path, ranked[0], engine_version="0.11.0")
+    assert open_store(new).model == "mine/renamed"
+
+
+def test_places_that_no_store_has(tmp_path, caplog):
+    whole = pd.DataFrame({"document": [0, 0], "position": [1, 2], "token": [5, 6], "rank": [1, 2], "nll": [0.1, 1.0]})
+    path = tmp_path / "ranks.csv"
+    for name in ("document", "position"):
+        whole.assign(**{name: [1, 2**31]}).to_csv(path, index=False)
+        with pytest.raises(DataError, match=f"{name} 2147483648 is not from 0 to 2147483647") as error:
+            import_ranks(path, "csv", SAID, tmp_path / "out")
+        assert "line 3" in error.value.where
+    whole.assign(text="x").to_csv(path, index=False)
+    assert open_store(import_ranks(path, "csv", SAID, tmp_path / "out")).tokens == 2
+    assert "columns are ignored: text" in caplog.text

@@ -1,12 +1,14 @@
 import gzip
+import io
 import json
 
 import pandas as pd
 import pytest
+import zstandard
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks import corpora
-from rbp.ranks.corpora import open_corpus
+from rbp.ranks.corpora import given_corpus, open_corpus
 
 ROWS = [{"text": "one", "title": "a"}, {"text": "zwei ü", "title": "b"}]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
@@ -30,6 +32,77 @@ def test_files_with_fields(files, name):
     assert list(open_corpus(str(files / name), ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
     with pytest.raises(DataError, match="no field body"):
         open_corpus(str(files / name), ["body"])
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".pretty.json", ".lines.json", ".csv", ".CSV"])
+def test_files_that_people_have(tmp_path, suffix, packed):
+    """Each as it is and packed; two frames of a .zst are one file, as of a .gz."""
+    content = {
+        ".jsonl": LINES,
+        ".json": json.dumps(ROWS),
+        ".pretty.json": json.dumps(ROWS, indent=2),
+        ".lines.json": LINES,
+        ".csv": pd.DataFrame(ROWS).to_csv(index=False),
+    }[suffix.lower()].encode()
+    pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}[packed]
+    path = tmp_path / f"c{suffix}{packed}"
+    path.write_bytes(pack(content[:9]) + pack(content[9:]))
+    corpus = open_corpus(str(path))
+    assert corpus.name == f"c{suffix}"[: -len(suffix.rpartition(".")[2]) - 1]
+    assert list(corpus.documents) == ["one", "zwei ü"]
+    assert list(open_corpus(str(path), ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
+    with pytest.raises(DataError, match="no field body"):
+        open_corpus(str(path), ["body"])
+    if packed:
+        path.write_bytes(path.read_bytes()[:-6])
+        with pytest.raises(DataError, match="cannot read"):
+            open_corpus(str(path))
+
+
+@pytest.mark.parametrize("name", ["t.txt.gz", "t.txt.zst", "t.md", "t.md.gz"])
+def test_a_packed_text_is_the_text(files, name):
+    pack = gzip.compress if name.endswith(".gz") else zstandard.compress if name.endswith(".zst") else bytes
+    (files / name).write_bytes(pack(b"one\ntwo\n"))
+    corpus, plain = open_corpus(str(files / name)), open_corpus(str(files / "c.txt"))
+    assert (corpus.name, corpus.documents) == ("t", ["one\ntwo\n"])
+    assert corpus.fingerprint == plain.fingerprint
+
+
+def test_texts_of_other_lists(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text('["one", "two"]')
+    assert open_corpus(str(path)).documents == ["one", "two"]
+    path.write_text('{"text": "one"}')
+    assert open_corpus(str(path)).documents == ["one"]
+    long = 'x, "y"\n' * 50_000  # in a cell, with commas, quotes and lines
+    pd.DataFrame({"n": [1, 2], "text": ["  a ", long]}).to_csv(tmp_path / "c.csv", index=False)
+    assert open_corpus(str(tmp_path / "c.csv")).documents == ["  a ", long]
+
+
+def test_standard_input(monkeypatch):
+    for content, fields, documents in ((b"one\ntwo", [], ["one\ntwo"]), (LINES.encode(), ["text"], ["one", "zwei ü"])):
+        corpora._standard_input.cache_clear()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert open_corpus("-", fields).documents == documents
+        assert open_corpus("-", fields).name == "stdin"  # as often as it is asked for
+    corpora._standard_input.cache_clear()
+
+
+def test_half_a_character_is_named_by_file_and_line(tmp_path):
+    for name, content, place in (
+        ("c.jsonl", '{"text": "a"}\n{"text": "one \\ud83d two"}\n', "line 2"),
+        ("c.json", '[{"text": "a"}, "one \\ude00"]', "item 2"),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(DataError, match="half a character") as error:
+            open_corpus(str(tmp_path / name))
+        assert error.value.where == f"{tmp_path / name}, {place}"
+    with pytest.raises(DataError, match="half a character") as error:
+        given_corpus(["a", "\ud83d"], "texts")
+    assert error.value.where == "texts, text 2"
+    (tmp_path / "c.jsonl").write_text('{"text": "\\ud83d\\ude00"}')
+    assert open_corpus(str(tmp_path / "c.jsonl")).documents == ["😀"]
 
 
 def test_a_text_file_is_one_document(files):
@@ -69,6 +142,12 @@ def test_the_fingerprint_follows_content_and_fields(files):
         ("bad.jsonl.gz", b"not gzip", "cannot read"),
         ("bad.jsonl.gz", b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50, "cannot read .*invalid block"),
         ("bad.parquet", b"not parquet", "Parquet"),
+        ("bad.json", b'[{"text": "a"},\n{"text": }]', r"no JSON .*line 2"),
+        ("bad.json", b'[{"text": "a"}, 3]', "item 2 is neither"),
+        ("bad.csv", b'text,n\n"a",1\nb', r"1 cells .*line 3"),
+        ("bad.csv", b'text\n"a"b\n', r"no CSV|not CSV"),
+        ("bad.csv", b"text\n", "empty"),
+        ("bad.txt.zst", b"no zst", "cannot read"),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):

@@ -41,7 +41,8 @@ def test_by_hand(kind, make, saved):
     got = ranker.rank(rows)
     places = [(row.document, row.start + int(p)) for row in rows for p in row.scored]
     exact = 0
-    by_hand = islice(token_by_token(saved(kind), CORPUS.documents, 48, 16), 150)
+    before = int(kind in ("opt", "llama"))  # whose tokenizer puts a token before every text
+    by_hand = islice(token_by_token(saved(kind), CORPUS.documents, 48, 16, before), 150)
     for i, (place, target, logits) in enumerate(by_hand):
         assert places[i] == place
         assert_ranked(logits, target, got.greater[i], got.equal[i], got.nll[i])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from contextlib import suppress
 
 import numpy as np
@@ -259,3 +260,27 @@ def test_bad_input_is_refused_before_anything_is_written(measure, tmp_path, save
     assert not any(path.is_dir() for path in tmp_path.iterdir())
     with pytest.raises(DataError, match="holds no paths"):
         read_paths(tmp_path)
+
+
+def test_a_smaller_model_that_was_trained_on_is_measured_again(saved, tmp_path):
+    """Under the same name and of the same size; and not where it is as it was."""
+    smaller = tmp_path / "smaller"
+    shutil.copytree(saved("neox"), smaller)
+    files = find_model(str(saved("gpt2")))
+
+    def measure():
+        options = {"tokens": 200, "length": 128, "device": CPU}
+        folder = run(files, CORPUS, [], tmp_path / "out", smaller=[find_model(str(smaller))], **options)
+        sums = read_paths(folder).sums
+        return sums[sums["path"] == "parameters"]
+
+    first = measure()
+    assert measure().equals(first)
+    model = AutoModelForCausalLM.from_pretrained(smaller)
+    with torch.no_grad():
+        model.get_output_embeddings().weight.mul_(0.5)
+    model.save_pretrained(smaller)
+    again = measure()
+    assert len(again) == len(first)  # the old numbers are gone
+    assert (again["nll_1.0"].sort_values().to_numpy() != first["nll_1.0"].sort_values().to_numpy()).all()
+    assert measure().equals(again)

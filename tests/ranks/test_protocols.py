@@ -1,14 +1,17 @@
+import itertools
+
 import datasets
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny import SPECIAL, make_tokenizer, texts
-from transformers import ByT5Tokenizer, PreTrainedTokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import ByT5Tokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast
 
 from rbp.core.errors import DataError, ParameterError
 from rbp.ranks.corpora import Corpus
-from rbp.ranks.protocols import added_tokens, document_order, plan_rows, protocol
+from rbp.ranks.protocols import added_tokens, document_order, opening, plan_rows, protocol
 
 
 class Characters:
@@ -150,3 +153,116 @@ def test_values_without_sense(given_):
 def test_nothing_to_score():
     with pytest.raises(DataError, match="no token can be scored"):
         plan_rows(Corpus("c", ["a", "", "%%"]), Characters(), protocol())
+
+
+@pytest.mark.parametrize("template", [None, "<|end|> $A", "<|end|> $A <|end|>", "t a $A ."])
+@pytest.mark.parametrize("bos", ["auto", "always", "never"])
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_every_window_begins_alike(template, bos, name):
+    """All tokens of a text are read in a document's order, each once, whatever is put before its windows."""
+    tokenizer = make_tokenizer(template)
+    own = tokenizer.convert_tokens_to_ids((template or "$A").split("$A")[0].split())
+    front = {"auto": own, "always": own or [0], "never": []}[bos]
+    assert opening(tokenizer, bos) == front
+    documents = [*texts(2, longest=90), "a", ""]
+    plan = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12, bos=bos))
+    places = {}
+    for row in plan.rows:
+        assert row.ids[: len(front)].tolist() == front
+        assert min(row.scored) > len(front)  # never scored, nor what comes right after
+        assert len(row.ids) <= 12
+        for i in range(len(front), len(row.ids)):
+            place = row.document, row.start + i
+            assert places.setdefault(place, row.ids[i]) == row.ids[i]
+    for document in (0, 1):
+        ids = tokenizer(documents[document])["input_ids"]
+        mine = [place for at, place in sorted(places) if at == document]
+        assert mine == [*range(len(own), len(own) + len(mine))]  # positions are those of the tokenizer's own output
+        assert [int(places[document, place]) for place in mine] == ids[len(own) : len(own) + len(mine)]
+    if name == "windows":
+        usual = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12)).rows
+        assert scored(plan.rows) == scored(usual)
+
+
+def test_an_opening_needs_a_token_and_room():
+    with pytest.raises(ParameterError, match="neither a BOS nor an EOS"):
+        plan_rows(Corpus("c", ["abc"]), Characters(), protocol(bos="always"))
+    with pytest.raises(ParameterError, match="no room"):
+        plan_rows(Corpus("c", ["abc"]), Characters(begin=True), protocol("windows", length=4, context=3))
+    for wrong in ({"bos": "sometimes"}, {"special": "both"}):
+        with pytest.raises(ParameterError):
+            protocol(**wrong)
+
+
+def test_as_a_dictionary_the_usual_way_is_not_named():
+    """So the digests of stores that were made before there was another way stay."""
+    assert not {"bos", "special"} & protocol("windows").as_dict().keys()
+    assert protocol("windows", bos="never", special="text").as_dict()["bos"] == "never"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_tokens_that_are_not_scored_are_counted_with_the_reason(declared, caplog):
+    raw = Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0), ("b", -1.5), ("▁", -2.0)], unk_id=0))
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, **({"unk_token": "<unk>"} if declared else {}))
+    plan = plan_rows(Corpus("c", ["ab é ab", "éab"]), tokenizer, protocol("windows"))
+    # ▁ a b ▁ ? ▁ a b, then ▁ ? a b
+    assert plan.not_scored == {"first": 2, "unknown": 2, "after_unknown": 2}
+    assert plan.tokens == 12 - 6
+    assert "2 unknown to the tokenizer, 2 after unknown ones" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
+    tokenizer = make_tokenizer("<|end|> $A")
+    corpus = Corpus("c", ["the rank<|end|> of<|end|>", "a token"])
+    as_token = plan_rows(corpus, tokenizer, protocol(name))
+    assert as_token.not_scored == {"first": 2, "special": 2, "after_special": 1}
+    assert "--special text" in caplog.text
+    caplog.clear()
+    as_text = plan_rows(corpus, tokenizer, protocol(name, special="text"))
+    assert as_text.not_scored == {"first": 2}
+    assert not caplog.text
+    first = next(row for row in as_text.rows if row.document == 0)
+    assert tokenizer.decode(first.ids) == "<|end|>the rank<|end|> of<|end|>"
+    assert len(first.scored) == len(first.ids) - 2
+    assert first.ids.tolist().count(0) == 1
+
+
+class Counting:
+    """A tokenizer that notes how many characters it is given."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.characters = tokenizer, 0
+
+    def __getattr__(self, name):
+        return getattr(self.tokenizer, name)
+
+    def __call__(self, texts, **options):
+        self.characters += sum(map(len, texts))
+        return self.tokenizer(texts, **options)
+
+
+@pytest.mark.parametrize("template", [None, "<|end|> $A <|end|>"])
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, template):
+    """The rows are those of the whole text, cut by hand."""
+    words = itertools.cycle(texts(50, seed=8))
+    long = "".join(itertools.islice(words, 8000))
+    plain, counting = make_tokenizer(template), Counting(make_tokenizer(template))
+    chosen = protocol(name, length=64, tokens=500)
+    some = plan_rows(Corpus("c", [long, long[::-1]]), counting, chosen)
+    every = plan_rows(Corpus("c", [long, long[::-1]]), plain, protocol(name, length=64))
+    assert scored(some.rows) == scored(every.rows)[:500]
+    for one, other in zip(some.rows, every.rows, strict=False):
+        assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
+    assert counting.characters < len(long) / 3
+
+
+def test_a_budget_is_kept_where_a_long_line_has_few_tokens_to_score():
+    """Nine in ten are special: more of the text is read, until there is enough."""
+    text = "%" * 9 + "ab" * 2
+    long = text * 10_000
+    some = plan_rows(Corpus("c", [long]), Characters(), protocol("windows", tokens=3000))
+    every = plan_rows(Corpus("c", [long]), Characters(), protocol("windows"))
+    assert scored(some.rows) == scored(every.rows)[:3000]

@@ -84,7 +84,9 @@ def law(
 
     how = (None, None) if to_rank else (protocol, length)
     source = open_source(sources, protocol=how[0], length=how[1]).at(ks)
-    by_size, only = against == "size", None if to_rank else family
+    by_size, only = against == "size", None
+    if family is not None and not to_rank:
+        only = checkpoints.names_in_time(source.checkpoints, family)
     table = plotted = law_report.chosen(source.table if by_size else source.checkpoints, dataset, ks, only)
     if not by_size:
         plotted = checkpoints.against(table, against)

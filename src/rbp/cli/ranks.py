@@ -25,11 +25,16 @@ Out = Annotated[Path | None, typer.Option(help="A .csv or .parquet file; default
 Rule = Annotated[str, typer.Option(help="How equal scores count: paper, strict or expected.")]
 
 _CORPUS = (
-    "wikipedia, humaneval, hotpotqa, auslegal, c4, pile-github, or a .txt, .jsonl, .jsonl.gz or .parquet file; "
-    "several in turn."
+    "wikipedia, humaneval, hotpotqa, auslegal, c4, pile-github, or a .txt, .md, .jsonl, .json, .csv or .parquet file, "
+    "also packed (.gz, .zst), or - for standard input; several in turn."
 )
 _PROTOCOL = "authors: 1000 shuffled documents cut to 512 tokens. windows: whole documents, every token once."
 _DEFAULT = "authors for the paper's six, windows for other texts"
+_BOS = (
+    "What is put before every window, and never scored. auto: what the tokenizer puts before a text; always: if that "
+    "is nothing, its BOS token, or else its EOS token; never: nothing."
+)
+_SPECIAL = "Special tokens written out in the text: read as the token, and not scored, or as plain text."
 _DTYPE = (
     "Of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it. Ranks are "
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
@@ -68,6 +73,8 @@ def extract(
     documents: Annotated[int | None, typer.Option(help="Take the first so many documents.")] = None,
     length: Annotated[int | None, typer.Option(help="Tokens that the model reads at once.")] = None,
     before: Annotated[int | None, typer.Option("--context", help="windows: tokens before each, at least.")] = None,
+    bos: Annotated[str, typer.Option(help=_BOS)] = "auto",
+    special: Annotated[str, typer.Option(help=_SPECIAL)] = "token",
     dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     devices: Annotated[str | None, typer.Option(help=_DEVICES)] = None,
@@ -92,7 +99,14 @@ def extract(
     from rbp.ranks.training import Training
 
     name = protocol or own_protocol(corpus)
-    options = {"context": before, "documents": documents, "tokens": tokens, "pack": pack}
+    options = {
+        "context": before,
+        "documents": documents,
+        "tokens": tokens,
+        "pack": pack,
+        "bos": bos,
+        "special": special,
+    }
     chosen = make_protocol(name, length=length, **options)  # type: ignore[arg-type]
     limit = int(vocab) if vocab.isdecimal() else vocab
     if isinstance(limit, str) and limit not in ("all", "tokenizer"):
@@ -187,12 +201,13 @@ def import_(
         str | None, typer.Option(help="What the text is called.", show_default="the file's name")
     ] = None,
     family: Annotated[str, typer.Option(help="The family the model belongs to.")] = "unknown",
+    engine_version: Annotated[str | None, typer.Option(help="Of the program that ranked, such as 0.11.0.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
 ) -> None:
     """Keep the ranks that another program found as a rank store, which all commands read."""
     from rbp.integrations.engines import Said, import_ranks
 
-    said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule)
+    said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule, engine_version)
     place: Place = context.find_root().obj
     typer.echo(str(import_ranks(file, form, said, out or place.runs / "ranks")))
 
@@ -333,13 +348,18 @@ def query(
 
 
 def _read(store: "RankStore") -> str:
-    """How much of the text was read; nothing where that is not known."""
-    if store.read is None:
-        return ""
-    read, of = store.read
-    if read == of:
-        return "the whole text read"
-    return f"{read:,} of {of:,} characters read ({read / of:.1%}), by the protocol {store.protocol['name']}"
+    """How much of the text was read, and which of its tokens were not scored; nothing where neither is known."""
+    from rbp.ranks.protocols import left_out
+
+    words = left_out(store.manifest["about"].get("not_scored", {}))
+    parts = [f"not scored: {words}"] if words else []
+    if front := store.manifest["key"].get("bos"):
+        parts.insert(0, f"{' '.join(front)} before every window")
+    if store.read is not None:
+        read, of = store.read
+        cut = f"{read:,} of {of:,} characters read ({read / of:.1%}), by the protocol {store.protocol['name']}"
+        parts.insert(0, "the whole text read" if read == of else cut)
+    return "; ".join(parts)
 
 
 def _checked(asked: "Asked", tokens: int) -> str:

@@ -100,14 +100,21 @@ def _separator(text: str) -> str:
     return max(_SEPARATORS, key=header.count)
 
 
-def any_case(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
-    """`raw` with those of `columns` that it spells in other letters ("Model", "SIZE") renamed; a warning says so."""
-    other = {name: low for name in raw if (low := str(name).lower()) in columns and name not in columns}
-    names = {name: low for name, low in other.items() if low not in raw and list(other.values()).count(low) == 1}
+def known_columns(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
+    """Those of `columns` that a user's table has, in whatever letters ("Model", "SIZE"); others are ignored.
+
+    A warning says which are renamed, and which ignored.
+    """
+    spelled = {name: low for name in raw if (low := str(name).lower()) in columns and name not in columns}
+    names = {name: low for name, low in spelled.items() if low not in raw and list(spelled.values()).count(low) == 1}
     if names:
         renamed = ", ".join(f"{name} for {low}" for name, low in names.items())
         log.warning("%s: columns are taken without regard to capitals: %s.", label(path), renamed)
-    return raw.rename(columns=names)
+    raw = raw.rename(columns=names)
+    if other := [str(name) for name in raw if name not in columns]:
+        taken = ", ".join(columns)
+        log.warning("%s: columns are ignored: %s. Those that are read: %s.", label(path), ", ".join(other), taken)
+    return raw[[name for name in raw if name in columns]]
 
 
 def read_parquet(path: Path) -> pd.DataFrame:

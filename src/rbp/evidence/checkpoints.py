@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rbp.core.errors import DataError, ParameterError
+from rbp.core.names import nearest
 from rbp.ranks.store import RankStore
 
 log = logging.getLogger(__name__)
@@ -95,7 +97,59 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
             found |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(own)}
     chosen = [found[str(store.folder)] for store in asked if str(store.folder) in found]
     _must_rank_alike(chosen)
+    _must_begin_alike(chosen)
     _warn_of_readings(chosen)
+    return without_copies(chosen)
+
+
+def _must_begin_alike(stores: Sequence[RankStore]) -> None:
+    """Raise DataError where models of a family read a text with BOS before every window, and others without."""
+    kinds: dict[tuple[str, str], dict[tuple[str, ...], RankStore]] = {}
+    for store in stores:
+        kinds.setdefault((store.dataset, store.family), {})[tuple(store.manifest["key"].get("bos", ()))] = store
+    for (dataset, family), ways in kinds.items():
+        if len(ways) > 1:
+            said = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in ways.items())
+            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(said)}"
+            places = "; ".join(str(store.folder) for store in ways.values())
+            raise DataError(what, places, "Rank all with one --bos: auto, always or never.")
+
+
+def without_copies(stores: Sequence[RankStore]) -> list[RankStore]:
+    """The stores without copies: those of one text that have the same weights, or were imported from the same file.
+
+    Of copies that are told apart by their names alone, the first stays. Where they claim to be of several sizes, steps,
+    numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins with the weights
+    of another one is no independent run, and goes as a whole. A warning names them.
+    """
+    groups: dict[tuple[str, str], list[RankStore]] = {}
+    for store in stores:
+        key = store.manifest["key"]
+        if identity := key.get("weights") or key.get("imported"):
+            groups.setdefault((store.dataset, f"{identity} {key.get('tokenizer')}"), []).append(store)
+    left_out: set[Path] = set()
+    for (dataset, _), copies in groups.items():
+        if len(copies) == 1:
+            continue
+        first, names = copies[0], [_name(store) for store in copies]
+        seeds = {store.training.seed for store in copies if store.training.seed is not None}
+        if len(seeds) > 1 and not any(_contradict(first, store, seeds=False) for store in copies):
+            runs = {(store.family, store.size, store.training.seed) for store in copies[1:]}
+            runs -= {(first.family, first.size, first.training.seed)}
+            left_out |= {one.folder for one in stores if (one.family, one.size, one.training.seed) in runs}
+            what = "begin with the same weights, so they are no independent runs: the first seed stays"
+        elif any(_contradict(first, store) for store in copies):
+            left_out |= {store.folder for store in copies}
+            what = "are copies of one another, and cannot all be what they are called: left out"
+        else:
+            left_out |= {store.folder for store in copies[1:]}
+            what = "are copies of one another: the first stays"
+        log.warning("on %s, %s %s", dataset, ", ".join(dict.fromkeys(names)), what)
+    chosen = [store for store in stores if store.folder not in left_out]
+    if stores and not chosen:
+        what = "all of the stores are copies of one another, and cannot all be what they are called"
+        remedy = "Take the wrong ones away: rbp ranks rm STORE."
+        raise DataError(what, "; ".join(str(store.folder) for store in stores), remedy)
     return chosen
 
 
@@ -112,6 +166,19 @@ def _must_rank_alike(stores: Sequence[RankStore]) -> None:
             what += f"and {each[False].model} was not: their ranks do not compare"
             remedy = "Rank all in float32 (--dtype float32), or all with --round-logits bfloat16."
             raise DataError(what, f"{each[True].folder}; {each[False].folder}", remedy)
+
+
+def _name(store: RankStore) -> str:
+    known = store.training
+    at = _called(known.revision, known.training_tokens, known.step, known.seed) if known.known else ""
+    return f"{store.model}@{at}" if at else store.model
+
+
+def _contradict(one: RankStore, other: RankStore, *, seeds: bool = True) -> bool:
+    """Whether two stores claim to be of different models, beside their names."""
+    names = ("training_tokens", "step", *(["seed"] if seeds else []))
+    known = [(getattr(one.training, name), getattr(other.training, name)) for name in names]
+    return one.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in known)
 
 
 def _warn_of_readings(stores: Sequence[RankStore]) -> None:
@@ -205,6 +272,18 @@ def apart(table: pd.DataFrame) -> pd.DataFrame:
     rows = known[["model", *CHECKPOINT]].itertuples(index=False, name=None)
     models = [row[0] if one[row[0]] else f"{row[0]}@{_called(*row[1:])}" for row in rows]
     return table.assign(family=families, model=models)
+
+
+def names_in_time(table: pd.DataFrame, family: str) -> set[str]:
+    """The names that `apart` gives a family of `Source.checkpoints`, its own among them: not "A at home" to "A".
+
+    Raises ParameterError for a family that is not there.
+    """
+    rows = table[table["family"] == family]
+    if rows.empty:
+        names = nearest(family, dict.fromkeys(table["family"]))
+        raise ParameterError(f"there is no family {family!r}", "--family", names)
+    return {family, *apart(rows)["family"]}
 
 
 def _called(revision: Any, tokens: Any, step: Any, seed: Any) -> str:

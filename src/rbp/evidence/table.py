@@ -18,7 +18,7 @@ import pandera.pandas as pa
 from rbp.core.errors import ParameterError
 from rbp.core.files import label
 from rbp.core.names import nearest
-from rbp.core.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, any_case, checked, read_csv, read_parquet
+from rbp.core.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, checked, known_columns, read_csv, read_parquet
 from rbp.evidence.checkpoints import CHECKPOINT, must_agree
 from rbp.ranks.training import step_of
 
@@ -75,7 +75,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
     Raises DataError for a table that is malformed, with line or row.
     """
-    raw = any_case(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
+    raw = known_columns(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
     if "revision" in raw:
         said = raw.get("step", pd.Series(None, raw.index, dtype=object))
         raw["step"] = said.where(said.notna(), _named_steps(raw["revision"]))

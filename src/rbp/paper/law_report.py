@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from rbp.book.figure_style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, neg_log_rbp_label
 from rbp.book.leaf import Leaf
 from rbp.core.errors import DataError, FitError, ParameterError
-from rbp.core.names import nearest
 from rbp.evidence import Source
 from rbp.evidence.checkpoints import AXES, against, apart
 from rbp.evidence.counts import store_table
@@ -29,18 +28,15 @@ NEEDED = 3  # sizes of a family, below which there is no line
 PASSAGE = 160  # tokens that are shown coloured
 
 
-def chosen(table: pd.DataFrame, dataset: str | None, ks: Sequence[int], family: str | None = None) -> pd.DataFrame:
-    """The measurements of one dataset at `ks`, and its cross-entropy; of one family, at all times in training.
+def chosen(
+    table: pd.DataFrame, dataset: str | None, ks: Sequence[int], families: Collection[str] | None = None
+) -> pd.DataFrame:
+    """The measurements of one dataset at `ks`, and its cross-entropy; of some families alone, where they are named.
 
     Raises ParameterError if there are several datasets, or for what is not there.
     """
-    if family is not None:
-        of_family = table["family"].str.split(" at ").str[0]
-        if family not in set(of_family):
-            raise ParameterError(
-                f"there is no family {family!r}", "--family", nearest(family, dict.fromkeys(of_family))
-            )
-        table = table[of_family == family]
+    if families is not None:
+        table = table[table["family"].isin(families)]
     table = table[table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
     there = list(dict.fromkeys(table["dataset"]))
     if not there:
@@ -155,7 +151,8 @@ def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     tokens = table.groupby("family")["training_tokens"].agg(["min", "max"]).astype("Float64")
     one = tokens["max"][tokens["min"] == tokens["max"]]
     known = fits[fits["alpha"].notna() & fits["family"].isin(one.index)]
-    at, run = known["family"].map(one).astype("float64"), known["family"].str.split(" at ").str[0]
+    at = known["family"].map(one).astype("float64")
+    run = known["family"].str.replace(r" at [\d.e+]+ [MBT]$", "", regex=True)  # as `amount` writes the time
     return known.assign(at=at, run=run).loc[at.groupby(run).transform("nunique") > 1]
 
 

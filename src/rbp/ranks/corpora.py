@@ -6,25 +6,30 @@ without a connection reads what is there.
 """
 
 import codecs
+import csv
 import gzip
 import hashlib
+import io
 import logging
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Any, overload
 
 from rbp.core import registry
 from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import exists, home_expanded, parse_json, sha256
+from rbp.core.files import exists, home_expanded, parse_json
 from rbp.core.names import nearest
 
 log = logging.getLogger(__name__)
 
 JOINER = "\n"  # between the fields of a document, as the authors join them
-SUFFIXES = (".txt", ".jsonl", ".jsonl.gz", ".parquet")
+STDIN = "-"
+TEXTS, TABLES, PACKED = (".txt", ".md"), (".jsonl", ".json", ".csv", ".parquet"), (".gz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -83,14 +88,14 @@ class _Rows(Sequence[str]):
 
 
 def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
-    """The corpus `name`: one of `CORPORA`, one of another package, or the path of a file of `SUFFIXES`.
+    """The corpus `name`: one of `CORPORA`, one of another package, the path of a file, or "-".
 
-    A .txt file is one document; each row of the others is one, the text of its `fields` (default: text) joined by a
-    newline. Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed,
+    A file of TEXTS is one document; each row of one of TABLES is one, the text of its `fields` (default: text) joined
+    by a newline. Either may be packed (PACKED). "-" is standard input: one document, or JSON lines if there are
+    `fields`. Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed,
     empty, not UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
     """
     path = home_expanded(name)
-    suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if path.name.lower().endswith(s)), None)
     if name in CORPORA:
         if fields:
             raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
@@ -99,31 +104,76 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     if is_named(name) and not exists(path):
         opened: Corpus = registry.entries("corpora")[package].load()(rest)
         return opened
-    if suffix is None:
+    if name == STDIN:
+        stem, suffix, packed = "stdin", TABLES[0] if fields else TEXTS[0], ""
+    else:
+        stem, suffix, packed = split_suffix(path.name)
+    if not suffix:
         others = "".join(f"{package}/humaneval …, or " for package in registry.entries("corpora"))
-        remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {', '.join(SUFFIXES)}."
+        kinds = f"{', '.join((*TEXTS, *TABLES))}, as they are or with {' or '.join(PACKED)}"
+        remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {kinds}; or - for standard input."
         called = name if len(name) < 80 else f"{name[:76]} …"  # where it is a text
         raise ParameterError(f"unknown corpus {called!r}", "--corpus", remedy)
-    if not (exists(path) and path.is_file()):
+    if name != STDIN and not (exists(path) and path.is_file()):
         raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")
-    if suffix == ".txt" and fields:
+    if suffix in TEXTS and fields:
         raise ParameterError("a text file has no fields", f"{name}, --field", "Leave --field out.")
     wanted = tuple(fields) or ("text",)
     try:
-        if suffix == ".parquet":
-            documents = _parquet(path, wanted)
-        elif suffix == ".txt":
-            documents = [_decoded(path.read_bytes(), name)]
-        else:
-            documents = list(_json_lines(path, wanted))
-    except (OSError, EOFError, zlib.error) as error:
+        data = _standard_input() if name == STDIN else path.read_bytes()
+        checksum = hashlib.sha256(data).hexdigest()
+        documents = _documents(_unpacked(data, packed), suffix, wanted, "standard input" if name == STDIN else name)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         what = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
         raise DataError(what, name, "Check the file.") from None
     if not any(document.strip() for document in documents):
         raise DataError("the corpus is empty", name, "Give a file with text in it.")
-    content = hashlib.sha256(documents[0].encode()).hexdigest() if suffix == ".txt" else sha256(path)
-    fingerprint = {"sha256": content, "fields": list(wanted) if suffix != ".txt" else None}
-    return Corpus(path.name[: -len(suffix)], documents, fingerprint)
+    if suffix in TEXTS:  # the same text, with or without a mark before it
+        checksum = hashlib.sha256(documents[0].encode()).hexdigest()
+    return Corpus(stem, documents, {"sha256": checksum, "fields": None if suffix in TEXTS else list(wanted)})
+
+
+def split_suffix(name: str) -> tuple[str, str, str]:
+    """A file's name, its suffix (of TEXTS or TABLES), and what follows (of PACKED); of another file, its name alone."""
+    low = name.lower()
+    packed = next((each for each in PACKED if low.endswith(each)), "")
+    suffix = next((each for each in (*TEXTS, *TABLES) if low.removesuffix(packed).endswith(each)), "")
+    return (name[: -len(suffix + packed)], suffix, packed) if suffix else (name, "", "")
+
+
+@cache
+def _standard_input() -> bytes:
+    return sys.stdin.buffer.read()
+
+
+def _unpacked(data: bytes, packed: str) -> bytes:
+    """Raises OSError, EOFError, zlib.error or ValueError for what is no such file."""
+    if packed == ".gz":
+        return gzip.decompress(data)
+    if packed == ".zst":
+        import zstandard
+
+        parts, rest = [], data
+        try:
+            while rest:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+                parts.append(frame.decompress(rest))
+                if not frame.eof:
+                    raise EOFError("Compressed file ended before the end of its last frame")
+                rest = frame.unused_data
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from None
+        return b"".join(parts)
+    return data
+
+
+def _documents(data: bytes, suffix: str, fields: tuple[str, ...], where: str) -> list[str]:
+    if suffix in TEXTS:
+        return [_decoded(data, where)]
+    if suffix == ".parquet":
+        return _parquet(data, fields, where)
+    rows = {".jsonl": _json_lines, ".json": _json, ".csv": _csv}[suffix](data, where)
+    return [_complete(row, place) if isinstance(row, str) else _joined(row, fields, place) for place, row in rows]
 
 
 def is_named(corpus: str) -> bool:
@@ -148,8 +198,8 @@ def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus
         if not isinstance(text, str):
             what = f"text {number} is no string: {type(text).__name__}"
             raise ParameterError(what, "texts", "Give strings, or rows with their text in a field.")
-        documents.append(text)
-        digest.update(f"{len(text)} {text}".encode(errors="surrogatepass"))
+        documents.append(_complete(text, f"texts, text {number}"))
+        digest.update(f"{len(text)} {text}".encode())
     if not any(document.strip() for document in documents):
         raise DataError("there is no text", "texts", "Give at least one document that is not empty.")
     return Corpus(name, documents, {"texts": digest.hexdigest()})
@@ -165,20 +215,69 @@ def _decoded(data: bytes, where: str) -> str:
         raise DataError("the text is not UTF-8", f"{where}, line {line}", "Save it as UTF-8.") from None
 
 
-def _json_lines(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
-    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            where = f"{path}, line {number}"
-            text = _decoded(line, str(path) if number == 1 else where).strip()
-            if not text:
+def _json_lines(data: bytes, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each row, with where it is."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        where = f"{name}, line {number}"
+        text = _decoded(line, name if number == 1 else where).strip()
+        if not text:
+            continue
+        try:
+            row = parse_json(text)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise DataError("the line is no JSON object", where, 'Each line is one: {"text": "…"}.')
+        yield where, row
+
+
+def _json(data: bytes, name: str) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """The rows, or texts, of a JSON list; of one object, itself; of JSON lines, which some call so, theirs."""
+    try:
+        rows = parse_json(_decoded(data, name))
+    except ValueError as error:
+        if getattr(error, "msg", "") == "Extra data":
+            yield from _json_lines(data, name)
+            return
+        line = f", line {error.lineno}" if hasattr(error, "lineno") else ""
+        raise DataError("the file is no JSON", f"{name}{line}", "Mend it there.") from None
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
+        if not isinstance(row, dict | str):
+            what = f"item {number} is neither an object nor a text"
+            raise DataError(what, name, 'Give a list of them: [{"text": "…"}, …].')
+        yield f"{name}, item {number}", row
+
+
+def _csv(data: bytes, name: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a table whose cells are separated by commas, each with the line where it begins."""
+    limit = csv.field_size_limit(sys.maxsize)  # of 131 072 characters, which a document may pass
+    try:
+        begin = 1
+        reader = csv.reader(io.StringIO(_decoded(data, name), newline=""), strict=True)
+        header, begin = next(reader, []), reader.line_num + 1
+        for cells in reader:
+            where, begin = f"{name}, line {begin}", reader.line_num + 1
+            if not cells:
                 continue
-            try:
-                row = parse_json(text)
-            except ValueError:
-                row = None
-            if not isinstance(row, dict):
-                raise DataError("the line is no JSON object", where, 'Each line is one: {"text": "…"}.')
-            yield _joined(row, fields, where)
+            if len(cells) != len(header):
+                what = f"{len(cells)} cells where the header has {len(header)}"
+                raise DataError(what, where, "Separate the cells with single commas, and quote texts.")
+            yield where, dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise DataError(f"the file is not CSV: {error}", f"{name}, line {begin}", "Mend the quotes there.") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _complete(text: str, where: str) -> str:
+    """The text. Raises DataError for half of a character, such as JSON can spell, which no tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        what = f"{half} is half a character: its other half is missing"
+        raise DataError(what, where, "Write both halves, or leave it out.") from None
+    return text
 
 
 def _joined(row: dict[str, Any], fields: tuple[str, ...], where: str, option: str = "--field") -> str:
@@ -187,26 +286,26 @@ def _joined(row: dict[str, Any], fields: tuple[str, ...], where: str, option: st
             raise DataError(f"there is no field {name}", where, f"Give {option}; there is: {', '.join(row)}.")
         if not isinstance(row[name], str):
             raise DataError(f"field {name} is no text", where, "Every document needs its text.")
-    return JOINER.join(row[name] for name in fields)
+    return _complete(JOINER.join(row[name] for name in fields), where)
 
 
-def _parquet(path: Path, fields: tuple[str, ...]) -> list[str]:
+def _parquet(data: bytes, fields: tuple[str, ...], where: str) -> list[str]:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(arrow.BufferReader(data))
         for name in fields:
             if name not in file.schema_arrow.names:
                 remedy = f"Give --field; there is: {', '.join(file.schema_arrow.names)}."
-                raise DataError(f"there is no field {name}", str(path), remedy)
+                raise DataError(f"there is no field {name}", where, remedy)
         rows = file.read(columns=list(fields)).to_pylist()
     except arrow.ArrowException as error:
         what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
-        raise DataError(what, str(path), "Write it again.") from None
+        raise DataError(what, where, "Write it again.") from None
     except UnicodeDecodeError:
-        raise DataError("the text is not UTF-8", str(path), "Save it as UTF-8.") from None
-    return [_joined(row, fields, f"{path}, row {number}") for number, row in enumerate(rows, 1)]
+        raise DataError("the text is not UTF-8", where, "Save it as UTF-8.") from None
+    return [_joined(row, fields, f"{where}, row {number}") for number, row in enumerate(rows, 1)]
 
 
 def _published(name: str, hub: Hub) -> Corpus:
@@ -260,5 +359,5 @@ def _snapshot(name: str, hub: Hub) -> Path:
         if getattr(error, "errno", None) == 28:
             raise DataError("the disk is full", name, "Free some space, or set HF_HOME to another disk.") from None
         what = "the corpus is not on this machine, and the hub cannot be reached"
-        remedy = "Connect this machine once, or give a file of your own (.jsonl, .parquet, .txt)."
+        remedy = "Connect this machine once, or give a file of your own (.jsonl, .parquet, .txt, …)."
         raise DataError(what, f"{name}, {hub.repository}", remedy) from None

@@ -23,7 +23,7 @@ from rbp.core import __version__, registry
 from rbp.core.errors import DataError, ParameterError
 from rbp.core.names import split_names
 from rbp.core.processes import Task, Tell, board, run_tasks
-from rbp.ranks.corpora import Corpus, open_corpus
+from rbp.ranks.corpora import STDIN, Corpus, open_corpus
 from rbp.ranks.cost import (
     BYTES,
     ROWS,
@@ -52,7 +52,7 @@ from rbp.ranks.models import (
     load_tokenizer,
     looks_at_length,
 )
-from rbp.ranks.protocols import Protocol, Row, RowPlan, added_tokens, longest_input, plan_rows
+from rbp.ranks.protocols import Protocol, Row, RowPlan, added_tokens, longest_input, opening, plan_rows
 from rbp.ranks.state import untouched
 from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
 from rbp.ranks.training import TABLE, Training, training_of
@@ -337,7 +337,12 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         **({"checkpoint": at} if (at := model.files.checkpoint) and model.files.revision is None else {}),
         # where they were scored as text, too
         **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
+        **({"bos": names} if (names := _names(model.tokenizer, opening(model.tokenizer, protocol.bos))) else {}),
     }
+
+
+def _names(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
+    return [str(tokenizer.convert_ids_to_tokens(token)) for token in tokens]
 
 
 def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
@@ -402,6 +407,7 @@ def _fill(
             path.unlink()
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
+    about["not_scored"] = rows.not_scored
     if rows.read is not None:
         about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
     if isinstance(model.files, ModelFiles) and model.files.gguf:
@@ -575,10 +581,10 @@ def extract_on_gpus(
     """
     # what is missing is downloaded once, before the processes start
     models = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
-    for name in corpora:
-        open_corpus(name, settings.fields)
+    # standard input can be read by this process alone
+    texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
     every = range(1, len(gpus) + 1)
-    shared = models, corpora, protocol, out, settings
+    shared = models, texts, protocol, out, settings
     todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]
     for name, error in run_tasks(todo, len(gpus), lambda name, line: None).items():
         raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Mend it, and run again to go on.")

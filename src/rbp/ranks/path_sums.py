@@ -5,6 +5,7 @@ for each step and document. It is written anew, whole, after every step, so that
 """
 
 import io
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,8 @@ from rbp.core import provenance
 from rbp.core.errors import DataError
 from rbp.core.files import label, parse_json, sha256, write_file, write_json
 from rbp.ranks.store import full_disk
+
+log = logging.getLogger(__name__)
 
 THRESHOLDS = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200, 300, 500, 700, 1000)
 #: from 0.5 to 4: with the slope at each, a cubic between neighbours is right to 1e-4 nats a token
@@ -73,6 +76,22 @@ class Growing:
         with full_disk(self.folder):
             write_json(self.folder / MANIFEST, manifest)
 
+    def identify(self, path: str, step: float, model: str, weights: str) -> None:
+        """Say which weights another model has: what was measured of it with others, or at another step, is dropped."""
+        manifest = parse_json((self.folder / MANIFEST).read_bytes())
+        models = manifest.setdefault("models", {})
+        now = {"step": step, "weights": weights}
+        if models.get(f"{path} {model}") == now:
+            return
+        before = [part[(part["path"] == path) & (part["model"] == model)] for part in self.parts]
+        if any(map(len, before)):
+            log.warning("%s has changed, or is at another step, since it was measured: it is measured again", model)
+            self.parts = [part.drop(rows.index) for part, rows in zip(self.parts, before, strict=True)]
+            self._write()
+        models[f"{path} {model}"] = now
+        with full_disk(self.folder):
+            write_json(self.folder / MANIFEST, manifest)
+
     def lacks(self, path: str, step: float, draw: int, model: str) -> bool:
         """Whether a step is still to be measured."""
         return not any((part[CELL] == [path, step, draw, model]).all(axis=1).any() for part in self.parts)
@@ -80,6 +99,9 @@ class Growing:
     def add(self, path: str, step: float, draw: int, model: str, sums: pd.DataFrame) -> None:
         """Keep what was measured at a step."""
         self.parts.append(sums.assign(path=path, step=step, draw=draw, model=model))
+        self._write()
+
+    def _write(self) -> None:
         table = pd.concat(self.parts, ignore_index=True)
         self.parts = [table[[*CELL, *table.columns.drop(CELL)]]]
         data = io.BytesIO()

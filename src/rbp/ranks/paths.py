@@ -19,7 +19,7 @@ from rbp.ranks.head import wide
 from rbp.ranks.kernel.problem import ieee
 from rbp.ranks.models import Dtype, ModelFiles, load_model, load_tokenizer
 from rbp.ranks.path_sums import EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from rbp.ranks.protocols import Protocol, Row, longest_input, plan_rows, window_length
+from rbp.ranks.protocols import Protocol, Row, longest_input, opening, plan_rows, window_length
 from rbp.ranks.store import find_place
 from rbp.ranks.worse import CONTEXTS, Reading, Step, made_worse, readings, steps
 
@@ -76,6 +76,7 @@ def run(
             **({} if documents is None else {"documents": documents}),
             "dtype": dtype,
             "device": device.type,
+            **({"bos": front} if (front := opening(tokenizer, "auto")) else {}),
         }
         place = find_place(out, f"{Path(files.name).name}-{corpus.name}", key)
         with place.lock():
@@ -86,6 +87,7 @@ def run(
             for path, other in others:
                 language = load_model(other, dtype, device)
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
+                kept.identify(path, number, other.name, other.fingerprint())
                 if kept.lacks(*Step(path, number), other.name):
                     _along(kept, _ranker(language, rows), rows, [Step(path, number)], other.name)
     return place.folder

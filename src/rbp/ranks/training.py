@@ -158,13 +158,13 @@ def _in_table(folder: Path) -> dict[str, Any]:
     import pandas as pd
     import pandera.pandas as pa
 
-    from rbp.core.tables import NAME, NOT_NEGATIVE, any_case, checked, read_csv
+    from rbp.core.tables import NAME, NOT_NEGATIVE, checked, known_columns, read_csv
 
     columns = {"model": NAME}
     for name in NAMES[1:]:
         kind = "float64" if name == "compute" else "Int64"
         columns[name] = pa.Column(kind, NOT_NEGATIVE, nullable=True, required=False)
-    raw, remedy = any_case(read_csv(path), columns, path), "Correct it: a model is named as its folder."
+    raw, remedy = known_columns(read_csv(path), columns, path), "Correct it: a model is named as its folder."
     table = checked(raw, pa.DataFrameSchema(columns), path, keys=["model"], remedy=remedy)
     rows = table[table["model"] == folder.resolve().name].drop(columns="model").to_dict("records")
     found = [(str(name), value) for row in rows for name, value in row.items() if pd.notna(value)]

@@ -14,7 +14,7 @@ from rbp.core.errors import ParameterError
 from rbp.core.files import canonical_json, home_expanded, parse_json
 from rbp.core.names import nearest
 from rbp.core.registry import known_models
-from rbp.ranks.corpora import CORPORA, SUFFIXES, is_named
+from rbp.ranks.corpora import CORPORA, is_named, split_suffix
 from rbp.ranks.protocols import Name, Protocol, own_protocol, window_length
 from rbp.ranks.protocols import protocol as make_protocol
 from rbp.ranks.training import TABLE, Training, checkpoints, step_of
@@ -269,9 +269,9 @@ def _find_corpora(content: StudyFile, path: Path) -> tuple[CorpusEntry, ...]:
             if corpus.fields:
                 raise ParameterError("a corpus by name has its own fields", where, "Leave them out.")
             corpora.append(corpus)
-        elif local.is_file() and local.name.lower().endswith(SUFFIXES):
+        elif local.is_file() and split_suffix(local.name)[1]:
             corpora.append(corpus.model_copy(update={"name": str(local)}))
-        elif corpus.name.lower().endswith(SUFFIXES):
+        elif split_suffix(corpus.name)[1]:
             remedy = "Give its path, relative to the study's file."
             raise ParameterError(f"there is no file {corpus.name}", where, remedy)
         else:
