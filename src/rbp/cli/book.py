@@ -191,4 +191,4 @@ def _site(context: typer.Context) -> None:
     """Build the HTML (a job of the Snakefile)."""
     from rbp.book.build import run_site
 
-    run_site(context.obj)
+    run_site(Project.of(context.obj))

@@ -1,5 +1,6 @@
 """Import ranks that other programs computed, of vLLM or in a table, as a rank store."""
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
