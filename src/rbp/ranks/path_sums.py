@@ -78,11 +78,26 @@ class Growing:
         """Whether a step is still to be measured."""
         return not any((part[CELL] == [path, step, draw, model]).all(axis=1).any() for part in self.parts)
 
+    def is_of(self, model: str, weights: str) -> None:
+        """Note the weights of a smaller or earlier model; what was measured of others by its name is dropped."""
+        manifest = parse_json((self.folder / MANIFEST).read_bytes())
+        others = manifest.get("others", {})
+        if others.get(model) == weights:
+            return
+        table = pd.concat(self.parts, ignore_index=True)
+        stale = table["path"].isin([SMALLER, EARLIER]) & (table["model"] == model)
+        if stale.any():
+            self._write(table[~stale])
+        with full_disk(self.folder):
+            write_json(self.folder / MANIFEST, {**manifest, "others": {**others, model: weights}})
+
     def add(self, path: str, step: float, draw: int, model: str, sums: pd.DataFrame) -> None:
         """Keep what was measured at a step."""
-        self.parts.append(sums.assign(path=path, step=step, draw=draw, model=model))
-        table = pd.concat(self.parts, ignore_index=True)
-        self.parts = [table[[*CELL, *table.columns.drop(CELL)]]]
+        table = pd.concat([*self.parts, sums.assign(path=path, step=step, draw=draw, model=model)], ignore_index=True)
+        self._write(table[[*CELL, *table.columns.drop(CELL)]])
+
+    def _write(self, table: pd.DataFrame) -> None:
+        self.parts = [table]
         data = io.BytesIO()
         self.parts[0].to_parquet(data, index=False, compression="zstd", compression_level=19)
         with full_disk(self.folder):

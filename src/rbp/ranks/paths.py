@@ -84,6 +84,7 @@ def run(
             kept.begin(key, about, predictions)
             _along(kept, ranker, rows, todo, files.name)
             for path, other in others:
+                kept.is_of(other.name, other.fingerprint())
                 language = load_model(other, dtype, device)
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
                 if kept.lacks(*Step(path, number), other.name):
