@@ -238,6 +238,21 @@ def test_a_run_goes_on_where_it_was_stopped(measure, monkeypatch):
     assert json.loads((folder / "manifest.json").read_text())["about"]["dataset"] == "c"
 
 
+def test_a_smaller_model_that_was_trained_on_is_measured_anew(measure, saved, tmp_path):
+    """It has its old name, and other weights."""
+    place = shutil.copytree(saved("neox"), tmp_path / "smaller")
+    sums = []
+    for _ in range(2):
+        found = read_paths(measure(smaller=[find_model(str(place))])).sums
+        sums.append(found[found["path"] == "parameters"])
+        model = AutoModelForCausalLM.from_pretrained(place)
+        with torch.no_grad():
+            model.get_output_embeddings().weight.mul_(1.5)
+        model.save_pretrained(place)
+    assert len(sums[0]) == len(sums[1])
+    assert (sums[0]["nll_1.0"] != sums[1]["nll_1.0"]).all()
+
+
 def test_what_was_foretold_is_kept_by_its_checksum(measure, tmp_path):
     file = tmp_path / "foretold.toml"
     file.write_text("level = 0.8\n")

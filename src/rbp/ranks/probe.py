@@ -54,9 +54,10 @@ def probe_model(
     """
     longest = max(rows, key=lambda row: len(row.ids))
     shortest = min(rows, key=lambda row: len(row.ids))
-    short = [_ids(language, row.ids[:SHORT]) for row in (shortest, longest)]
+    by_length = {len(ids): _ids(language, ids) for ids in (shortest.ids[:SHORT], longest.ids[:SHORT])}
+    short = list(by_length.values())  # one, where all rows are long
     if language.dtype == "float64":
-        _check_double(Reader(language), short[1])
+        _check_double(Reader(language), short[-1])
     if known is not None:
         reader = Reader(language, steady=known.steady, written=known.written)
         return known._replace(head=_judged(reader, short, head))
