@@ -15,7 +15,7 @@ from tiny import make_tokenizer, texts, write_texts
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from rbp.core.errors import DataError
-from rbp.ranks.extraction import extract
+from rbp.ranks.extraction import Settings, extract, planned
 from rbp.ranks.models import find_model, load_model, load_tokenizer
 from rbp.ranks.protocols import protocol
 from rbp.ranks.store import open_store
@@ -44,25 +44,8 @@ def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
 
 
 QUANTIZATIONS = ("BF16", "F16", "Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K", "IQ4_XS")
-OTHERS = [
-    "Q5_0",
-    "Q5_1",
-    "Q2_K",
-    "Q3_K",
-    "Q5_K",
-    "TQ1_0",
-    "TQ2_0",
-    "MXFP4",
-    "NVFP4",
-    "IQ2_XXS",
-    "IQ2_XS",
-    "IQ2_S",
-    "IQ3_XXS",
-    "IQ3_S",
-    "IQ1_S",
-    "IQ1_M",
-    "IQ4_NL",
-]
+OTHERS = ("Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q5_K", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "IQ2_XXS", "IQ2_XS", "IQ2_S")
+OTHERS += ("IQ3_XXS", "IQ3_S", "IQ1_S", "IQ1_M", "IQ4_NL")
 
 
 @pytest.mark.parametrize("kind", rest_slow(QUANTIZATIONS, OTHERS))
@@ -101,6 +84,14 @@ def test_ranks_are_those_of_the_dequantized_model(kind, tmp_path):
     assert about["size"] == theirs.manifest["about"]["size"]
     assert ours.manifest["key"]["dtype"] == "float32"
     assert extract([str(file)], [corpus], plan, tmp_path / "out") == [ours.folder]  # measured already
+
+
+def test_what_a_file_would_cost(whole, tmp_path):
+    """Its folder has no config.json."""
+    file = write_case("llama", whole, tmp_path / "a.gguf")
+    corpus = [str(write_texts(tmp_path / "text.jsonl", texts(3)))]
+    costs = planned([str(file), str(whole)], corpus, protocol("windows", length=48), Settings(device="cpu"))
+    assert len({(each.size.non_embedding, each.size.total, each.flops) for each in costs}) == 1
 
 
 def test_positions_scaled_as_llama_3_scales_them(tmp_path):

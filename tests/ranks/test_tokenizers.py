@@ -15,8 +15,10 @@ from ggufs import save_case, write_bare, write_case
 from tiny import SPECIAL, make_tokenizer, save_model, texts, write_texts
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+from typer.testing import CliRunner
 
 import rbp
+from rbp.cli.app import app
 from rbp.core.errors import DataError
 from rbp.ranks.extraction import extract
 from rbp.ranks.models import find_model, load_model, load_tokenizer
@@ -263,3 +265,17 @@ def test_a_tokenizer_by_hand(tmp_path):
     assert found[1].tokenizer_fingerprint() != find_model(str(whole)).tokenizer_fingerprint()
     with pytest.raises(DataError, match="holds no tokenizer"):
         find_model(str(file), tokenizer=str(tmp_path))
+
+
+def test_a_tokenizer_by_hand_on_the_command_line(tmp_path):
+    whole = save_case("llama", tmp_path / "whole")
+    file = write_case("llama", whole, tmp_path / "a.gguf", tokens={"pre": "sorcery"})
+    corpus = write_texts(tmp_path / "text.jsonl", texts(2))
+    arguments = ["extract", "--model", file, "--corpus", corpus, "--length", 48, "--out", tmp_path / "out"]
+    refused, ranked = (
+        CliRunner().invoke(app, [str(each) for each in [*arguments, *more]]) for more in ([], ["--tokenizer", whole])
+    )
+    assert refused.exit_code != 0
+    assert "sorcery" in str(refused.exception)
+    assert ranked.exit_code == 0, ranked.output
+    assert len(open_store(Path(ranked.stdout.splitlines()[-1])).ranks()) > 20
