@@ -23,7 +23,7 @@ def test_every_command_has_its_help_and_the_hidden_ones_have_none():
     assert re.findall(r"^#+ `(.+)`$", text, re.MULTILINE) == names(get_command(app), "rbp")
     assert "rbp ranks export" in text
     assert "_chapter" not in text
-    assert "--format" in text
+    assert "--shard" in text
 
 
 def test_docstrings_are_shown_as_they_stand():

@@ -200,6 +200,12 @@ def opening(tokenizer: Any, bos: Bos) -> list[int]:
     raise ParameterError("the tokenizer has neither a BOS nor an EOS token", "--bos", "Give auto or never.")
 
 
+def opening_entry(tokenizer: Any, bos: Bos) -> dict[str, list[str]]:
+    """The names of the tokens that are put before every window, as "bos", for a manifest; nothing where none is."""
+    names = [str(tokenizer.convert_ids_to_tokens(token)) for token in opening(tokenizer, bos)]
+    return {"bos": names} if names else {}
+
+
 def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     """Tokenize what `chosen` asks for, and lay it out in rows.
 
