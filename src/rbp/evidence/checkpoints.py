@@ -243,7 +243,7 @@ def _way(store: RankStore, *, budget: bool = True) -> str:
 def _reading(store: RankStore, *, budget: bool = True) -> str:
     """How a text was read, in words."""
     chosen, asked = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
-    words = [f"{name} {chosen[name]}" for name in asked if chosen.get(name) is not None]
+    words = [f"{name} {chosen[name]}" for name in (*asked, "bos", "special") if chosen.get(name) is not None]
     return ", ".join([f"{chosen.get('name')} of {chosen.get('length')} tokens", *words])
 
 

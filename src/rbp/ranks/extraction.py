@@ -52,7 +52,7 @@ from rbp.ranks.models import (
     load_tokenizer,
     looks_at_length,
 )
-from rbp.ranks.protocols import Protocol, Row, RowPlan, added_tokens, longest_input, opening, plan_rows
+from rbp.ranks.protocols import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
 from rbp.ranks.state import untouched
 from rbp.ranks.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
 from rbp.ranks.training import TABLE, Training, training_of
@@ -337,12 +337,8 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         **({"checkpoint": at} if (at := model.files.checkpoint) and model.files.revision is None else {}),
         # where they were scored as text, too
         **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
-        **({"bos": names} if (names := _names(model.tokenizer, opening(model.tokenizer, protocol.bos))) else {}),
+        **opening_entry(model.tokenizer, protocol.bos),
     }
-
-
-def _names(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
-    return [str(tokenizer.convert_ids_to_tokens(token)) for token in tokens]
 
 
 def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:

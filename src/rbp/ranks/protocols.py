@@ -200,6 +200,12 @@ def opening(tokenizer: Any, bos: Bos) -> list[int]:
     raise ParameterError("the tokenizer has neither a BOS nor an EOS token", "--bos", "Give auto or never.")
 
 
+def opening_entry(tokenizer: Any, bos: Bos) -> dict[str, list[str]]:
+    """The names of the tokens that are put before every window, as "bos", for a manifest; nothing where none is."""
+    names = [str(tokenizer.convert_ids_to_tokens(token)) for token in opening(tokenizer, bos)]
+    return {"bos": names} if names else {}
+
+
 def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     """Tokenize what `chosen` asks for, and lay it out in rows.
 
@@ -207,7 +213,8 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     document has nothing before it and is never scored. A warning says how many tokens are left out so. Raises DataError
     if no token is left to score, ParameterError where a window has no room for its opening.
     """
-    special, unknown = np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64), unknown_token(tokenizer)
+    unknown = unknown_token(tokenizer)
+    apart = np.asarray(sorted({*tokenizer.all_special_ids, unknown}), dtype=np.int64)
     front = opening(tokenizer, chosen.bos)
     if len(front) + (chosen.context or 0) >= chosen.length:
         what = f"windows of {chosen.length} tokens have no room beside their opening and context"
@@ -216,8 +223,8 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     left, read = chosen.tokens, 0
     not_scored: Counter[str] = Counter()
     own = isinstance(corpus.documents, list)
-    for document, ids, added in _tokenized(corpus, tokenizer, chosen, front):
-        odd = ~added & (np.isin(ids, special) | (ids == unknown))
+    for document, ids, added in _tokenized(corpus, tokenizer, chosen, front, apart):
+        odd = ~added & np.isin(ids, apart)
         if chosen.special == "text" and (odd & (ids != unknown)).any():
             what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
             raise ParameterError(what, f"{corpus.name}, --special", "Give --special token.")
@@ -306,7 +313,7 @@ def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
 
 
 def _tokenized(
-    corpus: Corpus, tokenizer: Any, chosen: Protocol, front: Sequence[int]
+    corpus: Corpus, tokenizer: Any, chosen: Protocol, front: Sequence[int], apart: Tokens
 ) -> Iterator[tuple[int, Tokens, Added]]:
     """The documents: index, tokens, and which of these the tokenizer added, by what it says itself."""
     most = None
@@ -315,7 +322,7 @@ def _tokenized(
     indices = document_order(len(corpus.documents), chosen)
     if chosen.tokens is not None:
         for i in indices:
-            yield int(i), *_enough(corpus.documents[int(i)], tokenizer, chosen, most)
+            yield int(i), *_enough(corpus.documents[int(i)], tokenizer, chosen, most, apart)
         return
     for first in range(0, len(indices), 64):
         some = indices[first : first + 64]
@@ -337,23 +344,21 @@ def _encoded(
     return [(np.asarray(ids, dtype=np.int64), np.asarray(added, dtype=bool)[: len(ids)]) for ids, added in both]
 
 
-def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None) -> tuple[Tokens, Added]:
+def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens) -> tuple[Tokens, Added]:
     """The tokens of a text; of one that is far longer than the budget, those of enough of its beginning.
 
-    It is enough where a beginning twice as long begins with the same tokens.
+    It is enough where a beginning twice as long begins with the same tokens. apart: tokens that are not scored.
     """
     budget = chosen.tokens or 0
-    special = np.asarray(sorted({*tokenizer.all_special_ids, unknown_token(tokenizer)}), dtype=np.int64)
     size = 16 * min(budget, most or budget) + 2**14
-    whole_cut = most is not None and getattr(tokenizer, "truncation_side", "right") != "right"
-    while 2 * size < len(text) and not whole_cut:
+    while 2 * size < len(text):
         (ids, added), (longer, _) = _encoded(tokenizer, [text[:size], text[: 2 * size]], chosen, most)
         if most is not None and len(ids) == most and np.array_equal(ids, longer):
             return ids, added
         common = min(len(ids), len(longer))
         differ = np.flatnonzero(ids[:common] != longer[:common])
         sure = max(0, (int(differ[0]) if len(differ) else common) - _MARGIN)
-        if len(_scorable(added[:sure] | np.isin(ids[:sure], special))) >= budget:
+        if len(_scorable(added[:sure] | np.isin(ids[:sure], apart))) >= budget:
             return ids[:sure], added[:sure]
         size *= 2
     return _encoded(tokenizer, [text], chosen, most)[0]
